@@ -1,0 +1,216 @@
+//! Ragged arrays from Arrow's list arrays and back.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, LargeListArray, ListArray,
+    OffsetSizeTrait, UInt64Array,
+};
+use arrow::buffer::NullBuffer;
+use arrow::compute::take;
+use arrow::datatypes::{DataType, Field, FieldRef};
+
+use super::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::error::{Error, Result};
+
+/// Which of Arrow's list types a level is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ListKind {
+    /// 32-bit offsets.
+    List,
+    /// 64-bit offsets.
+    LargeList,
+    /// No offsets, one size.
+    FixedSizeList(i32),
+}
+
+/// The kind of list and the field of its elements; `None` for what is not a list.
+pub fn list_kind(data_type: &DataType) -> Option<(ListKind, &FieldRef)> {
+    match data_type {
+        DataType::List(f) => Some((ListKind::List, f)),
+        DataType::LargeList(f) => Some((ListKind::LargeList, f)),
+        DataType::FixedSizeList(f, n) => Some((ListKind::FixedSizeList(*n), f)),
+        _ => None,
+    }
+}
+
+/// Number of list levels of a type: 0 for a flat one.
+pub fn list_depth(data_type: &DataType) -> usize {
+    list_kind(data_type).map_or(0, |(_, f)| 1 + list_depth(f.data_type()))
+}
+
+/// Type of the leaves below all lists.
+pub fn leaf_type(data_type: &DataType) -> &DataType {
+    list_kind(data_type).map_or(data_type, |(_, f)| leaf_type(f.data_type()))
+}
+
+/// `levels` of `List` with nullable elements named `item` around a leaf type.
+pub fn list_of(levels: usize, leaf: DataType) -> DataType {
+    (0..levels).fold(leaf, |t, _| DataType::new_list(t, true))
+}
+
+impl RaggedArray {
+    /// From an Arrow array: every level of List, LargeList or FixedSizeList becomes an axis, what is
+    /// below is the leaves.
+    ///
+    /// Offsets and leaves are used in place; slices stay slices. Values hidden under a null list
+    /// are dropped, which copies what is below that level (and makes a FixedSizeList with nulls
+    /// ragged). ListView is refused.
+    pub fn try_from_arrow(array: &ArrayRef) -> Result<Self> {
+        Self::try_from_arrow_levels(array, usize::MAX)
+    }
+
+    /// As [`try_from_arrow`](Self::try_from_arrow), opening at most `levels` levels of lists; deeper
+    /// lists are leaves.
+    pub fn try_from_arrow_levels(array: &ArrayRef, levels: usize) -> Result<Self> {
+        let rows = array.len();
+        let mut axes = Vec::new();
+        let mut current = array.clone();
+        while axes.len() < levels {
+            let (axis, child) = match current.data_type() {
+                DataType::List(_) => open(current.as_list::<i32>())?,
+                DataType::LargeList(_) => open(current.as_list::<i64>())?,
+                DataType::FixedSizeList(_, _) => open_fixed(current.as_fixed_size_list())?,
+                found @ (DataType::ListView(_) | DataType::LargeListView(_)) => {
+                    return Err(Error::type_of(
+                        "a ragged array",
+                        "List, LargeList or FixedSizeList (cast it first)",
+                        found,
+                    ));
+                }
+                _ => break,
+            };
+            axes.push(axis);
+            current = child;
+        }
+        Self::try_new(rows, axes, current)
+    }
+
+    /// As Arrow lists with nullable elements named `item`: `LargeList` where offsets are 64 bits
+    /// wide, `FixedSizeList` for uniform axes, else `List`.
+    ///
+    /// Leaves are not copied, offsets only when they do not start at zero.
+    pub fn to_arrow(&self) -> Result<ArrayRef> {
+        let mut current = self.leaves().clone();
+        for axis in self.axes().iter().rev() {
+            let item = Arc::new(Field::new_list_field(current.data_type().clone(), true));
+            let kind = match axis.layout() {
+                Layout::Ragged(Offsets::I32(_)) => ListKind::List,
+                Layout::Ragged(Offsets::I64(_)) => ListKind::LargeList,
+                Layout::Uniform { size, .. } => ListKind::FixedSizeList(fixed_size(*size)?),
+            };
+            current = close(axis, kind, item, current)?;
+        }
+        Ok(current)
+    }
+
+    /// As an Arrow array of exactly the type `target`, which must have as many list levels as this
+    /// has axes of lists (or fewer, when the leaves are lists themselves) and the same leaf type.
+    ///
+    /// Leaves are not copied; offsets are copied when their width differs or they do not start at
+    /// zero. A FixedSizeList target is refused where a list that is not null has another length.
+    pub fn to_arrow_as(&self, target: &DataType) -> Result<ArrayRef> {
+        let mut fields = Vec::with_capacity(self.axes().len());
+        let mut current = target;
+        for _ in self.axes() {
+            let (kind, field) = list_kind(current).ok_or_else(|| {
+                Error::type_of("conversion to Arrow", "as many list levels as the array", target)
+            })?;
+            fields.push((kind, field));
+            current = field.data_type();
+        }
+        if self.leaf_type() != current {
+            return Err(Error::type_of("the leaves", current.to_string(), self.leaf_type()));
+        }
+        let mut out = self.leaves().clone();
+        for (axis, (kind, field)) in self.axes().iter().zip(fields).rev() {
+            out = close(axis, kind, Arc::clone(field), out)?;
+        }
+        Ok(out)
+    }
+}
+
+fn open<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Result<(ListAxis, ArrayRef)> {
+    let offsets = list.offsets();
+    let (first, last) = (offsets[0].as_usize(), offsets[list.len()].as_usize());
+    let child = list.values().slice(first, last - first);
+    let nulls = list.nulls().filter(|n| n.null_count() > 0);
+    let hides =
+        nulls.is_some_and(|n| (0..n.len()).any(|i| n.is_null(i) && offsets[i + 1] > offsets[i]));
+    let offsets = Offsets::from(offsets.clone());
+    match nulls {
+        Some(nulls) if hides => compact(nulls, |i| offsets.range(i), &child),
+        nulls => Ok((ListAxis::try_new(offsets, nulls.cloned())?, child)),
+    }
+}
+
+fn open_fixed(list: &FixedSizeListArray) -> Result<(ListAxis, ArrayRef)> {
+    let size = usize::try_from(list.value_length())
+        .map_err(|_| Error::invalid("a FixedSizeList of negative size"))?;
+    let nulls = list.nulls().filter(|n| n.null_count() > 0);
+    match nulls {
+        Some(nulls) => compact(nulls, |i| i * size..(i + 1) * size, list.values()),
+        None => Ok((Layout::Uniform { size, lists: list.len() }.into(), list.values().clone())),
+    }
+}
+
+/// Drops the children of null lists.
+fn compact(
+    nulls: &NullBuffer,
+    range: impl Fn(usize) -> std::ops::Range<usize>,
+    child: &ArrayRef,
+) -> Result<(ListAxis, ArrayRef)> {
+    let keep = |i: usize| if nulls.is_valid(i) { range(i) } else { 0..0 };
+    let offsets = Offsets::from_lengths((0..nulls.len()).map(|i| keep(i).len()))?;
+    let indices: UInt64Array = (0..nulls.len()).flat_map(keep).map(|i| i as u64).collect();
+    let child = take(child, &indices, None)?;
+    Ok((ListAxis::try_new(offsets, Some(nulls.clone()))?, child))
+}
+
+fn fixed_size(size: usize) -> Result<i32> {
+    i32::try_from(size).map_err(|_| {
+        Error::invalid(format!("a FixedSizeList of {size} elements: at most 2^31 - 1"))
+    })
+}
+
+/// One level of lists around `child`.
+fn close(axis: &ListAxis, kind: ListKind, field: FieldRef, child: ArrayRef) -> Result<ArrayRef> {
+    let nulls = axis.nulls().cloned();
+    Ok(match kind {
+        ListKind::List => {
+            let offsets = axis.layout().to_offsets()?.to_i32()?;
+            Arc::new(ListArray::try_new(field, offsets, child, nulls)?)
+        }
+        ListKind::LargeList => {
+            let offsets = axis.layout().to_offsets()?.to_i64();
+            Arc::new(LargeListArray::try_new(field, offsets, child, nulls)?)
+        }
+        ListKind::FixedSizeList(n) => {
+            let lists = axis.layout().lists();
+            let size = usize::try_from(n)
+                .map_err(|_| Error::invalid("a FixedSizeList of negative size"))?;
+            let valid = |i| nulls.as_ref().is_none_or(|n| n.is_valid(i));
+            if let Some(i) = (0..lists).find(|i| valid(*i) && axis.layout().length(*i) != size) {
+                return Err(Error::invalid(format!(
+                    "list {i} has {} elements; a FixedSizeList of {size} needs exactly {size}",
+                    axis.layout().length(i)
+                )));
+            }
+            let child = match &nulls {
+                None => child,
+                // Null lists take up their size again.
+                Some(n) => {
+                    let indices: UInt64Array = (0..lists)
+                        .flat_map(|i| {
+                            let start = axis.layout().range(i).start;
+                            (0..size).map(move |k| (i, start + k))
+                        })
+                        .map(|(i, k)| n.is_valid(i).then_some(k as u64))
+                        .collect();
+                    take(&child, &indices, None)?
+                }
+            };
+            Arc::new(FixedSizeListArray::try_new_with_length(field, n, child, nulls, lists)?)
+        }
+    })
+}

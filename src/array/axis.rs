@@ -1,0 +1,138 @@
+//! How one axis divides its children among the lists of its parent.
+
+use std::ops::Range;
+
+use super::Offsets;
+use crate::error::{Error, Result};
+
+/// How one axis lies over its parent: lists of any length, or lists of one size.
+#[derive(Clone, Debug)]
+pub enum Layout {
+    /// Lists of different length.
+    Ragged(Offsets),
+    /// `lists` lists of `size` children each (an Arrow `FixedSizeList`).
+    Uniform {
+        /// Children per list.
+        size: usize,
+        /// Number of lists.
+        lists: usize,
+    },
+}
+
+impl Layout {
+    /// Number of lists: the length of the parent axis.
+    pub fn lists(&self) -> usize {
+        match self {
+            Self::Ragged(o) => o.lists(),
+            Self::Uniform { lists, .. } => *lists,
+        }
+    }
+
+    /// Number of children: the length of this axis.
+    pub fn children(&self) -> usize {
+        match self {
+            Self::Ragged(o) => o.children(),
+            Self::Uniform { size, lists } => size * lists,
+        }
+    }
+
+    /// Children of list `i`.
+    pub fn range(&self, i: usize) -> Range<usize> {
+        match self {
+            Self::Ragged(o) => o.range(i),
+            Self::Uniform { size, .. } => i * size..(i + 1) * size,
+        }
+    }
+
+    /// Children of the lists `lists`.
+    pub fn ranges(&self, lists: Range<usize>) -> Range<usize> {
+        match self {
+            Self::Ragged(o) => o.ranges(lists),
+            Self::Uniform { size, .. } => lists.start * size..lists.end * size,
+        }
+    }
+
+    /// Length of list `i`.
+    pub fn length(&self, i: usize) -> usize {
+        match self {
+            Self::Ragged(o) => o.length(i),
+            Self::Uniform { size, .. } => *size,
+        }
+    }
+
+    /// Length of the longest list; 0 when there is none.
+    pub fn max_length(&self) -> usize {
+        match self {
+            Self::Ragged(o) => o.max_length(),
+            Self::Uniform { lists: 0, .. } => 0,
+            Self::Uniform { size, .. } => *size,
+        }
+    }
+
+    /// `length` lists from `offset` on, copying nothing.
+    pub fn slice(&self, offset: usize, length: usize) -> Self {
+        match self {
+            Self::Ragged(o) => Self::Ragged(o.slice(offset, length)),
+            Self::Uniform { size, .. } => Self::Uniform { size: *size, lists: length },
+        }
+    }
+
+    /// The axis as offsets: its own, or the multiples of the size.
+    pub fn to_offsets(&self) -> Result<Offsets> {
+        match self {
+            Self::Ragged(o) => Ok(o.clone()),
+            Self::Uniform { size, lists } => {
+                Offsets::from_lengths(std::iter::repeat_n(*size, *lists))
+            }
+        }
+    }
+
+    /// Whether lists may differ in length.
+    pub fn is_ragged(&self) -> bool {
+        matches!(self, Self::Ragged(_))
+    }
+
+    /// The first list whose length differs, or `None`.
+    pub fn first_difference(&self, other: &Self) -> Option<usize> {
+        match (self, other) {
+            (Self::Ragged(a), Self::Ragged(b)) => a.first_difference(b),
+            _ => {
+                let (a, b) = (self.lists(), other.lists());
+                (0..a.min(b))
+                    .find(|i| self.length(*i) != other.length(*i))
+                    .or_else(|| (a != b).then(|| a.min(b)))
+            }
+        }
+    }
+}
+
+/// Equal when every list has the same length, ragged or uniform.
+impl PartialEq for Layout {
+    fn eq(&self, other: &Self) -> bool {
+        self.first_difference(other).is_none()
+    }
+}
+
+impl From<Offsets> for Layout {
+    fn from(offsets: Offsets) -> Self {
+        Self::Ragged(offsets)
+    }
+}
+
+/// Axis number `axis` of something with `ndim` axes; negatives count from the innermost.
+///
+/// ```
+/// use serrate::array::resolve_axis;
+/// assert_eq!(resolve_axis(-1, 3, "code")?, 2);
+/// assert!(resolve_axis(3, 3, "code").is_err());
+/// # Ok::<(), serrate::Error>(())
+/// ```
+pub fn resolve_axis(axis: i64, ndim: usize, what: &str) -> Result<usize> {
+    let n = i64::try_from(ndim).unwrap_or(i64::MAX);
+    let resolved = if axis < 0 { axis.saturating_add(n) } else { axis };
+    usize::try_from(resolved).ok().filter(|a| *a < ndim).ok_or_else(|| Error::NoSuchAxis {
+        what: what.into(),
+        axis,
+        ndim,
+    })
+}

@@ -1,0 +1,11 @@
+//! One ragged column: axes of lists over a flat Arrow array of leaves.
+
+mod arrow;
+mod axis;
+mod offsets;
+mod ragged;
+
+pub use self::arrow::{ListKind, leaf_type, list_depth, list_kind, list_of};
+pub use axis::{Layout, resolve_axis};
+pub use offsets::Offsets;
+pub use ragged::{ListAxis, RaggedArray};

@@ -1,0 +1,281 @@
+//! Offsets of one ragged axis, 32 or 64 bits wide.
+
+use std::ops::Range;
+
+use arrow::array::OffsetSizeTrait;
+use arrow::buffer::{OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::ArrowNativeType;
+
+use crate::error::{Error, Result};
+
+/// Offsets of the lists of one axis: `lists + 1` non-decreasing numbers.
+///
+/// The first need not be zero (a slice of a larger buffer keeps its numbers). The children of the
+/// axis are counted from it: list `i` holds the children [`range(i)`](Self::range).
+///
+/// Both widths of Arrow are kept as they come, so that a `List` and a `LargeList` go in and out
+/// without a copy.
+///
+/// ```
+/// use serrate::array::Offsets;
+/// let o = Offsets::from_lengths([3, 0, 2])?;
+/// assert_eq!((o.lists(), o.children()), (3, 5));
+/// assert_eq!(o.range(2), 3..5);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub enum Offsets {
+    /// As in an Arrow `List`.
+    I32(OffsetBuffer<i32>),
+    /// As in an Arrow `LargeList`.
+    I64(OffsetBuffer<i64>),
+}
+
+/// Runs `$body` with `$o` bound to the offsets as a typed slice (`&[i32]` or `&[i64]`).
+#[macro_export]
+#[doc(hidden)]
+macro_rules! with_offsets {
+    ($offsets:expr, $o:ident => $body:expr) => {
+        match $offsets {
+            $crate::array::Offsets::I32(b) => {
+                let $o: &[i32] = &b[..];
+                $body
+            }
+            $crate::array::Offsets::I64(b) => {
+                let $o: &[i64] = &b[..];
+                $body
+            }
+        }
+    };
+}
+
+impl Offsets {
+    /// No lists at all.
+    pub fn empty() -> Self {
+        Self::I32(OffsetBuffer::new_empty())
+    }
+
+    /// From the length of each list; 32 bits wide when that suffices.
+    pub fn from_lengths(lengths: impl IntoIterator<Item = usize>) -> Result<Self> {
+        let lengths = lengths.into_iter();
+        let mut offsets = Vec::with_capacity(lengths.size_hint().0.saturating_add(1));
+        let mut end = 0i64;
+        offsets.push(end);
+        for (position, n) in lengths.enumerate() {
+            end = i64::try_from(n).ok().and_then(|n| end.checked_add(n)).ok_or_else(|| {
+                Error::Offsets {
+                    what: "lengths".into(),
+                    position,
+                    message: "the total does not fit 63 bits".into(),
+                }
+            })?;
+            offsets.push(end);
+        }
+        Ok(Self::narrowest(offsets))
+    }
+
+    /// From cumulative ends without a leading zero: the `dim{d}/bounds` of an `.nrt` file.
+    ///
+    /// `what` names the bounds in an error. Refused: a negative first end, ends that decrease.
+    pub fn from_bounds(bounds: impl IntoIterator<Item = i64>, what: &str) -> Result<Self> {
+        let bounds = bounds.into_iter();
+        let mut offsets = Vec::with_capacity(bounds.size_hint().0.saturating_add(1));
+        offsets.push(0i64);
+        let mut previous = 0i64;
+        for (position, end) in bounds.enumerate() {
+            if end < previous {
+                return Err(Error::Offsets {
+                    what: what.into(),
+                    position,
+                    message: format!("{end} comes after {previous}; ends may not decrease"),
+                });
+            }
+            offsets.push(end);
+            previous = end;
+        }
+        Ok(Self::narrowest(offsets))
+    }
+
+    /// From `lists + 1` offsets; refused: none at all, a negative first, a decrease.
+    pub fn try_new<O: OffsetSizeTrait>(offsets: impl Into<ScalarBuffer<O>>) -> Result<Self> {
+        let offsets: ScalarBuffer<O> = offsets.into();
+        let wrong = |position, message: String| Error::Offsets {
+            what: "offsets".into(),
+            position,
+            message,
+        };
+        let Some(first) = offsets.first() else {
+            return Err(wrong(0, "there must be at least one offset".into()));
+        };
+        if *first < O::zero() {
+            return Err(wrong(0, format!("{first:?} is negative")));
+        }
+        if let Some(i) = offsets.windows(2).position(|w| w[1] < w[0]) {
+            let message = format!(
+                "{:?} comes after {:?}; offsets may not decrease",
+                offsets[i + 1],
+                offsets[i]
+            );
+            return Err(wrong(i + 1, message));
+        }
+        Ok(Self::from(OffsetBuffer::new(offsets)))
+    }
+
+    /// 32-bit offsets when the last one fits, else 64-bit. The caller vouches for the order.
+    fn narrowest(offsets: Vec<i64>) -> Self {
+        let fits = offsets.last().is_none_or(|last| i32::try_from(*last).is_ok());
+        if fits {
+            #[expect(clippy::cast_possible_truncation, reason = "the largest fits")]
+            let narrow: Vec<i32> = offsets.iter().map(|o| *o as i32).collect();
+            Self::I32(OffsetBuffer::new(narrow.into()))
+        } else {
+            Self::I64(OffsetBuffer::new(offsets.into()))
+        }
+    }
+
+    /// Number of lists.
+    pub fn lists(&self) -> usize {
+        with_offsets!(self, o => o.len() - 1)
+    }
+
+    /// The first offset: what position 0 of the children is called in the numbers.
+    pub fn base(&self) -> usize {
+        self.at(0)
+    }
+
+    /// Number of children of all lists together.
+    pub fn children(&self) -> usize {
+        self.at(self.lists()) - self.base()
+    }
+
+    /// The `i`-th number as stored (not counted from [`base`](Self::base)).
+    pub fn at(&self, i: usize) -> usize {
+        with_offsets!(self, o => o[i].as_usize())
+    }
+
+    /// Children of list `i`, counted from the first child of the first list.
+    pub fn range(&self, i: usize) -> Range<usize> {
+        let base = self.base();
+        self.at(i) - base..self.at(i + 1) - base
+    }
+
+    /// Children of the lists `lists`, counted from the first child of the first list.
+    pub fn ranges(&self, lists: Range<usize>) -> Range<usize> {
+        let base = self.base();
+        self.at(lists.start) - base..self.at(lists.end) - base
+    }
+
+    /// Length of list `i`.
+    pub fn length(&self, i: usize) -> usize {
+        self.at(i + 1) - self.at(i)
+    }
+
+    /// Length of every list.
+    pub fn lengths(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
+        (0..self.lists()).map(|i| self.length(i))
+    }
+
+    /// Length of the longest list; 0 when there is none.
+    pub fn max_length(&self) -> usize {
+        fn longest<O: OffsetSizeTrait>(o: &[O]) -> usize {
+            o.windows(2).map(|w| w[1] - w[0]).max().map_or(0, |n| n.as_usize())
+        }
+        with_offsets!(self, o => longest(o))
+    }
+
+    /// `length` lists from `offset` on, sharing the buffer.
+    ///
+    /// # Panics
+    /// When the range is not within [`lists`](Self::lists).
+    pub fn slice(&self, offset: usize, length: usize) -> Self {
+        match self {
+            Self::I32(o) => Self::I32(o.slice(offset, length)),
+            Self::I64(o) => Self::I64(o.slice(offset, length)),
+        }
+    }
+
+    /// The same lists counted from zero; the buffer itself when it starts there already.
+    pub fn rebased(&self) -> Self {
+        fn shift<O: OffsetSizeTrait>(o: &OffsetBuffer<O>) -> OffsetBuffer<O> {
+            let base = o[0];
+            OffsetBuffer::new(o.iter().map(|x| *x - base).collect())
+        }
+        match self {
+            _ if self.base() == 0 => self.clone(),
+            Self::I32(o) => Self::I32(shift(o)),
+            Self::I64(o) => Self::I64(shift(o)),
+        }
+    }
+
+    /// As an Arrow `List` wants them: 32 bits, from zero. A copy only when they are not so already.
+    pub fn to_i32(&self) -> Result<OffsetBuffer<i32>> {
+        match self.rebased() {
+            Self::I32(o) => Ok(o),
+            Self::I64(o) => {
+                let narrow: Option<Vec<i32>> = o.iter().map(|x| i32::try_from(*x).ok()).collect();
+                let narrow = narrow.ok_or_else(|| {
+                    Error::invalid(format!(
+                        "{} values under {} lists do not fit the 32-bit offsets of List; use LargeList or fewer rows at a time",
+                        self.children(),
+                        self.lists()
+                    ))
+                })?;
+                Ok(OffsetBuffer::new(narrow.into()))
+            }
+        }
+    }
+
+    /// As an Arrow `LargeList` wants them: 64 bits, from zero. A copy only when they are not so already.
+    pub fn to_i64(&self) -> OffsetBuffer<i64> {
+        match self.rebased() {
+            Self::I64(o) => o,
+            Self::I32(o) => OffsetBuffer::new(o.iter().map(|x| i64::from(*x)).collect()),
+        }
+    }
+
+    /// Whether both are views of the same memory.
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::I32(a), Self::I32(b)) => a.ptr_eq(b),
+            (Self::I64(a), Self::I64(b)) => a.ptr_eq(b),
+            _ => false,
+        }
+    }
+
+    /// The first list whose length differs, or `None`. The same buffer is recognised at once.
+    ///
+    /// Where one has fewer lists, that is where they differ.
+    pub fn first_difference(&self, other: &Self) -> Option<usize> {
+        if self.ptr_eq(other) {
+            return None;
+        }
+        fn find<A: OffsetSizeTrait, B: OffsetSizeTrait>(a: &[A], b: &[B]) -> Option<usize> {
+            let (x, y) = (a[0].as_usize(), b[0].as_usize());
+            a.iter()
+                .zip(b)
+                .position(|(a, b)| a.as_usize() - x != b.as_usize() - y)
+                .map(|i| i - 1)
+                .or_else(|| (a.len() != b.len()).then(|| a.len().min(b.len()) - 1))
+        }
+        with_offsets!(self, a => with_offsets!(other, b => find(a, b)))
+    }
+}
+
+impl<O: OffsetSizeTrait> From<OffsetBuffer<O>> for Offsets {
+    fn from(offsets: OffsetBuffer<O>) -> Self {
+        let inner = offsets.into_inner().into_inner();
+        // `O` is i32 or i64 (the trait is sealed by Arrow); the buffer was valid before.
+        if O::IS_LARGE {
+            Self::I64(OffsetBuffer::new(ScalarBuffer::from(inner)))
+        } else {
+            Self::I32(OffsetBuffer::new(ScalarBuffer::from(inner)))
+        }
+    }
+}
+
+/// Equal when every list has the same length, whatever the width and the base.
+impl PartialEq for Offsets {
+    fn eq(&self, other: &Self) -> bool {
+        self.first_difference(other).is_none()
+    }
+}

@@ -1,0 +1,1 @@
+//! Dense tensors: a dtype, a shape and a buffer; padded batches.

@@ -1,0 +1,1 @@
+//! SQL functions: coerce, dispatch to a kernel, document.

@@ -1,0 +1,1 @@
+//! Synthetic patients with the shape of a real data set.

@@ -1,0 +1,136 @@
+//! Output files that appear whole or not at all.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::error::{Error, Result};
+
+/// A file written under a temporary name beside its target; [`commit`](Self::commit) syncs it to
+/// disk and renames it into place. Dropped uncommitted, it leaves nothing behind.
+///
+/// ```
+/// use std::io::Write;
+/// use serrate::io::atomic::AtomicFile;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("a.txt");
+/// let mut file = AtomicFile::create(&path, false)?;
+/// file.write_all(b"whole")?;
+/// assert!(!path.exists());
+/// file.commit()?;
+/// assert_eq!(std::fs::read(&path)?, b"whole");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct AtomicFile {
+    target: PathBuf,
+    overwrite: bool,
+    writer: BufWriter<NamedTempFile>,
+}
+
+impl AtomicFile {
+    /// Starts a file that will be `target`.
+    ///
+    /// # Errors
+    /// When `target` exists and may not be overwritten, or its folder cannot be written to.
+    pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
+        let target = target.as_ref().to_path_buf();
+        if !overwrite && target.exists() {
+            return Err(Error::Exists(target));
+        }
+        let folder = parent(&target);
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".serrate-").suffix(".tmp");
+        #[cfg(unix)]
+        {
+            // As any other new file, not private as temporary files are.
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        let file = builder.tempfile_in(folder).map_err(|e| Error::io(&target, e))?;
+        Ok(Self { target, overwrite, writer: BufWriter::with_capacity(1 << 20, file) })
+    }
+
+    /// The path the file will have.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Syncs the file to disk and gives it its name.
+    ///
+    /// # Errors
+    /// When the disk is full, or somebody made the target meanwhile and it may not be overwritten.
+    pub fn commit(self) -> Result<()> {
+        let Self { target, overwrite, writer } = self;
+        let file = writer.into_inner().map_err(|e| Error::io(&target, e.into_error()))?;
+        file.as_file().sync_all().map_err(|e| Error::io(&target, e))?;
+        if overwrite {
+            file.persist(&target).map_err(|e| Error::io(&target, e.error))?;
+        } else {
+            file.persist_noclobber(&target).map_err(|e| match e.error.kind() {
+                io::ErrorKind::AlreadyExists => Error::Exists(target.clone()),
+                _ => Error::io(&target, e.error),
+            })?;
+        }
+        // The name itself is on disk once the folder is.
+        if cfg!(unix) {
+            let folder = parent(&target);
+            File::open(folder).and_then(|d| d.sync_all()).map_err(|e| Error::io(folder, e))?;
+        }
+        Ok(())
+    }
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.writer.write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_of_a_file_that_was_not_committed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let mut file = AtomicFile::create(&path, false).unwrap();
+        file.write_all(&[1; 100]).unwrap();
+        drop(file);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_exists_is_kept_unless_told_otherwise() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        std::fs::write(&path, b"old").unwrap();
+        assert!(matches!(AtomicFile::create(&path, false), Err(Error::Exists(_))));
+        let mut file = AtomicFile::create(&path, true).unwrap();
+        file.write_all(b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        file.commit().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_target_that_appears_meanwhile_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let file = AtomicFile::create(&path, false).unwrap();
+        std::fs::write(&path, b"theirs").unwrap();
+        assert!(matches!(file.commit(), Err(Error::Exists(_))));
+        assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
+    }
+}

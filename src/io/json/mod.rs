@@ -1,0 +1,1 @@
+//! JSON and NDJSON of nested lists.

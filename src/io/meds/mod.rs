@@ -1,0 +1,1 @@
+//! MEDS event tables.

@@ -1,0 +1,12 @@
+//! Files: one folder per format.
+
+pub mod arrow_ipc;
+pub mod atomic;
+pub mod json;
+pub mod nrt;
+pub mod safetensors;
+
+#[cfg(feature = "parquet")]
+pub mod meds;
+#[cfg(feature = "parquet")]
+pub mod parquet;

@@ -1,0 +1,1 @@
+//! `.nrt` files of Python's nested_ragged_tensors.

@@ -1,0 +1,1 @@
+//! Safetensors: header, reader, streaming writer.

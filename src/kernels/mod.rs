@@ -1,0 +1,1 @@
+//! Operations on ragged arrays: free functions, arrays in, `Result` out.

@@ -1,0 +1,1 @@
+//! The session, table providers, file formats and planners.

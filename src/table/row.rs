@@ -1,0 +1,116 @@
+//! [`Row`]: one row of a table, or some elements of one, as a view.
+
+use std::ops::Range;
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
+
+use super::RaggedTable;
+use crate::error::{Error, Result};
+
+/// One row: a range of elements on every axis. Borrows the table, copies nothing.
+#[derive(Clone, Debug)]
+pub struct Row<'a> {
+    table: &'a RaggedTable,
+    windows: Vec<Range<usize>>,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn new(table: &'a RaggedTable, index: usize) -> Result<Self> {
+        if index >= table.num_rows() {
+            return Err(Error::OutOfRange {
+                axis: 0,
+                index: i64::try_from(index).unwrap_or(i64::MAX),
+                size: table.num_rows(),
+            });
+        }
+        Ok(Self { table, windows: table.windows(index..index + 1)? })
+    }
+
+    /// Position of the row in its table.
+    pub fn index(&self) -> usize {
+        self.windows[0].start
+    }
+
+    /// Elements of the row on axis `axis`, as positions in the flat columns.
+    ///
+    /// # Errors
+    /// When the table has no such axis.
+    pub fn range(&self, axis: usize) -> Result<Range<usize>> {
+        self.windows.get(axis).cloned().ok_or_else(|| Error::NoSuchAxis {
+            what: "the table".into(),
+            axis: i64::try_from(axis).unwrap_or(i64::MAX),
+            ndim: self.table.ndim(),
+        })
+    }
+
+    /// Number of elements on axis 1 (events); 0 in a table of flat columns.
+    pub fn len(&self) -> usize {
+        self.windows.get(1).map_or(0, Range::len)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The row's values of a column, flat, sharing the column's buffer.
+    pub fn values(&self, column: &str) -> Result<ArrayRef> {
+        let column = self.table.column(column)?;
+        let window = &self.windows[column.axis()];
+        Ok(column.values().slice(window.start, window.len()))
+    }
+
+    /// The row's values of a primitive column as a Rust slice; nulls are whatever lies beneath.
+    ///
+    /// # Errors
+    /// When there is no such column or it has another type.
+    pub fn typed<T: ArrowPrimitiveType>(&self, column: &str) -> Result<&'a [T::Native]> {
+        let column = self.table.column(column)?;
+        let values = column.values().as_primitive_opt::<T>().ok_or_else(|| {
+            Error::type_of(
+                format!("column {:?}", column.name()),
+                T::DATA_TYPE.to_string(),
+                column.data_type(),
+            )
+        })?;
+        Ok(&values.values()[self.windows[column.axis()].clone()])
+    }
+
+    /// The elements `events` of axis 1 of this row, as a view (counted from the row's first).
+    ///
+    /// # Errors
+    /// When the range is not within the row.
+    pub fn events(&self, events: Range<usize>) -> Result<Self> {
+        if events.start > events.end || events.end > self.len() {
+            return Err(Error::OutOfRange {
+                axis: 1,
+                index: i64::try_from(events.start.max(events.end)).unwrap_or(i64::MAX),
+                size: self.len(),
+            });
+        }
+        let mut windows = self.windows.clone();
+        let start = self.windows.get(1).map_or(0, |w| w.start);
+        let mut window = start + events.start..start + events.end;
+        for axis in 1..windows.len() {
+            windows[axis] = window.clone();
+            if let Some(next) = self.table.axes().get(axis) {
+                window = next.layout().ranges(window);
+            }
+        }
+        Ok(Self { table: self.table, windows })
+    }
+
+    /// The view as a table of one row, sharing every buffer.
+    ///
+    /// # Errors
+    /// None for a whole row; a part of one always fits as well.
+    pub fn to_table(&self) -> Result<RaggedTable> {
+        let index = self.index();
+        let row = self.table.slice(index..index + 1)?;
+        let whole = self.table.windows(index..index + 1)?;
+        if whole == self.windows {
+            return Ok(row);
+        }
+        row.narrow(&self.windows, &whole)
+    }
+}
