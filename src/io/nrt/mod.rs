@@ -1,1 +1,66 @@
-//! `.nrt` files of Python's nested_ragged_tensors.
+//! `.nrt` files: ragged tables as Python's nested_ragged_tensors stores them.
+//!
+//! An `.nrt` file is a safetensors file with tensors of one dimension:
+//!
+//! | tensor | holds |
+//! |---|---|
+//! | `dim{d}/{key}` | the values of column `key` on axis `d`, flat |
+//! | `dim{d}/bounds`, `d` >= 1 | for every element of axis `d - 1`, where its list on axis `d` ends (cumulative, no leading 0) |
+//!
+//! The format has no nulls, no strings and no names of axes. It knows rows by position only; a column
+//! `subject_id` on axis 0 (`dim0/subject_id`) carries ids.
+//!
+//! [`NrtFile`] reads rows and columns in place, [`NrtWriter`] writes tables of any size chunk by
+//! chunk.
+
+#![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
+
+mod bounds;
+mod file;
+mod names;
+mod schema;
+mod values;
+mod writer;
+
+use std::path::Path;
+
+pub use file::{NrtColumn, NrtFile};
+pub use schema::NrtSchema;
+pub use writer::NrtWriter;
+
+use crate::error::Result;
+use crate::table::RaggedTable;
+
+/// How `.nrt` files are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ReadOptions {
+    /// Maps the file, so that values are used in place and only pages looked at are read. A mapped
+    /// file that somebody truncates kills the process; without this, parts are read as they are
+    /// needed, and that is an error.
+    pub mmap: bool,
+    /// Gives every axis 64-bit offsets (Arrow's `LargeList`). Without this they have 32 bits
+    /// (`List`), and a read of more than 2^31 - 1 values at once is refused.
+    pub large_lists: bool,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { mmap: true, large_lists: false }
+    }
+}
+
+/// How `.nrt` files are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct WriteOptions {
+    /// Replaces a file that exists; else it is an error.
+    pub overwrite: bool,
+    /// Leaves the ids (`subject_id` on axis 0) out.
+    pub plain: bool,
+}
+
+/// Writes a table as one `.nrt` file; see [`NrtWriter`] for what can be written and how.
+pub fn write(path: impl AsRef<Path>, table: &RaggedTable, options: &WriteOptions) -> Result<()> {
+    let mut writer = NrtWriter::create(path, &NrtSchema::of_table(table), options)?;
+    writer.write(table)?;
+    writer.finish()
+}

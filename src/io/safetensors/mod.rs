@@ -1,1 +1,21 @@
-//! Safetensors: header, reader, streaming writer.
+//! Safetensors: a checked header, reading in place, writing in a stream.
+//!
+//! A file is an 8-byte length, a JSON header of that length that names every tensor with its type,
+//! shape and place, and the raw little-endian data. Reading trusts nothing: see [`header`].
+//! Writing gives, byte for byte, what Python's `safetensors.numpy.save_file` gives for the same
+//! tensors.
+
+pub mod header;
+
+mod file;
+mod source;
+mod writer;
+
+pub use file::SafetensorsFile;
+pub use header::{Header, TensorEntry};
+pub use safetensors::Dtype;
+pub use source::Source;
+pub use writer::{SafetensorsWriter, SaveOptions, TensorId, write_tensors};
+
+#[cfg(target_endian = "big")]
+compile_error!("values are used as they lie in files, which are little-endian");

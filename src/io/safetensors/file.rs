@@ -1,0 +1,125 @@
+//! [`SafetensorsFile`]: reading tensors, whole or in part.
+
+#![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+
+use arrow::buffer::Buffer;
+use bytes::Bytes;
+use safetensors::Dtype;
+
+use super::header::{Header, PREFIX_BYTES, TensorEntry};
+use super::source::Source;
+use crate::error::{Error, Result};
+
+/// A safetensors file with a checked header.
+///
+/// ```
+/// use serrate::io::safetensors::{Dtype, SafetensorsFile, SaveOptions, write_tensors};
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.safetensors");
+/// let data = [1u8, 2, 3, 4, 5, 6];
+/// write_tensors(&path, [("t", Dtype::U8, &[2, 3][..], &data[..])], &SaveOptions::default())?;
+///
+/// let file = SafetensorsFile::open(&path, true)?;
+/// let t = file.tensor("t")?;
+/// assert_eq!((t.dtype(), t.shape()), (Dtype::U8, &[2, 3][..]));
+/// assert_eq!(file.read(t)?.as_slice(), data);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct SafetensorsFile {
+    source: Source,
+    header: Header,
+}
+
+impl SafetensorsFile {
+    /// Opens a file and checks its header; `mmap` maps it, else it is read by positioned reads (see
+    /// [`Source`]).
+    pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
+        Self::new(Source::open(path, mmap)?)
+    }
+
+    /// As [`open`](Self::open), for a file that is open already; `path` names it in errors.
+    pub fn from_file(path: impl AsRef<Path>, file: File, mmap: bool) -> Result<Self> {
+        Self::new(Source::from_file(path, file, mmap)?)
+    }
+
+    /// From the bytes of a whole file; `path` names it in errors.
+    pub fn from_bytes(path: impl AsRef<Path>, bytes: Bytes) -> Result<Self> {
+        Self::new(Source::from_bytes(path, bytes))
+    }
+
+    fn new(source: Source) -> Result<Self> {
+        let prefix = source.read(0..PREFIX_BYTES.min(source.len()))?;
+        let len = Header::json_len(source.path(), &prefix, source.len())?;
+        let json = source.read(PREFIX_BYTES..PREFIX_BYTES.saturating_add(len))?;
+        let header = Header::parse(source.path(), &json, source.len())?;
+        Ok(Self { source, header })
+    }
+
+    /// The file's header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The file's bytes.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Name of the file.
+    pub fn path(&self) -> &Path {
+        self.source.path()
+    }
+
+    /// The tensors, in the order of their data.
+    pub fn tensors(&self) -> &[TensorEntry] {
+        self.header.tensors()
+    }
+
+    /// A tensor by name.
+    ///
+    /// # Errors
+    /// When there is none of that name; the message names those there are.
+    pub fn tensor(&self, name: &str) -> Result<&TensorEntry> {
+        self.header.get(name).ok_or_else(|| {
+            let names: Vec<_> = self.tensors().iter().map(TensorEntry::name).collect();
+            Error::file(
+                self.path(),
+                format!("no tensor {name:?}; its tensors are {}", names.join(", ")),
+            )
+        })
+    }
+
+    /// All bytes of a tensor of this file; in place where that is possible (see
+    /// [`read_elements`](Self::read_elements)).
+    pub fn read(&self, tensor: &TensorEntry) -> Result<Buffer> {
+        match tensor.element_size() {
+            Some(_) => self.read_elements(tensor, 0..tensor.elements()),
+            None => self.source.read(tensor.bytes()),
+        }
+    }
+
+    /// The bytes of some elements of a tensor (all dimensions counted as one), aligned to the
+    /// element: a view of the map when the data is aligned there, else a copy.
+    ///
+    /// BOOL bytes are not checked to be 0 or 1 here.
+    ///
+    /// # Errors
+    /// When the range is not within the tensor.
+    pub fn read_elements(&self, tensor: &TensorEntry, range: Range<usize>) -> Result<Buffer> {
+        let buffer = self.source.read(tensor.element_bytes(self.path(), range)?)?;
+        let align = match tensor.dtype() {
+            Dtype::C64 => 4,
+            other => other.bitsize().div_ceil(8).max(1),
+        };
+        if buffer.as_ptr().align_offset(align) == 0 {
+            Ok(buffer)
+        } else {
+            Ok(Buffer::from_slice_ref(buffer.as_slice()))
+        }
+    }
+}
