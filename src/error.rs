@@ -82,6 +82,18 @@ pub enum Error {
         /// Size of the axis there.
         size: usize,
     },
+    /// An index outside its axis, in one of the rows.
+    #[error("index {index} is out of range for axis {axis} of size {size} in row {row}")]
+    OutOfRangeIn {
+        /// The first row where that is so.
+        row: usize,
+        /// Axis indexed.
+        axis: usize,
+        /// The index as given.
+        index: i64,
+        /// Size of the list there.
+        size: usize,
+    },
     /// An axis number that the array does not have.
     #[error("{what} has {ndim} axes (axis 0 is the rows); there is no axis {axis}")]
     NoSuchAxis {

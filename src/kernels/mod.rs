@@ -1,1 +1,15 @@
 //! Operations on ragged arrays: free functions, arrays in, `Result` out.
+//!
+//! Axis 0 is the rows, axis `k` the elements of the `k`-th level of lists; negative axes count from
+//! the innermost. A null list has no elements and stays null through everything that keeps lists;
+//! what a kernel does with null leaves is said at the kernel.
+
+pub mod at;
+pub mod gather;
+pub mod index;
+pub mod reshape;
+pub mod shape;
+
+mod args;
+
+pub use args::RowArg;

@@ -1,0 +1,84 @@
+//! Single values by coordinates.
+
+use arrow::array::{Array, ArrayRef, Datum, Scalar, UInt64Array};
+use arrow::compute::kernels::zip::zip;
+use arrow::compute::{cast, is_not_null, take};
+
+use super::RowArg;
+use super::index::resolve;
+use crate::array::RaggedArray;
+use crate::error::{Error, Result};
+
+/// The leaf of every row at the coordinates `coords`, one per axis from axis 1 on, each the same for
+/// all rows or one per row; negatives count from the end of the list they index.
+///
+/// Where nothing is stored (out of range, below a null list, a null leaf, a null coordinate) the
+/// result is `default`, or null without one. `default` is one value or one per row, and is cast to
+/// the type of the leaves.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::at::at;
+/// // [[1, 2, 3], [4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let second = at(&a, &[1.into()], Some(&Int32Array::new_scalar(-1)))?;
+/// assert_eq!(second.as_primitive::<Int32Type>().values(), &[2, -1]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the number of coordinates is not that of the axes of lists, when values per row are not as
+/// many as the rows, or when the default does not fit the type of the leaves.
+pub fn at(array: &RaggedArray, coords: &[RowArg], default: Option<&dyn Datum>) -> Result<ArrayRef> {
+    let rows = array.len();
+    if coords.len() != array.axes().len() {
+        return Err(Error::invalid(format!(
+            "{} coordinate(s) for an array with {} axes of lists; one for each, from axis 1 on",
+            coords.len(),
+            array.axes().len()
+        )));
+    }
+    for (i, c) in coords.iter().enumerate() {
+        c.check(&format!("coordinate {}", i + 1), rows)?;
+    }
+    let mut found: Vec<Option<usize>> = (0..rows).map(Some).collect();
+    for (axis, coord) in array.axes().iter().zip(coords) {
+        let layout = axis.layout();
+        for (row, slot) in found.iter_mut().enumerate() {
+            *slot = slot.zip(coord.get(row)).and_then(|(list, index)| {
+                let range = layout.range(list);
+                resolve(index, range.len()).map(|i| range.start + i)
+            });
+        }
+    }
+    let found: UInt64Array = found.into_iter().map(|i| i.map(|i| i as u64)).collect();
+    let values = take(array.leaves(), &found, None)?;
+    match default {
+        Some(default) if values.logical_null_count() > 0 => or_default(&values, default, rows),
+        _ => Ok(values),
+    }
+}
+
+fn or_default(values: &ArrayRef, default: &dyn Datum, rows: usize) -> Result<ArrayRef> {
+    let (given, one) = default.get();
+    if !one && given.len() != rows {
+        return Err(Error::invalid(format!("default: {} values for {rows} rows", given.len())));
+    }
+    if one && given.is_null(0) {
+        return Ok(values.clone());
+    }
+    let fits = cast(given, values.data_type())?;
+    let lost = given.logical_null_count() < fits.logical_null_count();
+    if lost {
+        return Err(Error::type_of(
+            "default",
+            format!("a value that fits the leaves' type {}", values.data_type()),
+            given.data_type(),
+        ));
+    }
+    let valid = is_not_null(values)?;
+    Ok(if one { zip(&valid, values, &Scalar::new(fits))? } else { zip(&valid, values, &fits)? })
+}

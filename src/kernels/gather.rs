@@ -1,0 +1,285 @@
+//! Gathering elements of an axis with everything below them.
+//!
+//! The elements of axis `k` of an array are the rows of [`RaggedArray::inner`]`(k)`, so that these
+//! work on rows; [`with_axis`] puts the result back under the outer levels.
+
+use std::ops::Range;
+
+use arrow::array::{
+    Array, ArrayData, ArrayRef, BooleanArray, BooleanBufferBuilder, MutableArrayData,
+    OffsetSizeTrait, UInt64Array, make_array,
+};
+use arrow::buffer::{BooleanBuffer, MutableBuffer, NullBuffer, OffsetBuffer};
+use arrow::compute::{FilterBuilder, take};
+use arrow::util::bit_iterator::BitSliceIterator;
+
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::error::{Error, Result};
+use crate::with_offsets;
+
+/// The rows `ranges`, one range after the other; a row may come more than once.
+///
+/// Ranges that touch are joined first: one range copies nothing. Leaves of fixed width are copied
+/// as bytes, range by range.
+///
+/// # Errors
+/// When a range is not within the rows.
+pub fn take_ranges(array: &RaggedArray, ranges: &[Range<usize>]) -> Result<RaggedArray> {
+    if let Some(r) = ranges.iter().find(|r| r.start > r.end || r.end > array.len()) {
+        return Err(Error::OutOfRange {
+            axis: 0,
+            index: i64::try_from(r.start.max(r.end)).unwrap_or(i64::MAX),
+            size: array.len(),
+        });
+    }
+    gather(array, joined(ranges.iter().cloned()))
+}
+
+/// Rows by position, in any order; a null position makes a null row.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::{Array, Int32Array, UInt64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::gather::take_rows;
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let b = take_rows(&a, &UInt64Array::from(vec![Some(1), None, Some(0)]))?;
+/// assert_eq!(b.lengths(1)?, [1, 0, 2]);
+/// assert!(b.axis(1)?.nulls().unwrap().is_null(1));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When a position is not within the rows.
+pub fn take_rows(array: &RaggedArray, rows: &UInt64Array) -> Result<RaggedArray> {
+    let n = array.len();
+    if let Some(row) = rows.iter().flatten().find(|r| usize::try_from(*r).map_or(true, |r| r >= n))
+    {
+        return Err(Error::OutOfRange {
+            axis: 0,
+            index: i64::try_from(row).unwrap_or(i64::MAX),
+            size: n,
+        });
+    }
+    let Some(axis) = array.axes().first() else {
+        return RaggedArray::try_new(rows.len(), Vec::new(), take(array.leaves(), rows, None)?);
+    };
+    // Every position was found to be below a usize.
+    let at = |row: u64| usize::try_from(row).unwrap_or(usize::MAX);
+    let layout = axis.layout();
+    let nulls = rows.nulls().is_some() || axis.nulls().is_some();
+    let nulls = nulls.then(|| {
+        NullBuffer::from_iter(
+            rows.iter().map(|r| r.is_some_and(|r| axis.nulls().is_none_or(|n| n.is_valid(at(r))))),
+        )
+    });
+    let layout = match layout {
+        Layout::Uniform { size, .. } if rows.null_count() == 0 => {
+            Layout::Uniform { size: *size, lists: rows.len() }
+        }
+        _ => lists_like(layout, rows.iter().map(|r| r.map_or(0, |r| layout.length(at(r)))))?,
+    };
+    let ranges = joined(rows.iter().flatten().map(|r| axis.layout().range(at(r))));
+    let below = gather(&array.inner(1)?, ranges)?;
+    with_axis(array, rows.len(), 1, ListAxis::try_new(layout, nulls)?, below)
+}
+
+/// The rows where `keep` is true; null is false.
+///
+/// # Errors
+/// When `keep` has another length than the rows.
+pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArray> {
+    if keep.len() != array.len() {
+        return Err(Error::invalid(format!(
+            "a mask of {} values for {} rows",
+            keep.len(),
+            array.len()
+        )));
+    }
+    let bits = true_bits(keep);
+    if array.axes().is_empty() {
+        let kept = FilterBuilder::new(&BooleanArray::new(bits, None)).optimize().build();
+        return RaggedArray::try_new(kept.count(), Vec::new(), kept.filter(array.leaves())?);
+    }
+    let ranges = BitSliceIterator::new(bits.values(), bits.offset(), bits.len());
+    gather(array, joined(ranges.map(|(start, end)| start..end)))
+}
+
+/// Where a mask is true and not null.
+pub(crate) fn true_bits(mask: &BooleanArray) -> BooleanBuffer {
+    match mask.nulls() {
+        Some(nulls) => mask.values() & nulls.inner(),
+        None => mask.values().clone(),
+    }
+}
+
+/// `outer` down to axis `axis - 1`, then the level `level`, then `below`, whose rows are its
+/// children.
+pub(crate) fn with_axis(
+    outer: &RaggedArray,
+    rows: usize,
+    axis: usize,
+    level: ListAxis,
+    below: RaggedArray,
+) -> Result<RaggedArray> {
+    let (_, inner, leaves) = below.into_parts();
+    let mut axes = outer.axes()[..axis - 1].to_vec();
+    axes.push(level);
+    axes.extend(inner);
+    RaggedArray::try_new(rows, axes, leaves)
+}
+
+/// Ragged lists of these lengths, with offsets at least as wide as those of `like`.
+pub(crate) fn lists_like(
+    like: &Layout,
+    lengths: impl IntoIterator<Item = usize>,
+) -> Result<Layout> {
+    let offsets = Offsets::from_lengths(lengths)?;
+    Ok(Layout::Ragged(match like {
+        Layout::Ragged(Offsets::I64(_)) => Offsets::I64(offsets.to_i64()),
+        _ => offsets,
+    }))
+}
+
+/// For every list of axis `axis`, the row it belongs to.
+pub(crate) fn rows_of_lists(array: &RaggedArray, axis: usize) -> Vec<usize> {
+    let mut rows: Vec<usize> = (0..array.len()).collect();
+    for level in &array.axes()[..axis - 1] {
+        let layout = level.layout();
+        let mut next = Vec::with_capacity(layout.children());
+        for (list, row) in rows.iter().enumerate() {
+            next.resize(next.len() + layout.length(list), *row);
+        }
+        rows = next;
+    }
+    rows
+}
+
+/// The row that list `list` of axis `axis` belongs to.
+pub(crate) fn row_of_list(array: &RaggedArray, axis: usize, list: usize) -> usize {
+    let mut at = list;
+    for level in array.axes()[..axis - 1].iter().rev() {
+        let layout = level.layout();
+        // The first list that ends after `at`.
+        let (mut low, mut high) = (0, layout.lists());
+        while low < high {
+            let mid = low + (high - low) / 2;
+            if layout.range(mid).end > at { high = mid } else { low = mid + 1 }
+        }
+        at = low;
+    }
+    at
+}
+
+/// Ranges without the empty ones, those that touch made one.
+fn joined(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
+    let mut out: Vec<Range<usize>> = Vec::with_capacity(ranges.size_hint().0);
+    for r in ranges {
+        match out.last_mut() {
+            _ if r.is_empty() => {}
+            Some(last) if last.end == r.start => last.end = r.end,
+            _ => out.push(r),
+        }
+    }
+    out
+}
+
+/// Rows by ranges that were checked and joined.
+fn gather(array: &RaggedArray, mut ranges: Vec<Range<usize>>) -> Result<RaggedArray> {
+    match &ranges[..] {
+        [] => return array.slice(0, 0),
+        [r] => return array.slice(r.start, r.len()),
+        _ => {}
+    }
+    let rows = total(&ranges)?;
+    let mut axes = Vec::with_capacity(array.axes().len());
+    for axis in array.axes() {
+        let lists = total(&ranges)?;
+        let nulls = axis.nulls().map(|n| NullBuffer::new(gather_bits(n.inner(), &ranges, lists)));
+        let below = joined(ranges.iter().map(|r| axis.layout().ranges(r.clone())));
+        let layout = match axis.layout() {
+            Layout::Uniform { size, .. } => Layout::Uniform { size: *size, lists },
+            Layout::Ragged(offsets) => gather_offsets(offsets, &ranges, lists, total(&below)?)?,
+        };
+        axes.push(ListAxis::try_new(layout, nulls)?);
+        ranges = below;
+    }
+    let leaves = gather_leaves(array.leaves(), &ranges)?;
+    RaggedArray::try_new(rows, axes, leaves)
+}
+
+fn total(ranges: &[Range<usize>]) -> Result<usize> {
+    ranges
+        .iter()
+        .try_fold(0usize, |sum, r| sum.checked_add(r.len()))
+        .ok_or_else(|| Error::invalid("more elements than can be counted"))
+}
+
+fn gather_offsets(
+    offsets: &Offsets,
+    ranges: &[Range<usize>],
+    lists: usize,
+    children: usize,
+) -> Result<Layout> {
+    fn typed<O: OffsetSizeTrait>(o: &[O], ranges: &[Range<usize>], lists: usize) -> Vec<O> {
+        let mut out = Vec::with_capacity(lists + 1);
+        let mut end = O::zero();
+        out.push(end);
+        for r in ranges {
+            let shift = end - o[r.start];
+            out.extend(o[r.start + 1..=r.end].iter().map(|x| *x + shift));
+            end = o[r.end] + shift;
+        }
+        out
+    }
+    let fits = matches!(offsets, Offsets::I64(_)) || i32::try_from(children).is_ok();
+    if !fits {
+        let lengths = ranges.iter().flat_map(|r| r.clone()).map(|i| offsets.length(i));
+        return Ok(Offsets::from_lengths(lengths)?.into());
+    }
+    Ok(with_offsets!(offsets, o => {
+        Offsets::from(OffsetBuffer::new(typed(o, ranges, lists).into())).into()
+    }))
+}
+
+fn gather_bits(bits: &BooleanBuffer, ranges: &[Range<usize>], len: usize) -> BooleanBuffer {
+    let mut out = BooleanBufferBuilder::new(len);
+    for r in ranges {
+        out.append_packed_range(r.start + bits.offset()..r.end + bits.offset(), bits.values());
+    }
+    out.finish()
+}
+
+/// The values at `ranges`, one range after the other.
+fn gather_leaves(leaves: &ArrayRef, ranges: &[Range<usize>]) -> Result<ArrayRef> {
+    match ranges {
+        [] => return Ok(leaves.slice(0, 0)),
+        [r] => return Ok(leaves.slice(r.start, r.len())),
+        _ => {}
+    }
+    let len = total(ranges)?;
+    let data = leaves.to_data();
+    if let Some(width) = leaves.data_type().primitive_width() {
+        let bytes = len
+            .checked_mul(width)
+            .ok_or_else(|| Error::invalid("more bytes of leaves than can be addressed"))?;
+        let source = &data.buffers()[0].as_slice()[data.offset() * width..];
+        let mut out = MutableBuffer::with_capacity(bytes);
+        for r in ranges {
+            out.extend_from_slice(&source[r.start * width..r.end * width]);
+        }
+        let nulls = leaves.nulls().map(|n| NullBuffer::new(gather_bits(n.inner(), ranges, len)));
+        let data = ArrayData::builder(data.data_type().clone())
+            .len(len)
+            .add_buffer(out.into())
+            .nulls(nulls)
+            .build()?;
+        return Ok(make_array(data));
+    }
+    let mut out = MutableArrayData::new(vec![&data], false, len);
+    for r in ranges {
+        out.try_extend(0, r.start, r.end)?;
+    }
+    Ok(make_array(out.freeze()))
+}
