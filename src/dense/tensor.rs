@@ -1,0 +1,367 @@
+//! [`DenseTensor`]: a dtype, a shape and a buffer.
+
+use std::fmt;
+
+use arrow::buffer::Buffer;
+
+use super::{DType, Element};
+use crate::error::{Error, Result};
+
+/// Elements of one type in a row-major block of a given shape.
+///
+/// The buffer is Arrow's: cloning, slicing rows and reshaping share it. It is always exactly as
+/// long as shape and type need and aligned for the type; bytes of `Bool` tensors are 0 or 1. A
+/// shape of no axes is one element; an axis of size 0 makes an empty tensor.
+///
+/// ```
+/// use serrate::dense::{DType, DenseTensor};
+/// let t = DenseTensor::from_vec(vec![2, 3], vec![1u16, 2, 3, 4, 5, 6])?;
+/// assert_eq!((t.dtype(), t.nbytes(), t.strides()), (DType::U16, 12, vec![3, 1]));
+/// assert_eq!(t.slice(1, 1)?.as_slice::<u16>()?, [4, 5, 6]);
+/// assert_eq!(t.cast(DType::I64)?.as_slice::<i64>()?, [1, 2, 3, 4, 5, 6]);
+/// assert_eq!(t.to_string(), "uint16[2, 3] [[1, 2, 3], [4, 5, 6]]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct DenseTensor {
+    dtype: DType,
+    shape: Vec<usize>,
+    buffer: Buffer,
+}
+
+/// Elements of a shape; `None` when they do not fit a `usize`.
+pub(crate) fn element_count(shape: &[usize]) -> Option<usize> {
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d))
+}
+
+impl DenseTensor {
+    /// From its parts. A buffer that is not aligned for its type is copied.
+    ///
+    /// # Errors
+    /// When the buffer is not exactly as long as shape and type need, or a byte of a `Bool` tensor
+    /// is neither 0 nor 1 (the error says which).
+    pub fn try_new(dtype: DType, shape: impl Into<Vec<usize>>, buffer: Buffer) -> Result<Self> {
+        if dtype == DType::Bool
+            && let Some(i) = buffer.iter().position(|b| *b > 1)
+        {
+            return Err(Error::invalid(format!(
+                "element {i} of a bool tensor is the byte {}; booleans are 0 or 1",
+                buffer[i]
+            )));
+        }
+        Self::try_new_trusted(dtype, shape.into(), buffer)
+    }
+
+    /// As [`try_new`](Self::try_new), without reading the bytes of a `Bool` tensor that this crate
+    /// wrote itself.
+    pub(crate) fn try_new_trusted(dtype: DType, shape: Vec<usize>, buffer: Buffer) -> Result<Self> {
+        let expected = element_count(&shape).and_then(|n| n.checked_mul(dtype.size()));
+        if expected != Some(buffer.len()) {
+            return Err(Error::invalid(format!(
+                "a buffer of {} bytes for a {dtype} tensor of shape {shape:?}, which takes {}",
+                buffer.len(),
+                expected.map_or("more than there can be".into(), |n| format!("{n}")),
+            )));
+        }
+        let aligned = buffer.as_ptr().align_offset(dtype.size()) == 0;
+        let buffer = if aligned { buffer } else { Buffer::from_slice_ref(buffer.as_slice()) };
+        Ok(Self { dtype, shape, buffer })
+    }
+
+    /// From Rust values, which are not copied.
+    ///
+    /// # Errors
+    /// When there are not as many as the shape says.
+    pub fn from_vec<T: Element>(shape: impl Into<Vec<usize>>, values: Vec<T>) -> Result<Self> {
+        Self::try_new_trusted(T::DTYPE, shape.into(), T::into_buffer(values))
+    }
+
+    /// A `Bool` tensor.
+    ///
+    /// # Errors
+    /// When there are not as many values as the shape says.
+    pub fn from_bools(
+        shape: impl Into<Vec<usize>>,
+        values: impl IntoIterator<Item = bool>,
+    ) -> Result<Self> {
+        let bytes: Vec<u8> = values.into_iter().map(u8::from).collect();
+        Self::try_new_trusted(DType::Bool, shape.into(), Buffer::from_vec(bytes))
+    }
+
+    /// Type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Size of every axis.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Number of axes.
+    pub fn ndim(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Number of elements.
+    pub fn num_elements(&self) -> usize {
+        self.buffer.len() / self.dtype.size()
+    }
+
+    /// Bytes of all elements.
+    pub fn nbytes(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Elements between neighbours along every axis.
+    pub fn strides(&self) -> Vec<usize> {
+        let mut strides = vec![1usize; self.shape.len()];
+        for i in (1..self.shape.len()).rev() {
+            // Cannot overflow unless some axis is 0, where strides mean nothing.
+            strides[i - 1] = strides[i].saturating_mul(self.shape[i]);
+        }
+        strides
+    }
+
+    /// The buffer of the elements, row-major.
+    pub fn buffer(&self) -> &Buffer {
+        &self.buffer
+    }
+
+    /// The bytes of the elements, row-major, in the machine's byte order.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.buffer.as_slice()
+    }
+
+    /// The elements, row-major; `u8` reads `Bool` tensors as 0 and 1.
+    ///
+    /// # Errors
+    /// When the tensor has another type.
+    pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
+        if !T::reads(self.dtype) {
+            return Err(Error::invalid(format!(
+                "the tensor is {}, not {}; cast it first",
+                self.dtype,
+                T::DTYPE
+            )));
+        }
+        T::view(&self.buffer).ok_or_else(|| Error::invalid("a misaligned tensor"))
+    }
+
+    /// `length` rows (elements of the first axis) from `offset` on, sharing the buffer.
+    ///
+    /// # Errors
+    /// When the tensor has no axes or the range is not within the first.
+    pub fn slice(&self, offset: usize, length: usize) -> Result<Self> {
+        let rows = *self.shape.first().ok_or_else(|| Error::NoSuchAxis {
+            what: "the tensor".into(),
+            axis: 0,
+            ndim: 0,
+        })?;
+        let out_of_range = |index: usize| Error::OutOfRange {
+            axis: 0,
+            index: i64::try_from(index).unwrap_or(i64::MAX),
+            size: rows,
+        };
+        let end = offset.checked_add(length).ok_or_else(|| out_of_range(offset))?;
+        if end > rows {
+            return Err(out_of_range(end));
+        }
+        // A whole number of bytes per row; no rows, no bytes.
+        let row = self.buffer.len().checked_div(rows).unwrap_or(0);
+        let mut shape = self.shape.clone();
+        shape[0] = length;
+        let buffer = self.buffer.slice_with_length(offset * row, length * row);
+        Ok(Self { dtype: self.dtype, shape, buffer })
+    }
+
+    /// Row `index` as a tensor of one axis less, sharing the buffer.
+    ///
+    /// # Errors
+    /// When the tensor has no axes or the row does not exist.
+    pub fn row(&self, index: usize) -> Result<Self> {
+        let mut row = self.slice(index, 1)?;
+        row.shape.remove(0);
+        Ok(row)
+    }
+
+    /// The same elements in another shape, sharing the buffer.
+    ///
+    /// # Errors
+    /// When it has another number of elements.
+    pub fn reshape(&self, shape: impl Into<Vec<usize>>) -> Result<Self> {
+        let shape = shape.into();
+        if element_count(&shape) != Some(self.num_elements()) {
+            return Err(Error::invalid(format!(
+                "{} elements of shape {:?} do not fit the shape {shape:?}",
+                self.num_elements(),
+                self.shape
+            )));
+        }
+        Ok(Self { shape, ..self.clone() })
+    }
+
+    /// Converts every element: exactly where the type can hold it, floats to integers cut towards
+    /// zero, anything but zero is `true`.
+    ///
+    /// # Errors
+    /// When a value does not fit (300 as uint8, NaN as an integer).
+    pub fn cast(&self, dtype: DType) -> Result<Self> {
+        if dtype == self.dtype {
+            return Ok(self.clone());
+        }
+        super::convert::cast(self, dtype)
+    }
+
+    /// Element `i` in row-major order, for display and messages.
+    fn format_element(&self, i: usize) -> String {
+        fn show<T: Element + fmt::Debug>(t: &DenseTensor, i: usize) -> String {
+            t.as_slice::<T>().ok().and_then(|v| v.get(i)).map_or("?".into(), |v| format!("{v:?}"))
+        }
+        match self.dtype {
+            DType::Bool => match self.buffer.get(i) {
+                Some(0) => "false".into(),
+                _ => "true".into(),
+            },
+            DType::U8 => show::<u8>(self, i),
+            DType::U16 => show::<u16>(self, i),
+            DType::U32 => show::<u32>(self, i),
+            DType::U64 => show::<u64>(self, i),
+            DType::I8 => show::<i8>(self, i),
+            DType::I16 => show::<i16>(self, i),
+            DType::I32 => show::<i32>(self, i),
+            DType::I64 => show::<i64>(self, i),
+            DType::F16 => show::<half::f16>(self, i),
+            DType::BF16 => show::<half::bf16>(self, i),
+            DType::F32 => show::<f32>(self, i),
+            DType::F64 => show::<f64>(self, i),
+        }
+    }
+
+    /// One axis of the short form: the first elements, the last one, and how many are left out.
+    fn format_axis(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        axis: usize,
+        first: usize,
+        strides: &[usize],
+    ) -> fmt::Result {
+        const SHOWN: usize = 4;
+        let Some(size) = self.shape.get(axis).copied() else {
+            return f.write_str(&self.format_element(first));
+        };
+        f.write_str("[")?;
+        for k in 0..size {
+            if size > SHOWN + 1 && (SHOWN - 1..size - 1).contains(&k) {
+                if k == SHOWN - 1 {
+                    f.write_str(", …")?;
+                }
+                continue;
+            }
+            if k > 0 {
+                f.write_str(", ")?;
+            }
+            self.format_axis(f, axis + 1, first + k * strides[axis], strides)?;
+        }
+        f.write_str("]")
+    }
+}
+
+/// Type, shape and the first few elements: `float32[2, 900] [[1.5, 0.0, 2.0, …, 0.0], …]`.
+impl fmt::Display for DenseTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?} ", self.dtype, self.shape)?;
+        self.format_axis(f, 0, 0, &self.strides())
+    }
+}
+
+/// Equal when type, shape and bytes are equal (so NaN equals NaN of the same bits).
+impl PartialEq for DenseTensor {
+    fn eq(&self, other: &Self) -> bool {
+        self.dtype == other.dtype && self.shape == other.shape && self.buffer == other.buffer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use half::{bf16, f16};
+
+    use super::*;
+
+    #[test]
+    fn lengths_and_booleans_are_checked() {
+        let b = || Buffer::from_vec(vec![0u8, 1, 2, 3]);
+        assert!(DenseTensor::try_new(DType::U8, [4], b()).is_ok());
+        assert!(DenseTensor::try_new(DType::U16, [2], b()).is_ok());
+        for (dtype, shape) in [
+            (DType::U8, vec![5]),
+            (DType::U16, vec![4]),
+            (DType::U8, vec![]),
+            (DType::U8, vec![usize::MAX, 2]),
+        ] {
+            assert!(DenseTensor::try_new(dtype, shape, b()).is_err());
+        }
+        let e = DenseTensor::try_new(DType::Bool, [4], b()).unwrap_err().to_string();
+        assert!(e.contains("element 2") && e.contains("byte 2"), "{e}");
+        assert!(DenseTensor::from_vec([3], vec![1u8]).is_err());
+        // An empty tensor of absurd size is empty.
+        let empty = DenseTensor::from_vec([usize::MAX, 0, 7], Vec::<f64>::new()).unwrap();
+        assert_eq!(empty.num_elements(), 0);
+        assert_eq!(empty.slice(5, 1).unwrap().shape(), [1, 0, 7]);
+        // One element of no axes.
+        let scalar = DenseTensor::from_vec([], vec![7i8]).unwrap();
+        assert_eq!(scalar.to_string(), "int8[] 7");
+        assert!(scalar.slice(0, 0).is_err());
+    }
+
+    #[test]
+    fn misaligned_buffers_are_copied_aligned_ones_are_not() {
+        let whole = Buffer::from_vec(vec![0u32, 1, 2]);
+        let aligned = DenseTensor::try_new(DType::U32, [2], whole.slice(4)).unwrap();
+        assert_eq!(aligned.as_slice::<u32>().unwrap(), [1, 2]);
+        assert_eq!(aligned.buffer().as_ptr(), whole.slice(4).as_ptr());
+        let bytes: Vec<u8> = std::iter::once(9).chain(7u64.to_ne_bytes()).collect();
+        let odd = Buffer::from_vec(bytes).slice(1);
+        let t = DenseTensor::try_new(DType::U64, [1], odd).unwrap();
+        assert_eq!(t.as_slice::<u64>().unwrap(), [7]);
+    }
+
+    #[test]
+    fn rows_are_views() {
+        let t = DenseTensor::from_vec([3, 2], vec![1f32, 2., 3., 4., 5., 6.]).unwrap();
+        let s = t.slice(1, 2).unwrap();
+        assert_eq!(s.shape(), [2, 2]);
+        assert_eq!(
+            s.as_slice::<f32>().unwrap().as_ptr(),
+            t.as_slice::<f32>().unwrap()[2..].as_ptr()
+        );
+        let r = t.row(2).unwrap();
+        assert_eq!((r.shape(), r.as_slice::<f32>().unwrap()), (&[2][..], &[5f32, 6.][..]));
+        assert!(t.slice(2, 2).is_err() && t.row(3).is_err());
+        assert!(t.slice(usize::MAX, 1).is_err());
+        assert_eq!(t.reshape([6]).unwrap().shape(), [6]);
+        assert!(t.reshape([4]).is_err());
+    }
+
+    #[test]
+    fn elements_read_only_as_their_type() {
+        let t = DenseTensor::from_bools([2], [true, false]).unwrap();
+        assert_eq!(t.as_slice::<u8>().unwrap(), [1, 0]);
+        assert!(t.as_slice::<i8>().is_err());
+        let t = DenseTensor::from_vec([1], vec![bf16::from_f32(1.5)]).unwrap();
+        assert_eq!(t.as_slice::<bf16>().unwrap()[0].to_f32(), 1.5);
+        assert!(t.as_slice::<f16>().is_err() && t.as_slice::<u16>().is_err());
+    }
+
+    #[test]
+    fn display_is_short() {
+        let t = DenseTensor::from_vec([1000, 1000], vec![1u8; 1_000_000]).unwrap();
+        assert_eq!(t.row(0).unwrap().to_string(), "uint8[1000] [1, 1, 1, …, 1]");
+        assert!(t.to_string().len() < 120, "{t}");
+        let t = DenseTensor::from_bools([2, 0], []).unwrap();
+        assert_eq!(t.to_string(), "bool[2, 0] [[], []]");
+    }
+}
