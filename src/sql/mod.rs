@@ -1,1 +1,25 @@
-//! The session, table providers, file formats and planners.
+//! SQL over ragged tables and files: the session, its settings, table providers and file formats.
+//!
+//! [`session()`] is a DataFusion session with everything in place. To bring the same into a session
+//! of your own, either build it through [`configure`], or call [`register_formats`],
+//! [`register_functions`] and, if operators on lists are wanted, [`register_operators`].
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let ctx = serrate::sql::session();
+//! let batches = ctx.sql("SELECT [1, 2, 3] AS codes").await?.collect().await?;
+//! assert_eq!(batches[0].num_rows(), 1);
+//! # Ok(())
+//! # }
+//! ```
+
+mod config;
+mod relation;
+mod session;
+mod urls;
+
+pub use config::{NrtNan, SerrateOptions};
+pub use session::{
+    configure, register_formats, register_functions, register_operators, session, session_with,
+};

@@ -1,0 +1,211 @@
+//! [`SerrateOptions`]: the settings `serrate.*`.
+
+use std::any::Any;
+use std::fmt;
+use std::str::FromStr;
+
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
+use datafusion::common::config_err;
+use datafusion::error::{DataFusionError, Result};
+
+/// How a NaN in a float column of an `.nrt` file reads in SQL.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum NrtNan {
+    /// As NULL. `.nrt` has no nulls and writers store NaN for them, so this gives one query one
+    /// answer from every format.
+    #[default]
+    Null,
+    /// As the NaN it is.
+    Nan,
+}
+
+impl fmt::Display for NrtNan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Null => "null",
+            Self::Nan => "nan",
+        })
+    }
+}
+
+impl FromStr for NrtNan {
+    type Err = DataFusionError;
+
+    fn from_str(s: &str) -> Result<Self> {
+        match s.trim().to_ascii_lowercase().as_str() {
+            "null" => Ok(Self::Null),
+            "nan" => Ok(Self::Nan),
+            _ => config_err!("serrate.nrt_nan is 'null' or 'nan', not '{s}'"),
+        }
+    }
+}
+
+/// The settings of this engine in a DataFusion session, set with `SET serrate.NAME = VALUE`.
+///
+/// They are part of the session's configuration, so that functions and remote executors see them.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::sql::{SerrateOptions, session};
+/// let ctx = session();
+/// ctx.sql("SET serrate.leaf_batch_size = 1000").await?;
+/// assert_eq!(SerrateOptions::of(ctx.state().config_options()).leaf_batch_size, 1000);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SerrateOptions {
+    /// Bytes one dense result (of `densify`, a dense file) may take; more is refused before it is
+    /// allocated. Default 4 GiB. Set as a number, or as `'512MiB'`, `'4GB'`.
+    pub max_dense_bytes: u64,
+    /// Whether local files are mapped (default) or read. A mapped file that somebody truncates
+    /// meanwhile ends the process.
+    pub mmap: bool,
+    /// How NaN in `.nrt` files reads: `'null'` (default) or `'nan'`.
+    pub nrt_nan: NrtNan,
+    /// Leaf values (innermost list elements) per batch that scans aim at. Default 262144.
+    pub leaf_batch_size: usize,
+}
+
+impl Default for SerrateOptions {
+    fn default() -> Self {
+        Self {
+            max_dense_bytes: 4 << 30,
+            mmap: true,
+            nrt_nan: NrtNan::Null,
+            leaf_batch_size: 262_144,
+        }
+    }
+}
+
+impl SerrateOptions {
+    /// The settings of a session, or the defaults where the session has none.
+    pub fn of(options: &ConfigOptions) -> Self {
+        options.extensions.get::<Self>().cloned().unwrap_or_default()
+    }
+}
+
+impl ConfigExtension for SerrateOptions {
+    const PREFIX: &'static str = "serrate";
+}
+
+impl ExtensionOptions for SerrateOptions {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        match key {
+            "max_dense_bytes" => self.max_dense_bytes = parse_bytes(value)?,
+            "mmap" => {
+                self.mmap = match value.trim().to_ascii_lowercase().as_str() {
+                    "true" | "on" | "1" => true,
+                    "false" | "off" | "0" => false,
+                    _ => return config_err!("serrate.mmap is true or false, not '{value}'"),
+                }
+            }
+            "nrt_nan" => self.nrt_nan = value.parse()?,
+            "leaf_batch_size" => {
+                self.leaf_batch_size = match value.trim().parse() {
+                    Ok(n) if n > 0 => n,
+                    _ => {
+                        return config_err!(
+                            "serrate.leaf_batch_size is a number of values above 0, not '{value}'"
+                        );
+                    }
+                }
+            }
+            _ => {
+                return config_err!(
+                    "there is no setting serrate.{key}; the settings are max_dense_bytes, mmap, nrt_nan, leaf_batch_size"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        let entry = |key: &str, value: String, description| ConfigEntry {
+            key: format!("{}.{key}", Self::PREFIX),
+            value: Some(value),
+            description,
+        };
+        vec![
+            entry(
+                "max_dense_bytes",
+                self.max_dense_bytes.to_string(),
+                "Bytes one dense result may take; more is refused before it is allocated",
+            ),
+            entry("mmap", self.mmap.to_string(), "Map local files instead of reading them"),
+            entry(
+                "nrt_nan",
+                self.nrt_nan.to_string(),
+                "How NaN in .nrt files reads: 'null' or 'nan'",
+            ),
+            entry(
+                "leaf_batch_size",
+                self.leaf_batch_size.to_string(),
+                "Leaf values per batch that scans of nested columns aim at",
+            ),
+        ]
+    }
+}
+
+/// A number of bytes, alone or with a unit: `1048576`, `512MiB`, `4 GB`.
+fn parse_bytes(text: &str) -> Result<u64> {
+    let trimmed = text.trim();
+    let digits = trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(trimmed.len());
+    let (number, unit) = trimmed.split_at(digits);
+    let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "kb" => 1_000,
+        "m" | "mib" => 1 << 20,
+        "mb" => 1_000_000,
+        "g" | "gib" => 1 << 30,
+        "gb" => 1_000_000_000,
+        "t" | "tib" => 1 << 40,
+        "tb" => 1_000_000_000_000,
+        _ => 0,
+    };
+    match number.parse::<u64>().ok().and_then(|n| n.checked_mul(factor)) {
+        Some(bytes) if factor > 0 => Ok(bytes),
+        _ => config_err!("'{text}' is not a number of bytes such as 4294967296, '512MiB' or '4GB'"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_take_units() {
+        assert_eq!(parse_bytes("17").unwrap(), 17);
+        assert_eq!(parse_bytes("512MiB").unwrap(), 512 << 20);
+        assert_eq!(parse_bytes("4 GB").unwrap(), 4_000_000_000);
+        for wrong in ["", "-1", "4 parsecs", "99999999999999TiB", "1.5GB"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_and_values_are_refused() {
+        let mut options = SerrateOptions::default();
+        assert!(options.set("nrt_nan", "zero").unwrap_err().to_string().contains("'nan'"));
+        assert!(options.set("nrt_man", "nan").unwrap_err().to_string().contains("nrt_nan"));
+        assert!(options.set("leaf_batch_size", "0").is_err());
+        assert!(options.set("mmap", "perhaps").is_err());
+        options.set("nrt_nan", "NaN").unwrap();
+        options.set("mmap", "false").unwrap();
+        assert_eq!((options.nrt_nan, options.mmap), (NrtNan::Nan, false));
+    }
+}

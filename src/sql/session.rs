@@ -1,0 +1,90 @@
+//! [`session()`] and what it is made of, for sessions of others.
+
+use std::sync::Arc;
+
+use datafusion::catalog::{DynamicFileCatalog, UrlTableFactory};
+use datafusion::config::Dialect;
+use datafusion::datasource::dynamic_file::DynamicListTableFactory;
+use datafusion::error::Result;
+use datafusion::execution::FunctionRegistry;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::logical_expr::registry::MemoryExtensionTypeRegistry;
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use super::config::SerrateOptions;
+use super::relation::UnnestPlanner;
+use super::urls::PathTables;
+
+/// A session with everything: settings `serrate.*`, functions, operators on lists, file formats,
+/// files by path in FROM, extension types.
+///
+/// It speaks the DuckDB dialect, the one with lambdas (`lambda v: v + 1`, `v -> v + 1`), `[1, 2]`,
+/// `FROM t` for all columns and `//` for integer division. `FROM unnest(..)`, which that dialect
+/// lacks, works too; to unnest a list of a table to the left, write `LATERAL unnest(..)`.
+pub fn session() -> SessionContext {
+    session_with(SessionConfig::new())
+}
+
+/// As [`session`], starting from a configuration (target partitions, batch size, and so on).
+///
+/// The dialect, `information_schema`, reading of sub-folders and kept Parquet metadata are set over
+/// whatever `config` says.
+pub fn session_with(config: SessionConfig) -> SessionContext {
+    let mut config = config
+        .with_information_schema(true)
+        .set_bool("datafusion.execution.listing_table_ignore_subdirectory", false)
+        .set_bool("datafusion.execution.parquet.skip_metadata", false);
+    config.options_mut().sql_parser.dialect = Dialect::DuckDB;
+    let builder = SessionStateBuilder::new().with_config(config).with_default_features();
+    let ctx: SessionContext = SessionContext::new_with_state(configure(builder).build());
+    let ctx = with_paths(ctx);
+    // Names are ours alone, so registering cannot fail; a session without a function is still one.
+    let _ = register_functions(&ctx);
+    let _ = register_operators(&ctx);
+    ctx
+}
+
+/// Files by path in FROM, with our errors.
+fn with_paths(ctx: SessionContext) -> SessionContext {
+    let inner = Arc::clone(ctx.state_ref().read().catalog_list());
+    let factory = Arc::new(PathTables { session: DynamicListTableFactory::default() });
+    let catalog = DynamicFileCatalog::new(inner, Arc::clone(&factory) as Arc<dyn UrlTableFactory>);
+    let state = ctx.into_state_builder().with_catalog_list(Arc::new(catalog)).build();
+    let ctx = SessionContext::new_with_state(state);
+    factory.session.session_store().with_state(ctx.state_weak_ref());
+    ctx
+}
+
+/// Adds what can only be set while a session is built: settings, planners in front of DataFusion's
+/// own, optimizer rules, file formats and table factories, extension types.
+///
+/// Call it before or after `with_default_features`; afterwards call [`register_functions`] on the
+/// finished session.
+pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    let config = builder.config().get_or_insert_with(SessionConfig::new);
+    if config.options().extensions.get::<SerrateOptions>().is_none() {
+        config.options_mut().extensions.insert(SerrateOptions::default());
+    }
+    builder.relation_planners().get_or_insert_default().insert(0, Arc::new(UnnestPlanner));
+    builder.with_extension_type_registry(Arc::new(
+        MemoryExtensionTypeRegistry::new_with_canonical_extension_types(),
+    ))
+}
+
+/// Adds the functions to a session of somebody else's.
+///
+/// # Errors
+/// When a function of that name cannot be replaced.
+pub fn register_functions(_registry: &dyn FunctionRegistry) -> Result<()> {
+    Ok(())
+}
+
+/// Makes `+ - * / % = <> < <= > >= AND OR` work on lists in a session of somebody else's.
+pub fn register_operators(_ctx: &SessionContext) -> Result<()> {
+    Ok(())
+}
+
+/// Adds the file formats `.nrt` and `.safetensors` to a session of somebody else's.
+pub fn register_formats(_ctx: &SessionContext) -> Result<()> {
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! `FROM 'file'`, `FROM 'folder'`, `FROM 'glob*'`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::{TableProvider, UrlTableFactory};
+use datafusion::datasource::dynamic_file::DynamicListTableFactory;
+use datafusion::datasource::listing::{
+    ListingTable, ListingTableConfig, ListingTableConfigExt, ListingTableUrl,
+};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::session_state::SessionState;
+
+/// Makes a table of a path. Unlike DataFusion's own, it says what is wrong with a path that was
+/// clearly meant as one instead of reporting an unknown table.
+#[derive(Debug)]
+pub(super) struct PathTables {
+    /// Used for the weak pointer to the session that it holds.
+    pub(super) session: DynamicListTableFactory,
+}
+
+impl PathTables {
+    fn state(&self) -> Result<SessionState> {
+        self.session
+            .session_store()
+            .get_session()
+            .upgrade()
+            .and_then(|s| s.read().as_any().downcast_ref::<SessionState>().cloned())
+            .ok_or_else(|| DataFusionError::Internal("the session is gone".into()))
+    }
+}
+
+#[async_trait]
+impl UrlTableFactory for PathTables {
+    async fn try_new(&self, url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let looks_like_path = url.contains(['/', '\\', '*', '?'])
+            || url.rsplit_once('.').is_some_and(|(_, e)| !e.is_empty());
+        let Ok(path) = ListingTableUrl::parse(url) else {
+            return Ok(None);
+        };
+        let state = self.state()?;
+        let config = match ListingTableConfig::new(path).infer_options(&state).await {
+            Ok(config) => config,
+            Err(e) if looks_like_path => return Err(explain(url, e)),
+            Err(_) => return Ok(None),
+        };
+        let config = config.infer_partitions_from_path(&state).await?.infer_schema(&state).await?;
+        Ok(Some(Arc::new(ListingTable::try_new(config)?)))
+    }
+}
+
+fn explain(url: &str, e: DataFusionError) -> DataFusionError {
+    let inner = match &e {
+        DataFusionError::Internal(m) if m.starts_with("No files") => {
+            "no such file, or no file matches".into()
+        }
+        other => other.strip_backtrace(),
+    };
+    DataFusionError::Plan(format!("cannot read '{url}': {inner}"))
+}
