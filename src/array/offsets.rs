@@ -249,6 +249,12 @@ impl Offsets {
         if self.ptr_eq(other) {
             return None;
         }
+        // Most often equal and of one kind: compared as bytes.
+        match (self, other) {
+            (Self::I32(a), Self::I32(b)) if a[..] == b[..] => return None,
+            (Self::I64(a), Self::I64(b)) if a[..] == b[..] => return None,
+            _ => {}
+        }
         fn find<A: OffsetSizeTrait, B: OffsetSizeTrait>(a: &[A], b: &[B]) -> Option<usize> {
             let (x, y) = (a[0].as_usize(), b[0].as_usize());
             a.iter()
@@ -264,11 +270,13 @@ impl Offsets {
 impl<O: OffsetSizeTrait> From<OffsetBuffer<O>> for Offsets {
     fn from(offsets: OffsetBuffer<O>) -> Self {
         let inner = offsets.into_inner().into_inner();
-        // `O` is i32 or i64 (the trait is sealed by Arrow); the buffer was valid before.
         if O::IS_LARGE {
-            Self::I64(OffsetBuffer::new(ScalarBuffer::from(inner)))
+            // SAFETY: these were the offsets of an `OffsetBuffer<O>`, and `O` is i64: Arrow seals the
+            // trait, and of its two types only i64 is large.
+            Self::I64(unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(inner)) })
         } else {
-            Self::I32(OffsetBuffer::new(ScalarBuffer::from(inner)))
+            // SAFETY: as above; the other type is i32.
+            Self::I32(unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(inner)) })
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Jointly ragged columns: a chain of axes whose offsets are stored once, columns at a depth.
 
+mod arrow;
 mod builder;
 mod column;
 mod row;
@@ -7,11 +8,12 @@ mod row;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::Array;
+use ::arrow::array::Array;
 
 use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 
+pub use self::arrow::{AXES_METADATA, unzip, zip};
 pub use builder::RaggedTableBuilder;
 pub use column::Column;
 pub use row::Row;
