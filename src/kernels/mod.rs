@@ -5,11 +5,15 @@
 //! what a kernel does with null leaves is said at the kernel.
 
 pub mod at;
+pub mod filter;
 pub mod gather;
 pub mod index;
 pub mod reshape;
+pub mod search;
 pub mod shape;
 
+mod align;
 mod args;
+mod bits;
 
 pub use args::RowArg;

@@ -1,11 +1,13 @@
 //! Lengths, counts and shapes, per row.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, Int64Array};
 use arrow::buffer::{NullBuffer, ScalarBuffer};
 use arrow::datatypes::ArrowNativeType;
 
+use super::bits::Rank;
 use super::reshape::leaf_lists;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
@@ -62,12 +64,11 @@ pub fn count(array: &RaggedArray) -> Result<Int64Array> {
     let layout = lists.layout();
     let values: ScalarBuffer<i64> = match &nulls {
         None => (0..layout.lists()).map(|i| int(layout.length(i))).collect(),
-        Some(n) => (0..layout.lists())
-            .map(|i| {
-                let r = layout.range(i);
-                int(n.inner().slice(r.start, r.len()).count_set_bits())
-            })
-            .collect(),
+        Some(n) => {
+            let rank = Rank::new(n.inner());
+            let count = |r: Range<usize>| int(rank.rank(r.end) - rank.rank(r.start));
+            (0..layout.lists()).map(|i| count(layout.range(i))).collect()
+        }
     };
     Ok(Int64Array::try_new(values, lists.nulls().cloned())?)
 }
@@ -84,8 +85,7 @@ pub fn row_shapes(array: &RaggedArray) -> Result<RaggedArray> {
             Layout::Uniform { size, .. } => int(*size),
         })
         .collect();
-    shapes(array, |row, own, out| {
-        let _ = row;
+    shapes(array, |_, own, out| {
         out.push(own);
         out.extend_from_slice(&deeper);
     })

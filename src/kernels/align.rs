@@ -1,0 +1,73 @@
+//! Two arrays that are to have the same lists.
+
+use arrow::buffer::NullBuffer;
+
+use super::gather::{lists_like, row_of_list, take_ranges, with_axis};
+use crate::array::{ListAxis, RaggedArray};
+use crate::error::{Error, Result};
+
+/// Both arrays with the same lengths on the first `levels` levels of lists.
+///
+/// A list that is null on one side only loses its elements on the other (its validity stays as it
+/// was on each side). Without null lists nothing is copied.
+///
+/// # Errors
+/// Where two lists that are not null differ in length: axis, list, row and both lengths.
+pub(crate) fn aligned(
+    left: &RaggedArray,
+    right: &RaggedArray,
+    levels: usize,
+) -> Result<(RaggedArray, RaggedArray)> {
+    if left.len() != right.len() {
+        return Err(Error::invalid(format!(
+            "{} rows on the left and {} on the right",
+            left.len(),
+            right.len()
+        )));
+    }
+    let (mut left, mut right) = (left.clone(), right.clone());
+    for axis in 1..=levels {
+        if let Some(keep) = right.axis(axis)?.nulls().cloned() {
+            left = emptied(left, axis, &keep)?;
+        }
+        if let Some(keep) = left.axis(axis)?.nulls().cloned() {
+            right = emptied(right, axis, &keep)?;
+        }
+        let (a, b) = (left.axis(axis)?.layout(), right.axis(axis)?.layout());
+        if let Some(list) = a.first_difference(b) {
+            return Err(Error::invalid(format!(
+                "list {list} of axis {axis} (row {}) has {} element(s) on the left and {} on the right; both sides must have lists of the same lengths",
+                row_of_list(&left, axis, list),
+                a.length(list),
+                b.length(list)
+            )));
+        }
+    }
+    Ok((left, right))
+}
+
+/// The lists of axis `axis` that `keep` calls null, without their elements.
+fn emptied(array: RaggedArray, axis: usize, keep: &NullBuffer) -> Result<RaggedArray> {
+    let level = array.axis(axis)?;
+    let layout = level.layout();
+    if (0..layout.lists()).all(|i| keep.is_valid(i) || layout.length(i) == 0) {
+        return Ok(array);
+    }
+    let ranges: Vec<_> =
+        keep.valid_slices().map(|(start, end)| layout.ranges(start..end)).collect();
+    let below = take_ranges(&array.inner(axis)?, &ranges)?;
+    let lengths = (0..layout.lists()).map(|i| if keep.is_valid(i) { layout.length(i) } else { 0 });
+    let level = ListAxis::try_new(lists_like(layout, lengths)?, level.nulls().cloned())?;
+    with_axis(&array, array.len(), axis, level, below)
+}
+
+/// `left` with every list null that is null on either side; both have the same lengths.
+pub(crate) fn with_nulls_of_both(left: &RaggedArray, right: &RaggedArray) -> Result<RaggedArray> {
+    if right.axes().iter().all(|a| a.nulls().is_none()) {
+        return Ok(left.clone());
+    }
+    let axes = left.axes().iter().zip(right.axes()).map(|(a, b)| {
+        ListAxis::try_new(a.layout().clone(), NullBuffer::union(a.nulls(), b.nulls()))
+    });
+    RaggedArray::try_new(left.len(), axes.collect::<Result<_>>()?, left.leaves().clone())
+}
