@@ -225,13 +225,14 @@ impl NrtFile {
     /// is negative, decreases or ends past its values, a BOOL byte is neither 0 nor 1, or more than
     /// 2^31 - 1 values are read at once without [`ReadOptions::large_lists`].
     pub fn read(&self, rows: Range<usize>, columns: Option<&[&str]>) -> Result<RaggedTable> {
-        let columns: Vec<&NrtColumn> = match columns {
-            None => self.columns().iter().collect(),
-            Some(names) => names.iter().map(|n| self.column(n)).collect::<Result<_>>()?,
-        };
-        let depth = match columns.len() == self.columns().len() {
-            true => self.inner.axes.len(),
-            false => columns.iter().map(|c| c.axis).max().unwrap_or(0),
+        let (columns, depth) = match columns {
+            None => (self.columns().iter().collect(), self.inner.axes.len()),
+            Some(names) => {
+                let columns =
+                    names.iter().map(|n| self.column(n)).collect::<Result<Vec<&NrtColumn>>>()?;
+                let depth = columns.iter().map(|c| c.axis).max().unwrap_or(0);
+                (columns, depth)
+            }
         };
         self.read_columns(rows, &columns, depth)
     }

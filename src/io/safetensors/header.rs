@@ -180,7 +180,7 @@ impl Header {
         let mut raw: RawHeader = serde_json::from_str(text)
             .map_err(|e| Error::file(path, format!("the header cannot be read: {e}")))?;
         // In the order of the data, which need not be that of the header.
-        raw.tensors.sort_by(|(_, a), (_, b)| a.data_offsets.cmp(&b.data_offsets));
+        raw.tensors.sort_by_key(|(_, info)| info.data_offsets);
 
         let mut header = Self { data_start, metadata: raw.metadata, ..Self::default() };
         let mut end = 0u64;

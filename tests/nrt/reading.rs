@@ -1,0 +1,335 @@
+//! What is read, how much of it, and where it lies in memory.
+
+use std::path::{Path, PathBuf};
+
+use arrow::array::{Array, AsArray};
+use arrow::buffer::Buffer;
+use arrow::datatypes::{DataType, Float16Type, Float32Type, Int32Type};
+use bytes::Bytes;
+use proptest::prelude::*;
+use serrate::array::{Layout, Offsets};
+use serrate::io::nrt::{self, NrtFile, ReadOptions, WriteOptions};
+use serrate::table::RaggedTable;
+
+use crate::support::{bytes_of, file_with, i64s, lengths, table_from};
+
+const PLAIN: ReadOptions = ReadOptions { mmap: false, large_lists: false };
+const MAPPED: ReadOptions = ReadOptions { mmap: true, large_lists: false };
+
+fn saved(dir: &Path, table: &RaggedTable) -> PathBuf {
+    let path = dir.join("t.nrt");
+    nrt::write(&path, table, &WriteOptions { overwrite: true, plain: false }).unwrap();
+    path
+}
+
+fn buffer(table: &RaggedTable, column: &str) -> Buffer {
+    table.column(column).unwrap().values().to_data().buffers()[0].clone()
+}
+
+fn bytes_read(file: &NrtFile) -> u64 {
+    file.tensors().source().bytes_read()
+}
+
+#[test]
+fn a_point_read_touches_the_header_the_bounds_on_the_way_and_the_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let lengths: Vec<_> = (0..2000).map(|r| (0..r % 40).map(|e| (r + e) % 7).collect()).collect();
+    let table = table_from(&lengths);
+    let path = saved(dir.path(), &table);
+    let file = NrtFile::open(&path, &PLAIN).unwrap();
+    let header = file.tensors().header().data_start();
+    assert_eq!(bytes_read(&file), header, "opening reads the header alone");
+
+    let row = 1234;
+    let (events, leaves) = (lengths[row].len() as u64, lengths[row].iter().sum::<usize>() as u64);
+    let read = file.read(row..row + 1, None).unwrap();
+    assert_eq!(read, table.slice(row..row + 1).unwrap());
+    // Two bounds of axis 1, one more than events of axis 2; then id, time, code, flag, value.
+    let bounds = 2 * 8 + (events + 1) * 8;
+    let values = 8 + events * 8 + leaves * (2 + 1 + 4);
+    assert_eq!(bytes_read(&file) - header, bounds + values);
+    assert!(events > 10 && leaves > 10);
+
+    let before = bytes_read(&file);
+    file.read(row..row + 1, Some(&["time"])).unwrap();
+    assert_eq!(bytes_read(&file) - before, 2 * 8 + events * 8, "axis 2 is not asked for");
+    let before = bytes_read(&file);
+    assert_eq!(file.read(3..900, Some(&[])).unwrap().num_rows(), 897);
+    assert_eq!(bytes_read(&file), before, "rows without columns take nothing");
+}
+
+#[test]
+fn mapped_values_stay_in_place_in_buffers_of_their_own_extent() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = table_from(&vec![vec![40, 50]; 100]);
+    let file = NrtFile::open(saved(dir.path(), &table), &MAPPED).unwrap();
+    let (whole, part) = (file.table().unwrap(), file.read(50..60, None).unwrap());
+    let (all, some) = (buffer(&whole, "numeric_value"), buffer(&part, "numeric_value"));
+    assert_eq!(some.as_ptr() as usize - all.as_ptr() as usize, 50 * 90 * 4);
+    assert_eq!(some.len(), 10 * 90 * 4);
+    assert_eq!(some.capacity(), some.len(), "a batch is charged what it shows");
+    let charged: usize = part.columns().iter().map(|c| c.values().get_buffer_memory_size()).sum();
+    assert!(charged < 10 * 90 * 10, "{charged}");
+}
+
+#[test]
+fn values_outlive_the_file_handle_and_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = table_from(&[vec![3, 0], vec![], vec![1]]);
+    let path = saved(dir.path(), &table);
+    let read = NrtFile::open(&path, &MAPPED).unwrap().table().unwrap();
+    std::fs::remove_file(path).unwrap();
+    assert_eq!(tensors(&read), tensors(&table));
+}
+
+/// NaN is not equal to itself: compare text.
+fn tensors(table: &RaggedTable) -> String {
+    serde_json::to_string(&crate::support::tensors_of(table)).unwrap()
+}
+
+/// The same tensors behind headers of every length modulo 8, so that values lie askew.
+#[test]
+fn values_that_are_not_aligned_are_copied() {
+    let values: Vec<u8> = (0..40i32).flat_map(|v| v.to_le_bytes()).collect();
+    let bits = vec![1u8; 3];
+    let dir = tempfile::tempdir().unwrap();
+    let mut askew = 0;
+    for pad in 0..8 {
+        let key = "k".repeat(pad + 1);
+        let (name, flag) = (format!("dim2/{key}"), format!("dim0/{key}x"));
+        let file = file_with(&[
+            (&flag, "BOOL", vec![3], bits.clone()),
+            ("dim1/bounds", "I64", vec![3], i64s(&[1, 1, 4])),
+            (&name, "I32", vec![40], values.clone()),
+            ("dim2/bounds", "I64", vec![4], i64s(&[10, 10, 39, 40])),
+        ]);
+        let path = dir.path().join("askew.nrt");
+        std::fs::write(&path, &file).unwrap();
+        let mapped = NrtFile::open(&path, &MAPPED).unwrap();
+        let plain = NrtFile::open(&path, &PLAIN).unwrap();
+        let memory = NrtFile::from_bytes("memory", Bytes::from(file)).unwrap();
+        let odd = mapped.tensors().tensor(&name).unwrap();
+        askew += usize::from(!odd.is_aligned());
+        for file in [mapped, plain, memory] {
+            let table = file.table().unwrap();
+            let column = table.column(&key).unwrap().values().as_primitive::<Int32Type>();
+            assert_eq!(column.values().to_vec(), (0..40).collect::<Vec<i32>>());
+            let last = file.read(2..3, Some(&[&key])).unwrap();
+            assert_eq!(last.column(&key).unwrap().values().len(), 30);
+            assert_eq!(table.array(&key).unwrap().max_shape(), [3, 3, 29]);
+        }
+    }
+    assert!(askew >= 6, "{askew}");
+}
+
+#[test]
+fn bounds_may_have_any_integer_type() {
+    let dir = tempfile::tempdir().unwrap();
+    let ends = [2i64, 2, 5];
+    for dtype in ["U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64"] {
+        let width: usize = dtype[1..].parse::<usize>().unwrap() / 8;
+        let bounds: Vec<u8> = ends.iter().flat_map(|e| e.to_le_bytes()[..width].to_vec()).collect();
+        let path = dir.path().join(dtype);
+        let file = file_with(&[
+            ("dim1/bounds", dtype, vec![3], bounds),
+            ("dim1/x", "U8", vec![5], vec![1, 2, 3, 4, 5]),
+        ]);
+        std::fs::write(&path, file).unwrap();
+        let file = NrtFile::open(&path, &PLAIN).unwrap();
+        assert_eq!(file.table().unwrap().array("x").unwrap().lengths(1).unwrap(), [2, 0, 3]);
+        assert_eq!(file.elements_before(2, 1).unwrap(), 2, "{dtype}");
+        file.validate().unwrap();
+    }
+}
+
+#[test]
+fn small_floats_and_booleans() {
+    let halves: Vec<u8> =
+        [1.5f32, -2.0].iter().flat_map(|v| half::f16::from_f32(*v).to_le_bytes()).collect();
+    let brains: Vec<u8> =
+        [1.5f32, -2.0].iter().flat_map(|v| half::bf16::from_f32(*v).to_le_bytes()).collect();
+    let file = file_with(&[
+        ("dim0/b", "BF16", vec![2], brains),
+        ("dim0/h", "F16", vec![2], halves),
+        ("dim0/t", "BOOL", vec![2], vec![0, 1]),
+    ]);
+    let file = NrtFile::from_bytes("m", file.into()).unwrap();
+    let types: Vec<_> = file.columns().iter().map(|c| c.data_type().clone()).collect();
+    assert_eq!(types, [DataType::Float32, DataType::Float16, DataType::Boolean]);
+    let table = file.table().unwrap();
+    let column = |name: &str| table.column(name).unwrap().values().clone();
+    assert_eq!(column("b").as_primitive::<Float32Type>().values().to_vec(), [1.5, -2.0]);
+    assert_eq!(column("h").as_primitive::<Float16Type>().value(1).to_f32(), -2.0);
+    assert_eq!(column("t").as_boolean().values().iter().collect::<Vec<_>>(), [false, true]);
+}
+
+#[test]
+fn names_are_kept_apart_by_axis() {
+    let file = |tensors: &[(&str, &str, Vec<usize>, Vec<u8>)]| {
+        NrtFile::from_bytes("names", file_with(tensors).into()).unwrap()
+    };
+    let names = |f: &NrtFile| f.columns().iter().map(|c| c.name().to_owned()).collect::<Vec<_>>();
+    // A key may have slashes; one that stands on two axes is named in full.
+    let f = file(&[
+        ("dim0/a/b", "U8", vec![1], vec![1]),
+        ("dim0/x", "U8", vec![1], vec![2]),
+        ("dim1/bounds", "U8", vec![1], vec![2]),
+        ("dim1/dim1/x", "U8", vec![2], vec![3, 4]),
+        ("dim1/dim0/y", "U8", vec![2], vec![5, 6]),
+    ]);
+    assert_eq!(names(&f), ["a/b", "x", "dim0/y", "dim1/dim1/x"]);
+    let copy = NrtFile::from_bytes("copy", bytes_of(&f.table().unwrap()).into()).unwrap();
+    assert_eq!(names(&copy), names(&f));
+    assert_eq!(copy.table().unwrap(), f.table().unwrap());
+    let f = file(&[
+        ("dim0/x", "U8", vec![1], vec![2]),
+        ("dim1/bounds", "U8", vec![1], vec![1]),
+        ("dim1/x", "I8", vec![1], vec![3]),
+    ]);
+    assert_eq!(names(&f), ["dim0/x", "dim1/x"]);
+    let copy = NrtFile::from_bytes("copy", bytes_of(&f.table().unwrap()).into()).unwrap();
+    assert_eq!(copy.table().unwrap(), f.table().unwrap());
+}
+
+#[test]
+fn lengths_beside_bounds_are_dropped_and_a_column_of_that_name_is_kept() {
+    let names = |tensors: &[(&str, &str, Vec<usize>, Vec<u8>)]| {
+        let file = NrtFile::from_bytes("lengths", file_with(tensors).into()).unwrap();
+        file.table().unwrap();
+        file.columns().iter().map(|c| c.name().to_owned()).collect::<Vec<_>>()
+    };
+    let bounds1 = || ("dim1/bounds", "I64", vec![2], i64s(&[2, 3]));
+    let bounds2 = || ("dim2/bounds", "I64", vec![3], i64s(&[1, 1, 3]));
+    // As old files have them: one per list, on every axis.
+    let old = [
+        bounds1(),
+        bounds2(),
+        ("dim1/lengths", "I64", vec![2], i64s(&[2, 1])),
+        ("dim2/lengths", "I64", vec![3], i64s(&[1, 0, 2])),
+        ("dim2/x", "U8", vec![3], vec![1, 2, 3]),
+    ];
+    assert_eq!(names(&old), ["x"]);
+    // As long as the axis: somebody's column.
+    let column = [bounds1(), bounds2(), ("dim1/lengths", "I64", vec![3], i64s(&[9, 9, 9]))];
+    assert_eq!(names(&column), ["lengths"]);
+    let only = [bounds1(), ("dim1/lengths", "I64", vec![2], i64s(&[2, 1]))];
+    assert_eq!(names(&only), Vec::<String>::new());
+}
+
+#[test]
+fn empty_files_tables_and_axes() {
+    let open = |tensors: &[(&str, &str, Vec<usize>, Vec<u8>)]| {
+        NrtFile::from_bytes("empty", file_with(tensors).into()).unwrap()
+    };
+    let nothing = open(&[]);
+    assert_eq!((nothing.num_rows(), nothing.ndim()), (0, 1));
+    assert_eq!(nothing.table().unwrap().columns().len(), 0);
+    let rows = open(&[("dim1/bounds", "I64", vec![0], vec![]), ("dim1/x", "F32", vec![0], vec![])]);
+    assert_eq!((rows.num_rows(), rows.ndim()), (0, 2));
+    assert_eq!(rows.table().unwrap().column("x").unwrap().data_type(), &DataType::Float32);
+    assert_eq!(rows.elements_before(0, 1).unwrap(), 0);
+    // An axis that no column needs: its bounds say how long it is.
+    let bare = open(&[
+        ("dim0/x", "U8", vec![2], vec![1, 2]),
+        ("dim1/bounds", "I64", vec![2], i64s(&[1, 4])),
+    ]);
+    assert_eq!(bare.axis_len(1).unwrap(), 4);
+    let table = bare.table().unwrap();
+    assert_eq!(table.ndim(), 2);
+    assert_eq!(table.layout(1).unwrap().length(1), 3);
+    assert_eq!(bare.read(0..2, Some(&["x"])).unwrap().ndim(), 1);
+    assert!(bare.axis_len(2).is_err());
+}
+
+#[test]
+fn offsets_are_narrow_unless_asked_otherwise() {
+    let table = table_from(&[vec![3, 0], vec![], vec![1]]);
+    let narrow = NrtFile::from_bytes("t", bytes_of(&table).into()).unwrap();
+    let wide = narrow.with_large_lists(true);
+    assert!(matches!(narrow.table().unwrap().layout(2).unwrap(), Layout::Ragged(Offsets::I32(_))));
+    assert!(matches!(wide.table().unwrap().layout(2).unwrap(), Layout::Ragged(Offsets::I64(_))));
+    for (file, list) in [(&narrow, "List("), (&wide, "LargeList(")] {
+        let schema = file.schema();
+        let code = schema.field_with_name("code").unwrap().data_type().to_string();
+        assert!(code.starts_with(list), "{code}");
+        assert_eq!(tensors(&file.table().unwrap()), tensors(&table));
+        let array = file.table().unwrap().array("code").unwrap().to_arrow().unwrap();
+        assert_eq!(array.data_type(), schema.field_with_name("code").unwrap().data_type());
+    }
+    // More values than 32 bits count, without any being there: an axis that no column needs.
+    let huge = file_with(&[
+        ("dim0/x", "U8", vec![2], vec![1, 2]),
+        ("dim1/bounds", "I64", vec![2], i64s(&[5, 3_000_000_000])),
+    ]);
+    let huge = NrtFile::from_bytes("huge.nrt", huge.into()).unwrap();
+    assert_eq!(
+        huge.table().unwrap_err().to_string(),
+        "huge.nrt: dim1/bounds: 3000000000 values at once do not fit the 32-bit offsets of List; read fewer rows at a time or ask for large lists"
+    );
+    assert_eq!(huge.read(0..1, None).unwrap().axis_len(1).unwrap(), 5);
+    let wide = huge.with_large_lists(true).table().unwrap();
+    assert_eq!(wide.axis_len(1).unwrap(), 3_000_000_000);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_cut_short_is_an_error_with_plain_reads() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = saved(dir.path(), &table_from(&vec![vec![9]; 50]));
+    let file = NrtFile::open(&path, &PLAIN).unwrap();
+    let cut = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    cut.set_len(file.tensors().header().data_start() + 20).unwrap();
+    let message = file.table().unwrap_err().to_string();
+    assert!(message.contains("it ended while bytes"), "{message}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn plain_reads_maps_and_memory_agree_with_slices(
+        lengths in lengths(), a in 0usize..13, b in 0usize..13, large in any::<bool>()
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let table = table_from(&lengths);
+        let path = saved(dir.path(), &table);
+        let rows = lengths.len();
+        let (a, b) = (a.min(b).min(rows), a.max(b).min(rows));
+        let memory = NrtFile::from_bytes("m", std::fs::read(&path).unwrap().into()).unwrap();
+        let mapped = NrtFile::open(&path, &ReadOptions { mmap: true, large_lists: large }).unwrap();
+        let plain = NrtFile::open(&path, &ReadOptions { mmap: false, large_lists: large }).unwrap();
+        for file in [memory, mapped, plain] {
+            prop_assert_eq!(tensors(&file.table().unwrap()), tensors(&table));
+            let part = file.read(a..b, None).unwrap();
+            prop_assert_eq!(tensors(&part), tensors(&table.slice(a..b).unwrap()));
+            let some = file.read(a..b, Some(&["code", "subject_id"])).unwrap();
+            let expected = table.slice(a..b).unwrap().select(&["code", "subject_id"]).unwrap();
+            prop_assert_eq!(some, expected);
+            let time = file.read(a..b, Some(&["time"])).unwrap();
+            prop_assert_eq!(time.ndim(), 2);
+            file.validate().unwrap();
+        }
+    }
+
+    #[test]
+    fn rows_within_is_the_longest_run_that_fits(
+        lengths in lengths(), start in 0usize..12, axis in 0usize..3, limit in 0usize..40
+    ) {
+        let file = NrtFile::from_bytes("m", bytes_of(&table_from(&lengths)).into()).unwrap();
+        let rows = lengths.len();
+        let start = start.min(rows);
+        let count = |row: &Vec<usize>| match axis {
+            0 => 1,
+            1 => row.len(),
+            _ => row.iter().sum(),
+        };
+        let before: usize = lengths[..start].iter().map(count).sum();
+        prop_assert_eq!(file.elements_before(start, axis).unwrap(), before);
+        let fits = (0..=rows - start)
+            .filter(|n| lengths[start..start + n].iter().map(count).sum::<usize>() <= limit)
+            .max()
+            .unwrap_or(0);
+        let expected = fits.max((rows - start).min(1));
+        prop_assert_eq!(file.rows_within(start..rows, axis, limit).unwrap(), expected);
+    }
+}

@@ -1,0 +1,343 @@
+//! What the format can hold, what it refuses, and files that grow.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, AsArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Int8Array,
+    Int32Array, NullArray, StringArray, TimestampMicrosecondArray, UInt8Array, UInt64Array,
+};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{DataType, Field, Float32Type, Int64Type, Schema};
+use proptest::prelude::*;
+use serrate::Error;
+use serrate::array::{Layout, list_of};
+use serrate::io::nrt::{self, NrtFile, NrtSchema, NrtWriter, ReadOptions, WriteOptions};
+use serrate::io::safetensors::{
+    Dtype, SafetensorsFile, SafetensorsWriter, SaveOptions, write_tensors,
+};
+use serrate::table::{Column, RaggedTable};
+
+use crate::support::{bytes_of, lengths, names_in, table_from, tensors_of};
+
+fn flat(name: &str, values: ArrayRef) -> RaggedTable {
+    RaggedTable::builder().column(name, 0, values).build().unwrap()
+}
+
+fn refusal(table: &RaggedTable) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.nrt");
+    let error = nrt::write(&path, table, &WriteOptions::default()).unwrap_err().to_string();
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
+    error.replace(&format!("{}/", dir.path().display()), "")
+}
+
+#[test]
+fn a_null_is_nan_in_a_float_column_and_refused_elsewhere() {
+    let table = flat("x", Arc::new(Float32Array::from(vec![Some(1.0), None])));
+    let file = NrtFile::from_bytes("t", bytes_of(&table).into()).unwrap().table().unwrap();
+    let x = file.column("x").unwrap().values().as_primitive::<Float32Type>().values().to_vec();
+    assert!(x[0] == 1.0 && x[1].is_nan());
+
+    let codes = Int8Array::from(vec![Some(1), Some(2), None, Some(4), None]);
+    let table = RaggedTable::builder()
+        .lengths([1, 0, 2, 2])
+        .unwrap()
+        .column("code", 1, Arc::new(codes))
+        .build()
+        .unwrap();
+    assert_eq!(
+        refusal(&table),
+        "t.nrt: column \"code\" of type Int8 has 2 null value(s), the first in row 2; an .nrt file has no nulls: fill them, or cast the column to a float type (null becomes NaN)"
+    );
+    // Slices show no nulls but their own.
+    bytes_of(&table.slice(0..2).unwrap());
+    let booleans = flat("b", Arc::new(BooleanArray::from(vec![Some(true), None])));
+    assert!(refusal(&booleans).contains("column \"b\" of type Boolean has 1 null"));
+}
+
+#[test]
+fn a_null_list_is_written_empty() {
+    let x = Column::new("x", 1, Arc::new(UInt8Array::from(vec![1, 2])))
+        .with_list_nulls(vec![Some(NullBuffer::from(vec![true, false, true]))]);
+    let table = RaggedTable::builder().lengths([1, 0, 1]).unwrap().push(x).build().unwrap();
+    let file = NrtFile::from_bytes("t", bytes_of(&table).into()).unwrap().table().unwrap();
+    assert_eq!(file.array("x").unwrap().lengths(1).unwrap(), [1, 0, 1]);
+}
+
+#[test]
+fn types_without_a_place_are_refused_with_what_to_do() {
+    let one = |t: ArrayRef| refusal(&flat("c", t));
+    assert_eq!(
+        one(Arc::new(StringArray::from(vec!["a"]))),
+        "column \"c\" in an .nrt file: expected booleans, integers or floats; encode it to integers by a vocabulary of its own, found Utf8"
+    );
+    let words: arrow::array::DictionaryArray<arrow::datatypes::Int32Type> =
+        vec!["a", "b"].into_iter().collect();
+    assert!(one(Arc::new(words)).contains("vocabulary"));
+    let time = TimestampMicrosecondArray::from(vec![0]);
+    assert!(one(Arc::new(time)).contains("cast it to Int64 (its unit and zone are lost)"));
+    assert!(one(Arc::new(Date32Array::from(vec![0]))).contains("or to days as Float64"));
+    assert!(one(Arc::new(NullArray::new(1))).contains("cast it to the type it should have"));
+    assert!(one(Arc::new(Decimal128Array::from(vec![1]))).contains("cast it to Float64"));
+    for name in ["bounds", "mask", ""] {
+        let table = flat(name, Arc::new(UInt8Array::from(vec![1])));
+        assert_eq!(
+            refusal(&table),
+            format!("t.nrt: a column cannot be named {name:?} in an .nrt file; rename it")
+        );
+    }
+}
+
+#[test]
+fn ids_are_i64_and_can_be_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.nrt");
+    let table = RaggedTable::builder()
+        .lengths([1, 0])
+        .unwrap()
+        .column("subject_id", 0, Arc::new(Int32Array::from(vec![7, -8])))
+        .column("age", 0, Arc::new(Int32Array::from(vec![70, 80])))
+        .column("x", 1, Arc::new(UInt8Array::from(vec![1])))
+        .build()
+        .unwrap();
+    nrt::write(&path, &table, &WriteOptions::default()).unwrap();
+    let read = NrtFile::open(&path, &ReadOptions::default()).unwrap().table().unwrap();
+    let ids = read.column("subject_id").unwrap().values().as_primitive::<Int64Type>();
+    assert_eq!(ids.values().to_vec(), [7, -8]);
+    assert_eq!(read.column("age").unwrap().data_type(), &DataType::Int32);
+
+    nrt::write(&path, &table, &WriteOptions { overwrite: true, plain: true }).unwrap();
+    assert_eq!(names_in(&path), ["dim1/bounds", "dim0/age", "dim1/x"]);
+    // Ids that are no integers are no obstacle to leaving them out.
+    let text = flat("subject_id", Arc::new(StringArray::from(vec!["a"])));
+    assert!(refusal(&text).contains("vocabulary"));
+    let error = nrt::write(&path, &text, &WriteOptions { overwrite: true, plain: true });
+    assert!(error.unwrap_err().to_string().contains(
+        "1 rows without a column cannot be written, nothing would say how many there are; write it with its ids"
+    ));
+    let big = flat("subject_id", Arc::new(UInt64Array::from(vec![u64::MAX])));
+    assert!(refusal(&big).contains("column \"subject_id\""), "{}", refusal(&big));
+}
+
+#[test]
+fn what_exists_is_kept_unless_told_otherwise() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.nrt");
+    let table = table_from(&[vec![1]]);
+    nrt::write(&path, &table, &WriteOptions::default()).unwrap();
+    let again = nrt::write(&path, &table, &WriteOptions::default());
+    assert!(matches!(again, Err(Error::Exists(_))));
+    nrt::write(&path, &table, &WriteOptions { overwrite: true, plain: false }).unwrap();
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+fn writer(dir: &Path, table: &RaggedTable) -> NrtWriter {
+    let schema = NrtSchema::of_table(table);
+    NrtWriter::create(dir.join("t.nrt"), &schema, &WriteOptions::default()).unwrap()
+}
+
+#[test]
+fn chunks_that_do_not_fit_are_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let x = |values: ArrayRef| flat("x", values);
+    let bytes: ArrayRef = Arc::new(UInt8Array::from(vec![1, 2]));
+    let mut w = writer(dir.path(), &x(bytes.clone()));
+    let target = dir.path().join("t.nrt").display().to_string();
+    let mut refused =
+        |table: RaggedTable| w.write(&table).unwrap_err().to_string().replace(&target, "t.nrt");
+    assert_eq!(
+        refused(x(Arc::new(Int32Array::from(vec![1])))),
+        "t.nrt: column \"x\" has type Int32 now, but had UInt8 when the file was started; cast the chunks to one type"
+    );
+    assert_eq!(
+        refused(flat("y", bytes.clone())),
+        "t.nrt: column \"y\" was not there when the file was started; its columns are x"
+    );
+    let none = RaggedTable::builder().rows(2).build().unwrap();
+    assert_eq!(refused(none), "no column \"x\"; the columns are ");
+    let deep = RaggedTable::builder().lengths([2]).unwrap().column("x", 1, bytes).build().unwrap();
+    assert_eq!(refused(deep), "t.nrt: a table of 2 axes cannot be appended to one of 1");
+    assert_eq!(w.num_rows(), 0);
+}
+
+#[test]
+fn a_schema_without_rows_makes_an_empty_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.nrt");
+    let schema = Schema::new(vec![
+        Field::new("subject_id", DataType::Int64, true),
+        Field::new("code", list_of(2, DataType::UInt16), true),
+    ]);
+    let schema = NrtSchema::of_arrow(&schema);
+    NrtWriter::create(&path, &schema, &WriteOptions::default()).unwrap().finish().unwrap();
+    let file = NrtFile::open(&path, &ReadOptions::default()).unwrap();
+    assert_eq!((file.num_rows(), file.ndim()), (0, 3));
+    assert_eq!(names_in(&path), ["dim0/subject_id", "dim1/bounds", "dim2/bounds", "dim2/code"]);
+    file.table().unwrap();
+}
+
+#[test]
+fn uniform_axes_are_written_as_bounds() {
+    let table = RaggedTable::builder()
+        .layout(Layout::Uniform { size: 2, lists: 3 })
+        .column("x", 1, Arc::new(UInt8Array::from(vec![1, 2, 3, 4, 5, 6])))
+        .build()
+        .unwrap();
+    let file = NrtFile::from_bytes("t", bytes_of(&table).into()).unwrap();
+    assert_eq!(file.table().unwrap(), table);
+}
+
+/// Far more than the buffers hold, in chunks that straddle them.
+#[test]
+fn large_tables_go_through_spool_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let chunk = table_from(&vec![vec![300, 0, 45]; 400]);
+    let mut w = writer(dir.path(), &chunk);
+    for rows in [0..400, 100..101, 0..0, 7..400, 0..400] {
+        w.write(&chunk.slice(rows).unwrap()).unwrap();
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "spool files have no names");
+    w.finish().unwrap();
+    let path = dir.path().join("t.nrt");
+    assert!(std::fs::metadata(&path).unwrap().len() > 2 << 20);
+    let file = NrtFile::open(&path, &ReadOptions::default()).unwrap();
+    assert_eq!(file.num_rows(), 400 + 1 + 393 + 400);
+    file.validate().unwrap();
+    let same = |rows: std::ops::Range<usize>, of: std::ops::Range<usize>| {
+        let (a, b) = (file.read(rows, None).unwrap(), chunk.slice(of).unwrap());
+        assert!(tensors_of(&a) == tensors_of(&b));
+    };
+    same(0..400, 0..400);
+    same(400..401, 100..101);
+    same(401..794, 7..400);
+    same(794..1194, 0..400);
+}
+
+#[test]
+fn tensors_are_ordered_by_type_then_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.safetensors");
+    let types = [
+        Dtype::BOOL,
+        Dtype::U8,
+        Dtype::I8,
+        Dtype::I16,
+        Dtype::U16,
+        Dtype::F16,
+        Dtype::BF16,
+        Dtype::I32,
+        Dtype::U32,
+        Dtype::F32,
+        Dtype::F64,
+        Dtype::I64,
+        Dtype::U64,
+    ];
+    let data = [1u8; 16];
+    let names: Vec<_> = types.iter().flat_map(|t| [format!("{t}-b"), format!("{t}-a")]).collect();
+    let size = |t: &Dtype| t.bitsize() / 8;
+    let all = types.iter().flat_map(|t| [t, t]).zip(&names);
+    let tensors = all.map(|(t, n)| (n.as_str(), *t, &[1, 2][..], &data[..2 * size(t)]));
+    write_tensors(&path, tensors.clone(), &SaveOptions::default()).unwrap();
+    let order =
+        ["U64", "I64", "F64", "F32", "U32", "I32", "BF16", "F16", "U16", "I16", "I8", "U8", "BOOL"];
+    let expected: Vec<_> =
+        order.iter().flat_map(|t| [format!("{t}-a"), format!("{t}-b")]).collect();
+    assert_eq!(names_in(&path), expected);
+    let file = SafetensorsFile::open(&path, true).unwrap();
+    assert!(file.tensors().iter().all(|t| t.is_aligned() && t.shape() == [1, 2]));
+
+    // The same through spools, and as the format's own crate writes it.
+    let spooled = dir.path().join("s.safetensors");
+    let mut w = SafetensorsWriter::create(&spooled, &SaveOptions::default()).unwrap();
+    for (name, dtype, _, data) in tensors.clone() {
+        let id = w.add(name, dtype, &[2]).unwrap();
+        w.write(id, data).unwrap();
+    }
+    w.finish().unwrap();
+    let theirs = safetensors::serialize(
+        tensors
+            .map(|(n, t, s, d)| (n, safetensors::tensor::TensorView::new(t, s.into(), d).unwrap())),
+        None,
+    );
+    assert!(std::fs::read(&path).unwrap() == theirs.unwrap());
+    assert!(std::fs::read(&path).unwrap() == std::fs::read(&spooled).unwrap());
+}
+
+#[test]
+fn tensors_that_are_wrong_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.safetensors");
+    type Tensor<'a> = (&'a str, Dtype, &'a [usize], &'a [u8]);
+    let refused = |tensors: &[Tensor<'_>]| {
+        let e = write_tensors(&path, tensors.iter().copied(), &SaveOptions::default());
+        assert!(!path.exists());
+        e.unwrap_err().to_string().replace(&path.display().to_string(), "t")
+    };
+    assert_eq!(
+        refused(&[("a", Dtype::F32, &[2], &[0; 7])]),
+        "t: tensor \"a\" of type F32 and shape [2] cannot hold 7 bytes"
+    );
+    assert_eq!(
+        refused(&[("a", Dtype::F32, &[usize::MAX, 4], &[])]),
+        format!("t: tensor \"a\" of type F32 and shape [{}, 4] cannot hold 0 bytes", usize::MAX)
+    );
+    let (a, b) = (("a", Dtype::U8, &[1][..], &[0][..]), ("b", Dtype::F16, &[1][..], &[0, 0][..]));
+    assert_eq!(
+        refused(&[a, b, ("a", Dtype::F32, &[1], &[0; 4])]),
+        "t: two tensors are named \"a\""
+    );
+    assert!(refused(&[("__metadata__", Dtype::U8, &[], &[0])]).contains("__metadata__"));
+
+    let mut w = SafetensorsWriter::create(&path, &SaveOptions::default()).unwrap();
+    let id = w.add("a", Dtype::U16, &[3]).unwrap();
+    assert!(w.add("a", Dtype::U8, &[]).is_err());
+    assert!(w.add("z", Dtype::U8, &[0]).is_err());
+    w.write(id, &[0; 8]).unwrap();
+    let error = w.finish().unwrap_err().to_string();
+    assert!(
+        error.ends_with(
+            "tensor \"a\" was given 8 bytes, which is no whole number of rows of 6 bytes"
+        )
+    );
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn metadata_and_scalars_travel() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.safetensors");
+    let metadata = [("b".to_owned(), "2".to_owned()), ("a".into(), "\"1\"".into())].into();
+    let options = SaveOptions { overwrite: false, metadata };
+    write_tensors(&path, [("s", Dtype::F32, &[][..], &1.5f32.to_le_bytes()[..])], &options)
+        .unwrap();
+    let file = SafetensorsFile::open(&path, false).unwrap();
+    assert_eq!(file.header().metadata()["a"], "\"1\"");
+    let scalar = file.tensor("s").unwrap();
+    assert_eq!((scalar.shape(), scalar.elements()), (&[][..], 1));
+    assert_eq!(file.read(scalar).unwrap().as_slice(), 1.5f32.to_le_bytes());
+    let missing = file.tensor("x").unwrap_err().to_string();
+    assert!(missing.ends_with("no tensor \"x\"; its tensors are s"), "{missing}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn chunks_make_the_file_that_one_table_makes(
+        lengths in lengths(), mut cuts in prop::collection::vec(0usize..12, 0..4)
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let table = table_from(&lengths);
+        cuts.push(0);
+        cuts.push(table.num_rows());
+        cuts.sort_unstable();
+        let mut w = writer(dir.path(), &table);
+        for c in cuts.windows(2) {
+            let end = c[1].min(table.num_rows());
+            w.write(&table.slice(c[0].min(end)..end).unwrap()).unwrap();
+        }
+        w.finish().unwrap();
+        prop_assert_eq!(std::fs::read(dir.path().join("t.nrt")).unwrap(), bytes_of(&table));
+    }
+}
