@@ -3,7 +3,9 @@
 mod arrow;
 mod builder;
 mod column;
+mod concat;
 mod row;
+mod take;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use crate::error::{Error, Result};
 pub use self::arrow::{AXES_METADATA, unzip, zip};
 pub use builder::RaggedTableBuilder;
 pub use column::Column;
+pub use concat::promote_types;
 pub use row::Row;
 
 /// One axis of a table: its name, the axis it divides, and how.
