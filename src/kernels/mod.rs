@@ -8,6 +8,7 @@ pub mod at;
 pub mod filter;
 pub mod gather;
 pub mod index;
+pub mod reduce;
 pub mod reshape;
 pub mod search;
 pub mod shape;
