@@ -1,1 +1,142 @@
-//! SQL functions: coerce, dispatch to a kernel, document.
+//! SQL functions on nested lists, and operators that stand for them.
+//!
+//! [`register_functions`] adds them to any session; [`register_operators`] makes `+`, `>`, `AND` and
+//! the like work on lists there too. Every function is one entry of one list, which registration,
+//! documentation ([`documentation`]) and tests share.
+//!
+//! Axis 0 is the rows, axis `k` the `k`-th level of lists, negatives count from the innermost.
+//! Lists keep their kind: a `List` comes back as `List`, a `LargeList` as `LargeList`, a
+//! `FixedSizeList` as `List` unless a function says otherwise.
+
+mod args;
+mod def;
+mod doc;
+mod lists;
+mod naming;
+mod operators;
+mod planner;
+mod shape;
+
+use std::fmt::Write;
+use std::sync::{Arc, LazyLock};
+
+use datafusion::error::Result;
+use datafusion::execution::FunctionRegistry;
+use datafusion::logical_expr::planner::ExprPlanner;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+use datafusion::prelude::SessionContext;
+
+use def::{Def, RaggedUdf};
+use doc::Section;
+
+/// The example of a function with its output.
+macro_rules! example {
+    ($name:literal) => {
+        include_str!(concat!("examples/", $name, ".txt"))
+    };
+}
+pub(crate) use example;
+
+/// Every scalar function, in the order of the documentation.
+static DEFS: &[&Def] = &[&shape::SHAPE, &shape::MAX_SHAPE, &shape::LENGTHS, &shape::COUNT];
+
+static SCALAR: LazyLock<Vec<Arc<ScalarUDF>>> =
+    LazyLock::new(|| DEFS.iter().map(|def| Arc::new(RaggedUdf::udf(def))).collect());
+
+static AGGREGATE: LazyLock<Vec<Arc<AggregateUDF>>> = LazyLock::new(Vec::new);
+
+/// All scalar functions.
+pub fn all_scalar() -> Vec<Arc<ScalarUDF>> {
+    SCALAR.clone()
+}
+
+/// All aggregate functions; their names end in `_agg`.
+pub fn all_aggregate() -> Vec<Arc<AggregateUDF>> {
+    AGGREGATE.clone()
+}
+
+/// Adds all functions to a session.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use datafusion::prelude::SessionContext;
+/// # use serrate::datafusion;
+/// let mut ctx = SessionContext::new();
+/// serrate::functions::register_functions(&mut ctx)?;
+/// let out = ctx.sql("SELECT ragged_count([[1, 2], [3]])").await?.collect().await?;
+/// assert_eq!(out[0].num_rows(), 1);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// When the registry is read only.
+pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
+    for f in all_scalar() {
+        registry.register_udf(f)?;
+    }
+    for f in all_aggregate() {
+        registry.register_udaf(f)?;
+    }
+    Ok(())
+}
+
+/// Planners that make operators work on lists, and lists of literals literals (which `densify`
+/// needs). They belong *in front of* DataFusion's own, as [`register_operators`] puts them.
+pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
+    vec![Arc::new(planner::LiteralLists), Arc::new(planner::ListOperators)]
+}
+
+/// Makes `+ - * / %`, comparisons with a single value and `AND`/`OR` of masks work on lists, and
+/// `[256, 64]` a literal, by putting [`expr_planners`] in front of the planners of a session.
+///
+/// Call it once per session, after [`register_functions`].
+///
+/// # Errors
+/// None so far; the session is left as it was if one is returned.
+pub fn register_operators(ctx: &SessionContext) -> Result<()> {
+    let state = ctx.state_ref();
+    let mut state = state.write();
+    let mut planners = expr_planners();
+    planners.extend(state.expr_planners().iter().cloned());
+    let builder = datafusion::execution::SessionStateBuilder::new_from_existing(state.clone());
+    *state = builder.with_expr_planners(planners).build();
+    Ok(())
+}
+
+/// All functions as Markdown: the text of `docs/functions.md`.
+pub fn documentation() -> String {
+    let mut out = String::from(PREFACE);
+    for section in Section::ALL {
+        let mut entries: Vec<_> =
+            DEFS.iter().filter(|d| d.doc.section == section).map(|d| (d.name, d.aliases, &d.doc)).collect();
+        entries.sort_by_key(|(name, ..)| *name);
+        if entries.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "## {}\n\n{}\n", section.label(), section.description());
+        for (name, aliases, doc) in entries {
+            doc::entry(&mut out, name, aliases, doc);
+        }
+    }
+    while out.ends_with("\n\n") {
+        out.pop();
+    }
+    out
+}
+
+const PREFACE: &str = "# SQL functions
+
+<!-- Generated from the functions themselves; SERRATE_BLESS=1 cargo test --test slt writes it anew. -->
+
+Axis 0 is the rows, axis 1 the outermost list of a row, and so on; negative axes count from the
+innermost, so that -1 is always the axis of the values. A scalar function works within a row and
+takes the axes 1 and up; aggregates, which cross rows, end in `_agg`. A NULL list is not an empty
+list. Lists keep their kind (`List`, `LargeList`); a `FixedSizeList` comes back as a `List` unless
+said otherwise. What decides the type of a result (an axis, the sizes of a tensor) is written out in
+the query; columns and parameters are refused there.
+
+Every example below is run by the tests.
+
+";

@@ -1,0 +1,154 @@
+//! One function of SQL: its name, its documentation, what it returns and what it does.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, new_null_array};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{ScalarValue, exec_err};
+use datafusion::error::{DataFusionError, Result as DfResult};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::args::{Call, Plan};
+use super::doc::Doc;
+use super::naming;
+use crate::error::Result;
+
+/// A scalar function as data: the registration, the documentation and the tests read the same list.
+pub(crate) struct Def {
+    /// Name in SQL.
+    pub(crate) name: &'static str,
+    /// Other names.
+    pub(crate) aliases: &'static [&'static str],
+    /// Fewest and most arguments.
+    pub(crate) arity: (usize, usize),
+    /// How it is shown to people.
+    pub(crate) doc: Doc,
+    /// Checks the arguments and says what comes back; runs when a query is planned.
+    pub(crate) plan: fn(&Plan<'_>) -> Result<FieldRef>,
+    /// Computes one batch.
+    pub(crate) call: fn(&Call<'_>) -> Result<ArrayRef>,
+    /// The operator that a call is written with in column names, as `>` in `val > 5`.
+    pub(crate) infix: Option<&'static str>,
+}
+
+/// Any number of arguments from the least on.
+pub(crate) const ANY: usize = usize::MAX;
+
+/// A nullable field of a type, as [`Def::plan`] returns it.
+pub(crate) fn nullable(data_type: DataType) -> FieldRef {
+    Arc::new(Field::new("", data_type, true))
+}
+
+/// [`Def`] as DataFusion wants it.
+pub(crate) struct RaggedUdf {
+    def: &'static Def,
+    signature: Signature,
+    aliases: Vec<String>,
+    documentation: Documentation,
+}
+
+impl RaggedUdf {
+    pub(crate) fn udf(def: &'static Def) -> ScalarUDF {
+        ScalarUDF::new_from_impl(Self {
+            def,
+            // Types are checked by the function itself, which can say what is wrong with them.
+            signature: Signature::variadic_any(Volatility::Immutable),
+            aliases: def.aliases.iter().map(ToString::to_string).collect(),
+            documentation: def.doc.to_documentation(),
+        })
+    }
+
+    /// The definition behind a function of this crate.
+    pub(crate) fn def_of(udf: &ScalarUDF) -> Option<&'static Def> {
+        udf.inner().downcast_ref::<Self>().map(|f| f.def)
+    }
+}
+
+impl fmt::Debug for RaggedUdf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RaggedUdf").field(&self.def.name).finish()
+    }
+}
+
+/// Functions carry no state: the name is the identity.
+impl PartialEq for RaggedUdf {
+    fn eq(&self, other: &Self) -> bool {
+        self.def.name == other.def.name
+    }
+}
+
+impl Eq for RaggedUdf {}
+
+impl Hash for RaggedUdf {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.def.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for RaggedUdf {
+    fn name(&self) -> &str {
+        self.def.name
+    }
+
+    fn aliases(&self) -> &[String] {
+        &self.aliases
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> DfResult<String> {
+        naming::call(self.def, args)
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
+        exec_err!("{}: the type of the result is known from the arguments only", self.def.name)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
+        let plan = Plan::new(self.def, args.arg_fields, args.scalar_arguments);
+        plan.check_arity()
+            .and_then(|()| match plan.is_untyped_null(0) {
+                true => Ok(nullable(DataType::Null)),
+                false => (self.def.plan)(&plan),
+            })
+            .map(|field| Arc::new(field.as_ref().clone().with_name(self.def.name)))
+            .map_err(|e| match e {
+                crate::Error::DataFusion(e) => *e,
+                e => DataFusionError::Plan(e.to_string()),
+            })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        // Constants in, a constant out: one row is computed, whatever the batch.
+        let constant = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
+        let rows = if constant { 1 } else { args.number_rows };
+        let returns = args.return_field.data_type();
+        let array = match returns {
+            DataType::Null => new_null_array(&DataType::Null, rows),
+            _ => (self.def.call)(&Call::new(self.def, &args, rows))?,
+        };
+        if array.len() != rows || array.data_type() != returns {
+            return exec_err!(
+                "{}: {} rows of {} were computed where {rows} of {returns} were planned",
+                self.def.name,
+                array.len(),
+                array.data_type()
+            );
+        }
+        match constant {
+            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?)),
+            false => Ok(ColumnarValue::Array(array)),
+        }
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        Some(&self.documentation)
+    }
+}

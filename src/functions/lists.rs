@@ -1,0 +1,142 @@
+//! The list levels of an argument's type, and types made from them.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+
+use crate::array::{ListKind, list_kind};
+
+/// A list type taken apart: one kind and one element field per level, and the leaf type.
+#[derive(Clone, Debug)]
+pub(crate) struct Lists {
+    levels: Vec<(ListKind, FieldRef)>,
+    leaf: DataType,
+}
+
+impl Lists {
+    /// Takes a type apart; no levels for a flat one.
+    pub(crate) fn of(data_type: &DataType) -> Self {
+        let mut levels = Vec::new();
+        let mut current = data_type;
+        while let Some((kind, field)) = list_kind(current) {
+            levels.push((kind, Arc::clone(field)));
+            current = field.data_type();
+        }
+        Self { levels, leaf: current.clone() }
+    }
+
+    /// Number of list levels.
+    pub(crate) fn depth(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// Number of axes, the rows included.
+    pub(crate) fn ndim(&self) -> usize {
+        self.depth() + 1
+    }
+
+    /// Type below all lists.
+    pub(crate) fn leaf(&self) -> &DataType {
+        &self.leaf
+    }
+
+    /// The same levels with other leaves. Field names and metadata stay, so that values tagged with
+    /// a vocabulary remain tagged; fixed sizes become `List`, elements become nullable.
+    pub(crate) fn with_leaf(&self, leaf: DataType) -> DataType {
+        wrap(&self.levels, leaf)
+    }
+
+    /// The type itself as a function returns it: as [`with_leaf`](Self::with_leaf).
+    pub(crate) fn open(&self) -> DataType {
+        self.with_leaf(self.leaf.clone())
+    }
+
+    /// Only the `n` outermost levels, around new leaves whose element field is a plain `item`.
+    pub(crate) fn outer(&self, n: usize, leaf: DataType) -> DataType {
+        let mut levels = self.levels[..n.min(self.depth())].to_vec();
+        if let Some((_, field)) = levels.last_mut() {
+            *field = Arc::new(Field::new_list_field(leaf.clone(), true));
+        }
+        wrap(&levels, leaf)
+    }
+
+    /// Without the levels at positions `drop` (0 is the outermost); a dropped LargeList makes the
+    /// level that takes its elements a LargeList.
+    pub(crate) fn without(&self, drop: usize, leaf: DataType) -> DataType {
+        let mut levels = self.levels.clone();
+        if drop < levels.len() {
+            let (kind, field) = levels.remove(drop);
+            if drop > 0 {
+                // The elements of the dropped level are now the elements of the one above.
+                let above = &mut levels[drop - 1];
+                if kind == ListKind::LargeList {
+                    above.0 = ListKind::LargeList;
+                }
+                above.1 = field;
+            }
+        }
+        wrap(&levels, leaf)
+    }
+
+    /// One list of all leaves: LargeList if any level is.
+    pub(crate) fn flat(&self) -> DataType {
+        let large = self.levels.iter().any(|(k, _)| *k == ListKind::LargeList);
+        let kind = if large { ListKind::LargeList } else { ListKind::List };
+        match self.levels.last() {
+            None => self.leaf.clone(),
+            Some((_, field)) => wrap(&[(kind, Arc::clone(field))], self.leaf.clone()),
+        }
+    }
+}
+
+fn wrap(levels: &[(ListKind, FieldRef)], leaf: DataType) -> DataType {
+    levels.iter().rev().fold(leaf, |inner, (kind, field)| {
+        let field = field.as_ref().clone().with_data_type(inner).with_nullable(true);
+        match kind {
+            ListKind::LargeList => DataType::LargeList(Arc::new(field)),
+            ListKind::List | ListKind::FixedSizeList(_) => DataType::List(Arc::new(field)),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fsl(t: DataType) -> DataType {
+        DataType::new_fixed_size_list(t, 3, false)
+    }
+
+    #[test]
+    fn kinds_stay_and_fixed_sizes_open() {
+        let t = DataType::new_large_list(fsl(DataType::Int32), false);
+        let lists = Lists::of(&t);
+        assert_eq!((lists.depth(), lists.ndim(), lists.leaf()), (2, 3, &DataType::Int32));
+        let item = DataType::new_list(DataType::Int32, true);
+        assert_eq!(lists.open(), DataType::new_large_list(item, true));
+        assert_eq!(lists.without(0, DataType::Int32), DataType::new_list(DataType::Int32, true));
+        assert_eq!(lists.flat(), DataType::new_large_list(DataType::Int32, true));
+        assert_eq!(lists.outer(1, DataType::Int64), DataType::new_large_list(DataType::Int64, true));
+        assert_eq!(lists.outer(0, DataType::Int64), DataType::Int64);
+    }
+
+    #[test]
+    fn a_dropped_large_level_widens_the_one_above() {
+        let t = DataType::new_list(DataType::new_large_list(DataType::Int8, true), true);
+        assert_eq!(
+            Lists::of(&t).without(1, DataType::Int8),
+            DataType::new_large_list(DataType::Int8, true)
+        );
+    }
+
+    #[test]
+    fn metadata_of_elements_travels() {
+        let tagged = Field::new("element", DataType::Int64, false)
+            .with_metadata([("vocabulary".to_string(), "x".to_string())].into());
+        let t = DataType::List(Arc::new(tagged.clone()));
+        let DataType::List(field) = Lists::of(&t).open() else { panic!("a list") };
+        assert_eq!(field.metadata(), tagged.metadata());
+        assert_eq!(field.name(), "element");
+        assert!(field.is_nullable());
+    }
+}

@@ -1,0 +1,1 @@
+//! Arithmetic, comparison and logic on lists.

@@ -1,0 +1,115 @@
+//! Shapes, lengths, counts.
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
+
+use super::args::{Call, Plan};
+use super::def::{Def, nullable};
+use super::doc::{Doc, Section};
+use super::example;
+use crate::array::list_of;
+use crate::error::Result;
+use crate::kernels::shape;
+
+const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
+const AXIS: (&str, &str) = (
+    "axis",
+    "an axis, written out: 1 is the outermost list of a row, -1 the innermost; 0, the rows, is refused",
+);
+
+/// `ragged_shape(x)`.
+pub(super) static SHAPE: Def = Def {
+    name: "ragged_shape",
+    aliases: &[],
+    arity: (1, 1),
+    doc: Doc {
+        section: Section::Shape,
+        description: "The shape of every row: its length, then for each deeper axis its size where it is fixed (a FixedSizeList) and -1 where it is ragged.",
+        syntax: &["ragged_shape(x)"],
+        args: &[X],
+        missing: "A NULL row has no shape: NULL. An empty row begins with 0.",
+        duckdb: "`[len(x), -1]` by hand.",
+        example: example!("ragged_shape"),
+    },
+    plan: shapes,
+    call: |call| call.lists(&shape::row_shapes(&call.ragged(0)?)?),
+    infix: None,
+};
+
+/// `ragged_max_shape(x)`.
+pub(super) static MAX_SHAPE: Def = Def {
+    name: "ragged_max_shape",
+    aliases: &[],
+    arity: (1, 1),
+    doc: Doc {
+        section: Section::Shape,
+        description: "The extent of every row: for each axis the longest list the row has there. This is the shape of the row when it is padded; over all rows `ragged_max_shape_agg` gives the shape of the table.",
+        syntax: &["ragged_max_shape(x)"],
+        args: &[X],
+        missing: "A NULL row gives NULL, lists that are NULL inside a row count 0.",
+        duckdb: "`[len(x), list_max(list_transform(x, lambda v: len(v)))]`.",
+        example: example!("ragged_max_shape"),
+    },
+    plan: shapes,
+    call: |call| call.lists(&shape::row_max_shapes(&call.ragged(0)?)?),
+    infix: None,
+};
+
+fn shapes(plan: &Plan<'_>) -> Result<arrow::datatypes::FieldRef> {
+    plan.lists(0)?;
+    Ok(nullable(list_of(1, DataType::Int64)))
+}
+
+/// `ragged_lengths(x, axis)`.
+pub(super) static LENGTHS: Def = Def {
+    name: "ragged_lengths",
+    aliases: &[],
+    arity: (1, 2),
+    doc: Doc {
+        section: Section::Shape,
+        description: "The length of every list of an axis: one number per row for axis 1 (the default), a list of numbers per row for axis 2, and so on.",
+        syntax: &["ragged_lengths(x [, axis])"],
+        args: &[X, AXIS],
+        missing: "The length of a NULL list is NULL, that of an empty one 0. NULL elements take up a place and count.",
+        duckdb: "`len(x)`, and `list_transform(x, lambda v: len(v))` for axis 2.",
+        example: example!("ragged_lengths"),
+    },
+    plan: |plan| {
+        let lists = plan.lists(0)?;
+        let axis = plan.axis(1, &lists, "for the rows use count(*)")?.unwrap_or(1);
+        Ok(nullable(lists.outer(axis - 1, DataType::Int64)))
+    },
+    call: |call| {
+        let axis = call.integer(1).unwrap_or(1);
+        call.lists(&shape::lengths(&call.ragged(0)?, axis)?)
+    },
+    infix: None,
+};
+
+/// `ragged_count(x)`.
+pub(super) static COUNT: Def = Def {
+    name: "ragged_count",
+    aliases: &[],
+    arity: (1, 1),
+    doc: Doc {
+        section: Section::Shape,
+        description: "How many values every row has, on all its levels together.",
+        syntax: &["ragged_count(x)"],
+        args: &[X],
+        missing: "NULL values do not count, as in SQL's `count`; NaN does. An empty row counts 0, a NULL row gives NULL.",
+        duckdb: "`list_count(flatten(x))`.",
+        example: example!("ragged_count"),
+    },
+    plan: |plan| {
+        plan.lists(0)?;
+        Ok(nullable(DataType::Int64))
+    },
+    call: count,
+    infix: None,
+};
+
+fn count(call: &Call<'_>) -> Result<ArrayRef> {
+    Ok(Arc::new(shape::count(&call.ragged(0)?)?))
+}
