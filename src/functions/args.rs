@@ -125,7 +125,12 @@ impl<'a> Plan<'a> {
     }
 
     /// The value of an argument that must be known now; `None` when it is not given.
-    pub(crate) fn literal(&self, i: usize, what: &str, such: &str) -> Result<Option<&'a ScalarValue>> {
+    pub(crate) fn literal(
+        &self,
+        i: usize,
+        what: &str,
+        such: &str,
+    ) -> Result<Option<&'a ScalarValue>> {
         match self.literals.get(i) {
             None => Ok(None),
             Some(Some(value)) => Ok(Some(value)),
@@ -143,7 +148,8 @@ impl<'a> Plan<'a> {
         let Some(value) = self.literal(i, what, such)? else { return Ok(None) };
         match integer_of(value) {
             Some(n) => Ok(n),
-            None => Err(self.refuse(i, format!("({what}) must be an integer such as {such}; it is {value}"))),
+            None => Err(self
+                .refuse(i, format!("({what}) must be an integer such as {such}; it is {value}"))),
         }
     }
 
@@ -152,7 +158,10 @@ impl<'a> Plan<'a> {
         let Some(value) = self.literal(i, what, such)? else { return Ok(None) };
         match value.try_as_str() {
             Some(Some(text)) => Ok(Some(text)),
-            _ => Err(self.refuse(i, format!("({what}) must be a text such as {such}; it is {value}"))),
+            _ => {
+                Err(self
+                    .refuse(i, format!("({what}) must be a text such as {such}; it is {value}")))
+            }
         }
     }
 
@@ -269,8 +278,8 @@ impl<'a> Call<'a> {
 
     fn integers(&self, i: usize, array: &ArrayRef) -> Result<Int64Array> {
         let options = CastOptions { safe: false, ..Default::default() };
-        let cast = cast_with_options(array, &DataType::Int64, &options)
-            .map_err(|e| self.too_big(i, e))?;
+        let cast =
+            cast_with_options(array, &DataType::Int64, &options).map_err(|e| self.too_big(i, e))?;
         Ok(cast.as_primitive::<Int64Type>().clone())
     }
 

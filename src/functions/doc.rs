@@ -16,14 +16,8 @@ pub(crate) enum Section {
 }
 
 impl Section {
-    pub(crate) const ALL: [Self; 6] = [
-        Self::Shape,
-        Self::Index,
-        Self::Reduce,
-        Self::Elementwise,
-        Self::Dense,
-        Self::Aggregate,
-    ];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Shape, Self::Index, Self::Reduce, Self::Elementwise, Self::Dense, Self::Aggregate];
 
     fn section(self) -> DocSection {
         let (label, description) = match self {

@@ -116,7 +116,10 @@ mod tests {
         assert_eq!(lists.open(), DataType::new_large_list(item, true));
         assert_eq!(lists.without(0, DataType::Int32), DataType::new_list(DataType::Int32, true));
         assert_eq!(lists.flat(), DataType::new_large_list(DataType::Int32, true));
-        assert_eq!(lists.outer(1, DataType::Int64), DataType::new_large_list(DataType::Int64, true));
+        assert_eq!(
+            lists.outer(1, DataType::Int64),
+            DataType::new_large_list(DataType::Int64, true)
+        );
         assert_eq!(lists.outer(0, DataType::Int64), DataType::Int64);
     }
 

@@ -109,8 +109,11 @@ pub fn register_operators(ctx: &SessionContext) -> Result<()> {
 pub fn documentation() -> String {
     let mut out = String::from(PREFACE);
     for section in Section::ALL {
-        let mut entries: Vec<_> =
-            DEFS.iter().filter(|d| d.doc.section == section).map(|d| (d.name, d.aliases, &d.doc)).collect();
+        let mut entries: Vec<_> = DEFS
+            .iter()
+            .filter(|d| d.doc.section == section)
+            .map(|d| (d.name, d.aliases, &d.doc))
+            .collect();
         entries.sort_by_key(|(name, ..)| *name);
         if entries.is_empty() {
             continue;

@@ -32,9 +32,7 @@ fn expression(expr: &Expr) -> Result<String> {
 /// An operand, in parentheses where the operator around it binds tighter.
 fn operand(expr: &Expr, outer: u8, right: bool) -> Result<String> {
     let own = match expr {
-        Expr::ScalarFunction(f) => {
-            RaggedUdf::def_of(&f.func).and_then(|d| d.infix).map(precedence)
-        }
+        Expr::ScalarFunction(f) => RaggedUdf::def_of(&f.func).and_then(|d| d.infix).map(precedence),
         Expr::BinaryExpr(b) => Some(match b.op {
             Operator::Or => 1,
             Operator::And => 2,

@@ -19,7 +19,6 @@ mod relation;
 mod session;
 mod urls;
 
+pub use crate::functions::{register_functions, register_operators};
 pub use config::{NrtNan, SerrateOptions};
-pub use session::{
-    configure, register_formats, register_functions, register_operators, session, session_with,
-};
+pub use session::{configure, register_formats, session, session_with};

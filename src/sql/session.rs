@@ -6,7 +6,6 @@ use datafusion::catalog::{DynamicFileCatalog, UrlTableFactory};
 use datafusion::config::Dialect;
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::error::Result;
-use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::registry::MemoryExtensionTypeRegistry;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -14,6 +13,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use super::config::SerrateOptions;
 use super::relation::UnnestPlanner;
 use super::urls::PathTables;
+use crate::functions::{register_functions, register_operators};
 
 /// A session with everything: settings `serrate.*`, functions, operators on lists, file formats,
 /// files by path in FROM, extension types.
@@ -37,9 +37,9 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
     let ctx: SessionContext = SessionContext::new_with_state(configure(builder).build());
-    let ctx = with_paths(ctx);
+    let mut ctx = with_paths(ctx);
     // Names are ours alone, so registering cannot fail; a session without a function is still one.
-    let _ = register_functions(&ctx);
+    let _ = register_functions(&mut ctx);
     let _ = register_operators(&ctx);
     ctx
 }
@@ -69,19 +69,6 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     builder.with_extension_type_registry(Arc::new(
         MemoryExtensionTypeRegistry::new_with_canonical_extension_types(),
     ))
-}
-
-/// Adds the functions to a session of somebody else's.
-///
-/// # Errors
-/// When a function of that name cannot be replaced.
-pub fn register_functions(_registry: &dyn FunctionRegistry) -> Result<()> {
-    Ok(())
-}
-
-/// Makes `+ - * / % = <> < <= > >= AND OR` work on lists in a session of somebody else's.
-pub fn register_operators(_ctx: &SessionContext) -> Result<()> {
-    Ok(())
 }
 
 /// Adds the file formats `.nrt` and `.safetensors` to a session of somebody else's.
