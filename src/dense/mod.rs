@@ -1,9 +1,17 @@
-//! Dense tensors: a dtype, a shape and a buffer.
+//! Dense tensors: a dtype, a shape and a buffer; how ragged data is padded, and memory for it.
 
+mod buffer;
 mod convert;
 mod dtype;
+mod options;
+pub(crate) mod plan;
+mod table;
 mod tensor;
 
+pub use buffer::BufferPool;
+pub(crate) use buffer::{Contents, Memory};
 pub use convert::tensor_field;
 pub use dtype::{DType, Element};
+pub use options::{DenseOptions, Fill, Side};
+pub use table::{Size, TableDenseOptions};
 pub use tensor::DenseTensor;

@@ -5,9 +5,11 @@
 //! what a kernel does with null leaves is said at the kernel.
 
 pub mod at;
+pub mod densify;
 pub mod filter;
 pub mod gather;
 pub mod index;
+pub mod mask;
 pub mod reduce;
 pub mod reshape;
 pub mod search;
