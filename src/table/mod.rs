@@ -4,7 +4,9 @@ mod arrow;
 mod builder;
 mod column;
 mod concat;
+mod long;
 mod row;
+mod runs;
 mod take;
 
 use std::ops::Range;
@@ -19,6 +21,7 @@ pub use self::arrow::{AXES_METADATA, unzip, zip};
 pub use builder::RaggedTableBuilder;
 pub use column::Column;
 pub use concat::promote_types;
+pub use long::{LongOptions, NestOptions, Unsorted};
 pub use row::Row;
 
 /// One axis of a table: its name, the axis it divides, and how.

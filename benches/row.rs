@@ -1,0 +1,53 @@
+//! One row of a table in memory: found by two offsets per axis, nothing copied.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use arrow::array::{Float32Array, Int64Array, UInt32Array};
+use arrow::datatypes::UInt32Type;
+use criterion::{Criterion, criterion_group, criterion_main};
+use serrate::table::RaggedTable;
+
+fn row(c: &mut Criterion) {
+    let (patients, events, codes) = (10_000usize, 100usize, 10usize);
+    let n = patients * events * codes;
+    let table = RaggedTable::builder().lengths((0..patients).map(|i| events + i % 3 - 1)).unwrap();
+    let total: usize = (0..patients).map(|i| events + i % 3 - 1).sum();
+    let table = table
+        .lengths(std::iter::repeat_n(codes, total))
+        .unwrap()
+        .column("time", 1, Arc::new(Int64Array::from_iter_values(0..total as i64)))
+        .column("code", 2, Arc::new(UInt32Array::from_iter_values(0..(total * codes) as u32)))
+        .column(
+            "value",
+            2,
+            Arc::new(Float32Array::from_iter_values((0..total * codes).map(|i| i as f32))),
+        )
+        .build()
+        .unwrap();
+    assert!(n > 0);
+    let mut i = 0;
+    let mut next = || {
+        i = (i + 7919) % patients;
+        i
+    };
+    let mut group = c.benchmark_group("row");
+    group.bench_function("row(i)", |b| b.iter(|| black_box(&table).row(next()).unwrap()));
+    group.bench_function("row(i) and a typed column", |b| {
+        b.iter(|| table.row(next()).unwrap().typed::<UInt32Type>("code").unwrap().len());
+    });
+    group.bench_function("row(i) and an Arrow column", |b| {
+        b.iter(|| table.row(next()).unwrap().values("code").unwrap());
+    });
+    group.bench_function("ten events of row(i)", |b| {
+        b.iter(|| table.row(next()).unwrap().events(20..30).unwrap());
+    });
+    group.bench_function("row(i) as a table", |b| {
+        b.iter(|| table.row(next()).unwrap().to_table().unwrap());
+    });
+    group.finish();
+}
+
+criterion_group!(benches, row);
+criterion_main!(benches);
