@@ -253,6 +253,8 @@ fn offsets_are_narrow_unless_asked_otherwise() {
         let code = schema.field_with_name("code").unwrap().data_type().to_string();
         assert!(code.starts_with(list), "{code}");
         assert_eq!(tensors(&file.table().unwrap()), tensors(&table));
+        assert_eq!(file.table().unwrap().arrow_schema().unwrap(), schema);
+        assert_eq!(file.table().unwrap().to_batch().unwrap().schema(), schema);
         let array = file.table().unwrap().array("code").unwrap().to_arrow().unwrap();
         assert_eq!(array.data_type(), schema.field_with_name("code").unwrap().data_type());
     }

@@ -12,13 +12,14 @@ use arrow::datatypes::{DataType, Field, Float32Type, Int64Type, Schema};
 use proptest::prelude::*;
 use serrate::Error;
 use serrate::array::{Layout, list_of};
+use serrate::dense::{DType, DenseTensor};
 use serrate::io::nrt::{self, NrtFile, NrtSchema, NrtWriter, ReadOptions, WriteOptions};
 use serrate::io::safetensors::{
-    Dtype, SafetensorsFile, SafetensorsWriter, SaveOptions, write_tensors,
+    Dtype, SafetensorsFile, SafetensorsWriter, SaveOptions, dense, write_tensors,
 };
 use serrate::table::{Column, RaggedTable};
 
-use crate::support::{bytes_of, lengths, names_in, table_from, tensors_of};
+use crate::support::{bytes_of, file_with, lengths, names_in, table_from, tensors_of};
 
 fn flat(name: &str, values: ArrayRef) -> RaggedTable {
     RaggedTable::builder().column(name, 0, values).build().unwrap()
@@ -301,6 +302,40 @@ fn tensors_that_are_wrong_are_refused() {
         )
     );
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn dense_tensors_of_all_types_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.safetensors");
+    let ones = |dtype: DType| {
+        DenseTensor::try_new(dtype, [2, 1, 3], vec![1u8; 6 * dtype.size()].into()).unwrap()
+    };
+    let tensors: Vec<_> = DType::ALL.map(|d| (d.name(), ones(d))).into();
+    let named = tensors.iter().map(|(n, t)| (*n, t));
+    dense::write(&path, named, &SaveOptions::default()).unwrap();
+    for mmap in [true, false] {
+        let read = dense::read(&path, mmap).unwrap();
+        assert_eq!(read.len(), tensors.len());
+        for (name, tensor) in read {
+            let (_, given) = tensors.iter().find(|t| t.0 == name).unwrap();
+            assert_eq!((tensor.dtype(), tensor.shape()), (given.dtype(), given.shape()));
+            assert_eq!(tensor.as_bytes(), given.as_bytes());
+            assert_eq!(dense::dtype(given.dtype()).to_string(), given.dtype().safetensors_name());
+        }
+    }
+    let wrong = file_with(&[("b", "BOOL", vec![2], vec![1, 2])]);
+    std::fs::write(&path, wrong).unwrap();
+    let error = dense::read(&path, true).unwrap_err().to_string();
+    assert!(
+        error.ends_with(
+            "tensor \"b\": element 1 of a bool tensor is the byte 2; booleans are 0 or 1"
+        ),
+        "{error}"
+    );
+    std::fs::write(&path, file_with(&[("c", "C64", vec![1], vec![0; 8])])).unwrap();
+    let error = dense::read(&path, true).unwrap_err().to_string();
+    assert!(error.ends_with("tensor \"c\": type C64 cannot be read"), "{error}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! Writing gives, byte for byte, what Python's `safetensors.numpy.save_file` gives for the same
 //! tensors.
 
+pub mod dense;
 pub mod header;
 
 mod file;
