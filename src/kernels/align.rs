@@ -60,14 +60,3 @@ fn emptied(array: RaggedArray, axis: usize, keep: &NullBuffer) -> Result<RaggedA
     let level = ListAxis::try_new(lists_like(layout, lengths)?, level.nulls().cloned())?;
     with_axis(&array, array.len(), axis, level, below)
 }
-
-/// `left` with every list null that is null on either side; both have the same lengths.
-pub(crate) fn with_nulls_of_both(left: &RaggedArray, right: &RaggedArray) -> Result<RaggedArray> {
-    if right.axes().iter().all(|a| a.nulls().is_none()) {
-        return Ok(left.clone());
-    }
-    let axes = left.axes().iter().zip(right.axes()).map(|(a, b)| {
-        ListAxis::try_new(a.layout().clone(), NullBuffer::union(a.nulls(), b.nulls()))
-    });
-    RaggedArray::try_new(left.len(), axes.collect::<Result<_>>()?, left.leaves().clone())
-}

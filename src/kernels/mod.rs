@@ -6,6 +6,7 @@
 
 pub mod at;
 pub mod densify;
+pub mod elementwise;
 pub mod filter;
 pub mod gather;
 pub mod index;

@@ -1,0 +1,306 @@
+//! Arithmetic, comparisons and logic, leaf by leaf.
+
+mod types;
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar, UInt64Array};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::compute::kernels::{cmp, numeric};
+use arrow::compute::{CastOptions, and_kleene, cast_with_options, or_kleene, take};
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
+
+use super::align::aligned;
+use crate::array::{ListAxis, RaggedArray};
+use crate::error::{Error, Result};
+
+pub use types::{OperandType, Types};
+
+/// What to do with two values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// `+`
+    Add,
+    /// `-`
+    Sub,
+    /// `*`
+    Mul,
+    /// `/`: of integers the whole part, as in SQL; division by an integer zero is an error.
+    Div,
+    /// `%`: with the sign of the left operand, as in SQL; by an integer zero an error.
+    Rem,
+    /// `=`
+    Eq,
+    /// `<>`
+    NotEq,
+    /// `<`
+    Lt,
+    /// `<=`
+    LtEq,
+    /// `>`
+    Gt,
+    /// `>=`
+    GtEq,
+    /// `AND` in three-valued logic.
+    And,
+    /// `OR` in three-valued logic.
+    Or,
+}
+
+impl Op {
+    /// As written in SQL.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Sub => "-",
+            Self::Mul => "*",
+            Self::Div => "/",
+            Self::Rem => "%",
+            Self::Eq => "=",
+            Self::NotEq => "<>",
+            Self::Lt => "<",
+            Self::LtEq => "<=",
+            Self::Gt => ">",
+            Self::GtEq => ">=",
+            Self::And => "AND",
+            Self::Or => "OR",
+        }
+    }
+
+    /// Whether it compares.
+    pub fn is_comparison(self) -> bool {
+        matches!(self, Self::Eq | Self::NotEq | Self::Lt | Self::LtEq | Self::Gt | Self::GtEq)
+    }
+
+    /// Whether it combines truth values.
+    pub fn is_logical(self) -> bool {
+        matches!(self, Self::And | Self::Or)
+    }
+
+    /// Whether it computes.
+    pub fn is_arithmetic(self) -> bool {
+        !self.is_comparison() && !self.is_logical()
+    }
+}
+
+/// One side of a [`binary`] operation.
+#[derive(Clone, Copy, Debug)]
+pub enum Operand<'a> {
+    /// An array: with the same lists as the other side, or only its outer levels (none at all: one
+    /// value per row), in which case each value meets everything below its place.
+    Array(&'a RaggedArray),
+    /// One value for all, as a literal in a query: an array of length 1. A number takes the type of
+    /// the leaves when it fits.
+    Scalar(&'a ArrayRef),
+}
+
+impl Operand<'_> {
+    fn operand_type(&self) -> OperandType<'_> {
+        match self {
+            Self::Array(a) => OperandType::Leaves(a.leaf_type()),
+            Self::Scalar(v) => OperandType::Literal(v),
+        }
+    }
+}
+
+/// `left op right` for every leaf.
+///
+/// The lists of the result are those of the operands: with one array its axes are shared, not
+/// copied. A list that is null on either side is null; a null leaf gives null (except where `AND`
+/// and `OR` know the answer).
+///
+/// Types: a literal number takes the type of the leaves when its value fits, else both widen, and
+/// two arrays always widen, as numpy does (see [`Types`]). Floats follow IEEE 754 in arithmetic and
+/// compare in their total order, as everywhere in SQL here: NaN equals NaN and is greater than any
+/// number. Integer overflow is an error.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, AsArray, Int32Array, UInt16Array, types::UInt16Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::elementwise::{Op, Operand, binary};
+/// let leaves = Arc::new(UInt16Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let ten: ArrayRef = Arc::new(Int32Array::from(vec![10]));
+/// let b = binary(Op::Mul, Operand::Array(&a), Operand::Scalar(&ten))?;
+/// assert_eq!(b.leaves().as_primitive::<UInt16Type>().values(), &[10, 20, 30]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When two lists that are not null differ in length, when the types do not go together, on integer
+/// overflow and on division by an integer zero.
+pub fn binary(op: Op, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArray> {
+    let types = Types::new(op, left.operand_type(), right.operand_type())?;
+    let (shape, left, right) = match (left, right) {
+        (Operand::Array(a), Operand::Array(b)) => {
+            let (shape, a, b) = same_lists(a, b)?;
+            (shape, Side::Each(a), Side::Each(b))
+        }
+        (Operand::Array(a), Operand::Scalar(v)) => {
+            (a.clone(), Side::Each(a.leaves().clone()), Side::One(v.clone()))
+        }
+        (Operand::Scalar(v), Operand::Array(a)) => {
+            (a.clone(), Side::One(v.clone()), Side::Each(a.leaves().clone()))
+        }
+        (Operand::Scalar(_), Operand::Scalar(_)) => {
+            return Err(Error::invalid(format!(
+                "{} of two scalars: one side must be an array",
+                op.symbol()
+            )));
+        }
+    };
+    let left = left.cast(types.left())?;
+    let right = right.cast(types.right())?;
+    let leaves = apply(op, &left, &right, shape.leaves().len())?;
+    shape.with_leaves(leaves)
+}
+
+/// `NOT` of every Boolean leaf; null stays null.
+///
+/// # Errors
+/// When the leaves are not Boolean.
+pub fn not(array: &RaggedArray) -> Result<RaggedArray> {
+    let leaves = array
+        .leaves()
+        .as_boolean_opt()
+        .ok_or_else(|| Error::type_of("NOT", DataType::Boolean.to_string(), array.leaf_type()))?;
+    array.with_leaves(Arc::new(arrow::compute::not(leaves)?))
+}
+
+/// The negative of every leaf.
+///
+/// # Errors
+/// For unsigned integers (cast them first) and what is no number, and for the smallest integer of
+/// its type.
+pub fn neg(array: &RaggedArray) -> Result<RaggedArray> {
+    if array.leaf_type().is_unsigned_integer() {
+        let expected = "signed numbers (cast unsigned integers to int64 first)";
+        return Err(Error::type_of("negation", expected, array.leaf_type()));
+    }
+    array.with_leaves(numeric::neg(array.leaves()).map_err(|e| hint("-", e))?)
+}
+
+/// A flat array, or one value.
+enum Side {
+    Each(ArrayRef),
+    One(ArrayRef),
+}
+
+impl Side {
+    fn cast(self, to: &DataType) -> Result<Self> {
+        let options = CastOptions { safe: false, ..CastOptions::default() };
+        let cast = |v: ArrayRef| {
+            if v.data_type() == to { Ok(v) } else { cast_with_options(&v, to, &options) }
+        };
+        Ok(match self {
+            Self::Each(v) => Self::Each(cast(v)?),
+            Self::One(v) => Self::One(cast(v)?),
+        })
+    }
+}
+
+/// The lists both arrays have, or the deeper one has, and the leaves of each side, one for every
+/// place.
+fn same_lists(
+    left: &RaggedArray,
+    right: &RaggedArray,
+) -> Result<(RaggedArray, ArrayRef, ArrayRef)> {
+    let levels = left.axes().len().min(right.axes().len());
+    let (left, right) = aligned(left, right, levels)?;
+    let (deep, other) =
+        if left.axes().len() >= right.axes().len() { (&left, &right) } else { (&right, &left) };
+    let mut axes = deep.axes().to_vec();
+    for (axis, other) in axes.iter_mut().zip(other.axes()) {
+        if other.nulls().is_some() {
+            let nulls = NullBuffer::union(axis.nulls(), other.nulls());
+            *axis = ListAxis::try_new(axis.layout().clone(), nulls)?;
+        }
+    }
+    let spread = |array: &RaggedArray| match &axes[levels..] {
+        missing if array.axes().len() == levels => spread(array.leaves(), missing),
+        _ => Ok(array.leaves().clone()),
+    };
+    let (a, b) = (spread(&left)?, spread(&right)?);
+    let shape = RaggedArray::try_new(deep.len(), axes.clone(), deep.leaves().clone())?;
+    Ok((shape, a, b))
+}
+
+/// Each value as often as there are leaves below its place.
+fn spread(values: &ArrayRef, missing: &[ListAxis]) -> Result<ArrayRef> {
+    if missing.is_empty() {
+        return Ok(values.clone());
+    }
+    let mut from: Vec<u64> = (0..values.len() as u64).collect();
+    for axis in missing {
+        let mut next = Vec::with_capacity(axis.layout().children());
+        for (list, value) in from.iter().enumerate() {
+            next.resize(next.len() + axis.layout().length(list), *value);
+        }
+        from = next;
+    }
+    Ok(take(values, &UInt64Array::from(from), None)?)
+}
+
+fn apply(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
+    let scalar;
+    let (a, b): (&dyn Datum, &dyn Datum) = match (left, right) {
+        (Side::Each(a), Side::Each(b)) => (a, b),
+        (Side::Each(a), Side::One(b)) => {
+            scalar = Scalar::new(b.clone());
+            (a, &scalar)
+        }
+        (Side::One(a), Side::Each(b)) => {
+            scalar = Scalar::new(a.clone());
+            (&scalar, b)
+        }
+        (Side::One(a), Side::One(b)) => (a, b),
+    };
+    let done: std::result::Result<ArrayRef, ArrowError> = match op {
+        Op::Add => numeric::add(a, b),
+        Op::Sub => numeric::sub(a, b),
+        Op::Mul => numeric::mul(a, b),
+        Op::Div => numeric::div(a, b),
+        Op::Rem => numeric::rem(a, b),
+        Op::Eq => cmp::eq(a, b).map(boxed),
+        Op::NotEq => cmp::neq(a, b).map(boxed),
+        Op::Lt => cmp::lt(a, b).map(boxed),
+        Op::LtEq => cmp::lt_eq(a, b).map(boxed),
+        Op::Gt => cmp::gt(a, b).map(boxed),
+        Op::GtEq => cmp::gt_eq(a, b).map(boxed),
+        Op::And | Op::Or => return logical(op, left, right, len),
+    };
+    done.map_err(|e| hint(op.symbol(), e))
+}
+
+fn boxed(values: BooleanArray) -> ArrayRef {
+    Arc::new(values)
+}
+
+fn logical(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
+    let whole = |side: &Side| match side {
+        Side::Each(v) => v.as_boolean().clone(),
+        Side::One(v) => {
+            let one = v.as_boolean();
+            let set = one.is_valid(0) && one.value(0);
+            let bits =
+                if set { BooleanBuffer::new_set(len) } else { BooleanBuffer::new_unset(len) };
+            BooleanArray::new(bits, one.is_null(0).then(|| NullBuffer::new_null(len)))
+        }
+    };
+    let (left, right) = (whole(left), whole(right));
+    Ok(boxed(if op == Op::And { and_kleene(&left, &right)? } else { or_kleene(&left, &right)? }))
+}
+
+fn hint(op: &str, error: ArrowError) -> Error {
+    match error {
+        ArrowError::ArithmeticOverflow(e) => {
+            Error::invalid(format!("{op}: {e}; cast the values to a wider type first"))
+        }
+        ArrowError::DivideByZero => Error::invalid(format!(
+            "{op}: division by an integer zero; cast the values to float64 or filter the zeros first"
+        )),
+        other => other.into(),
+    }
+}
