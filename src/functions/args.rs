@@ -137,10 +137,16 @@ impl<'a> Plan<'a> {
             Some(None) => Err(self.refuse(
                 i,
                 format!(
-                    "({what}) must be written out, such as {such}: it decides the type of the result, and a column, a parameter ($1) or a computation is not known when the query is planned"
+                    "({what}) must be written out, such as {such}: a column, a parameter ($1) or a computation is not known when the query is planned"
                 ),
             )),
         }
+    }
+
+    /// Whether an argument is the literal 0.
+    pub(crate) fn literal_is_zero(&self, i: usize) -> bool {
+        let value = self.literals.get(i).copied().flatten();
+        value.and_then(integer_of).flatten() == Some(0)
     }
 
     /// As [`literal`](Self::literal), an integer; a NULL is as if not given.

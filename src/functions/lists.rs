@@ -78,6 +78,22 @@ impl Lists {
         wrap(&levels, leaf)
     }
 
+    /// Only the levels that `keep` says, outermost first; around no level, the leaves alone.
+    pub(crate) fn only(&self, keep: &[bool]) -> DataType {
+        let mut out = self.clone();
+        for (position, kept) in keep.iter().enumerate().rev() {
+            if !kept && position < out.depth() {
+                let (_, field) = out.levels.remove(position);
+                if let Some((_, above)) =
+                    position.checked_sub(1).and_then(|p| out.levels.get_mut(p))
+                {
+                    *above = field;
+                }
+            }
+        }
+        wrap(&out.levels, self.leaf.clone())
+    }
+
     /// One list of all leaves: LargeList if any level is.
     pub(crate) fn flat(&self) -> DataType {
         let large = self.levels.iter().any(|(k, _)| *k == ListKind::LargeList);

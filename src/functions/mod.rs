@@ -11,10 +11,13 @@
 mod args;
 mod def;
 mod doc;
+mod index;
 mod lists;
+mod max_shape_agg;
 mod naming;
 mod operators;
 mod planner;
+mod reshape;
 mod shape;
 
 use std::fmt::Write;
@@ -38,12 +41,27 @@ macro_rules! example {
 pub(crate) use example;
 
 /// Every scalar function, in the order of the documentation.
-static DEFS: &[&Def] = &[&shape::SHAPE, &shape::MAX_SHAPE, &shape::LENGTHS, &shape::COUNT];
+static DEFS: &[&Def] = &[
+    &shape::SHAPE,
+    &shape::MAX_SHAPE,
+    &shape::LENGTHS,
+    &shape::COUNT,
+    &reshape::FLATTEN,
+    &index::SLICE,
+    &index::HEAD,
+    &index::TAIL,
+    &index::GET,
+    &index::AT,
+    &index::AT_OR,
+    &index::FILTER,
+    &index::SEARCHSORTED,
+];
 
 static SCALAR: LazyLock<Vec<Arc<ScalarUDF>>> =
     LazyLock::new(|| DEFS.iter().map(|def| Arc::new(RaggedUdf::udf(def))).collect());
 
-static AGGREGATE: LazyLock<Vec<Arc<AggregateUDF>>> = LazyLock::new(Vec::new);
+static AGGREGATE: LazyLock<Vec<Arc<AggregateUDF>>> =
+    LazyLock::new(|| vec![Arc::new(max_shape_agg::udaf())]);
 
 /// All scalar functions.
 pub fn all_scalar() -> Vec<Arc<ScalarUDF>> {
@@ -109,11 +127,9 @@ pub fn register_operators(ctx: &SessionContext) -> Result<()> {
 pub fn documentation() -> String {
     let mut out = String::from(PREFACE);
     for section in Section::ALL {
-        let mut entries: Vec<_> = DEFS
-            .iter()
-            .filter(|d| d.doc.section == section)
-            .map(|d| (d.name, d.aliases, &d.doc))
-            .collect();
+        let mut entries: Vec<_> = DEFS.iter().map(|d| (d.name, d.aliases, &d.doc)).collect();
+        entries.push((max_shape_agg::NAME, &[], &max_shape_agg::DOC));
+        entries.retain(|(_, _, doc)| doc.section == section);
         entries.sort_by_key(|(name, ..)| *name);
         if entries.is_empty() {
             continue;

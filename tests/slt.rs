@@ -1,0 +1,184 @@
+//! The behaviour of SQL functions and operators: the records in `sql/slt`, the examples of the
+//! documentation, and laws that hold for every function. `SERRATE_BLESS=1` writes outputs anew.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::prelude::SessionContext;
+use serrate::datafusion;
+use sqllogictest::{
+    AsyncDB, DBOutput, DefaultColumnType, Runner, default_column_validator, default_normalizer,
+    default_validator,
+};
+
+#[path = "slt/laws.rs"]
+mod laws;
+
+fn root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn blessing() -> bool {
+    std::env::var_os("SERRATE_BLESS").is_some()
+}
+
+fn shown() -> FormatOptions<'static> {
+    FormatOptions::new().with_null("NULL").with_display_error(false)
+}
+
+pub(crate) async fn run(ctx: &SessionContext, sql: &str) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+    let frame = ctx.sql(sql).await?;
+    let schema = Arc::new(frame.schema().as_arrow().clone());
+    Ok((schema, frame.collect().await?))
+}
+
+struct Session(SessionContext);
+
+#[async_trait]
+impl AsyncDB for Session {
+    type Error = DataFusionError;
+    type ColumnType = DefaultColumnType;
+
+    async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>> {
+        let (schema, batches) = run(&self.0, sql).await?;
+        if schema.fields().is_empty() {
+            return Ok(DBOutput::StatementComplete(0));
+        }
+        let types = schema.fields().iter().map(|f| match f.data_type() {
+            t if t.is_integer() => DefaultColumnType::Integer,
+            t if t.is_floating() => DefaultColumnType::FloatingPoint,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => DefaultColumnType::Text,
+            _ => DefaultColumnType::Any,
+        });
+        let mut rows = Vec::new();
+        let options = shown();
+        for batch in &batches {
+            let columns: Vec<_> = batch
+                .columns()
+                .iter()
+                .map(|c| ArrayFormatter::try_new(c, &options))
+                .collect::<Result<_, _>>()?;
+            for row in 0..batch.num_rows() {
+                rows.push(columns.iter().map(|c| c.value(row).to_string()).collect());
+            }
+        }
+        Ok(DBOutput::Rows { types: types.collect(), rows })
+    }
+
+    async fn shutdown(&mut self) {}
+}
+
+#[tokio::test]
+async fn records() {
+    let mut files: Vec<_> = fs::read_dir(root("sql/slt"))
+        .unwrap()
+        .map(|f| f.unwrap().path())
+        .filter(|p| p.extension().is_some_and(|e| e == "slt"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty());
+    let only = std::env::var("SERRATE_SLT").unwrap_or_default();
+    let mut failures = Vec::new();
+    for file in files.iter().filter(|f| f.to_string_lossy().contains(&only)) {
+        let mut runner = Runner::new(|| async { Ok(Session(serrate::sql::session())) });
+        if blessing() {
+            runner
+                .update_test_file(
+                    file,
+                    " ",
+                    default_validator,
+                    default_normalizer,
+                    default_column_validator,
+                )
+                .await
+                .unwrap();
+        } else if let Err(e) = runner.run_file_async(file).await {
+            failures.push(format!("{}: {}", file.display(), e.display(false)));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// Statements of an example; the output between them is left out.
+fn statements(example: &str) -> Vec<String> {
+    let mut out = vec![String::new()];
+    for line in example.lines().filter(|l| !l.starts_with(['+', '|'])) {
+        let current = out.last_mut().unwrap();
+        current.push_str(line);
+        if line.trim_end().ends_with(';') {
+            out.push(String::new());
+        } else if !line.trim().is_empty() {
+            current.push('\n');
+        }
+    }
+    out.retain(|s| !s.trim().is_empty());
+    out
+}
+
+#[tokio::test]
+async fn examples_give_the_output_they_show() {
+    let ctx = serrate::sql::session();
+    let mut failures = Vec::new();
+    let mut names = Vec::new();
+    for f in serrate::functions::all_scalar() {
+        assert!(f.documentation().is_some(), "{}", f.name());
+        names.push(f.name().to_string());
+    }
+    for f in serrate::functions::all_aggregate() {
+        assert!(f.documentation().is_some(), "{}", f.name());
+        assert!(f.name().ends_with("_agg"), "{}", f.name());
+        names.push(f.name().to_string());
+    }
+    for name in names {
+        let slt = root(&format!("sql/slt/{name}.slt"));
+        if !slt.exists() {
+            failures.push(format!("{name} has no record {}", slt.display()));
+        }
+        let path = root(&format!("src/functions/examples/{name}.txt"));
+        let example = fs::read_to_string(&path).unwrap();
+        let mut parts = Vec::new();
+        for sql in statements(&example) {
+            let output = match run(&ctx, &sql).await {
+                Ok((_, batches)) => {
+                    pretty_format_batches_with_options(&batches, &shown()).unwrap().to_string()
+                }
+                Err(e) => format!("| {e}"),
+            };
+            if output.starts_with("| ") {
+                failures.push(format!("{name}: {sql}\n{output}"));
+            }
+            parts.push(format!("{sql}\n{output}\n"));
+        }
+        let now = parts.join("\n");
+        if now != example {
+            if blessing() {
+                fs::write(&path, &now).unwrap();
+            } else {
+                failures.push(format!("{name}: the example shows\n{example}\nbut gives\n{now}"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// Run after a build that has the examples: the text is compiled in.
+#[test]
+fn documentation_is_up_to_date() {
+    let path = root("docs/functions.md");
+    let now = serrate::functions::documentation();
+    if blessing() {
+        fs::write(&path, now).unwrap();
+    } else {
+        let written = fs::read_to_string(&path).unwrap_or_default();
+        assert!(now == written, "docs/functions.md is out of date: SERRATE_BLESS=1 cargo test");
+    }
+}
