@@ -15,10 +15,15 @@
 //! ```
 
 mod config;
+mod nrt;
+mod order;
+mod output;
 mod relation;
 mod session;
 mod urls;
 
 pub use crate::functions::{register_functions, register_operators};
 pub use config::{NrtNan, SerrateOptions};
+pub use nrt::{NrtFormat, NrtFormatFactory};
+pub use order::{OrderedSinkExec, SourceOrder, SourceOrderExec, in_source_order};
 pub use session::{configure, register_formats, session, session_with};

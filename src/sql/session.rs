@@ -5,12 +5,16 @@ use std::sync::Arc;
 use datafusion::catalog::{DynamicFileCatalog, UrlTableFactory};
 use datafusion::config::Dialect;
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
+use datafusion::datasource::file_format::FileFormatFactory;
+use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::registry::MemoryExtensionTypeRegistry;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::config::SerrateOptions;
+use super::nrt::NrtFormatFactory;
+use super::order::SourceOrder;
 use super::relation::UnnestPlanner;
 use super::urls::PathTables;
 use crate::functions::{register_functions, register_operators};
@@ -66,12 +70,37 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         config.options_mut().extensions.insert(SerrateOptions::default());
     }
     builder.relation_planners().get_or_insert_default().insert(0, Arc::new(UnnestPlanner));
+    builder.physical_optimizer_rules().get_or_insert_default().push(Arc::new(SourceOrder));
+    let formats = builder.file_formats().get_or_insert_default();
+    formats.extend(file_formats());
+    let factories = builder.table_factories().get_or_insert_default();
+    for format in file_formats() {
+        factories.insert(format.get_ext().to_uppercase(), Arc::new(ListingTableFactory::new()));
+    }
     builder.with_extension_type_registry(Arc::new(
         MemoryExtensionTypeRegistry::new_with_canonical_extension_types(),
     ))
 }
 
-/// Adds the file formats `.nrt` and `.safetensors` to a session of somebody else's.
-pub fn register_formats(_ctx: &SessionContext) -> Result<()> {
+/// Our file formats.
+fn file_formats() -> Vec<Arc<dyn FileFormatFactory>> {
+    vec![Arc::new(NrtFormatFactory)]
+}
+
+/// Adds the file formats `.nrt` and `.safetensors` to a session of somebody else's: for paths in FROM
+/// (where that is enabled), CREATE EXTERNAL TABLE and COPY.
+///
+/// Source order under LIMIT, and batches sized by leaves, need the rules that [`configure`] adds.
+///
+/// # Errors
+/// When a format of that name is registered already.
+pub fn register_formats(ctx: &SessionContext) -> Result<()> {
+    let state = ctx.state_ref();
+    let mut state = state.write();
+    for format in file_formats() {
+        let name = format.get_ext().to_uppercase();
+        state.register_file_format(format, false)?;
+        state.table_factories_mut().insert(name, Arc::new(ListingTableFactory::new()));
+    }
     Ok(())
 }

@@ -1,0 +1,193 @@
+//! `.nrt` as a file format of DataFusion.
+
+mod schema;
+mod sink;
+mod source;
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::stats::Precision;
+use datafusion::common::{ColumnStatistics, GetExt, Statistics, plan_err};
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
+use datafusion::datasource::physical_plan::{
+    FileScanConfig, FileScanConfigBuilder, FileSinkConfig, FileSource,
+};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::Result;
+use datafusion::physical_expr::LexRequirement;
+use datafusion::physical_plan::ExecutionPlan;
+use futures::{StreamExt, TryStreamExt, stream};
+use object_store::{ObjectMeta, ObjectStore};
+
+use self::sink::NrtSink;
+use self::source::NrtSource;
+use super::config::SerrateOptions;
+use super::order::ordered_sink;
+use super::output::{OutputOptions, local_target};
+use crate::io::nrt::NrtFile;
+
+/// Makes [`NrtFormat`]; registered under the extension `nrt`.
+#[derive(Debug, Default)]
+pub struct NrtFormatFactory;
+
+impl GetExt for NrtFormatFactory {
+    fn get_ext(&self) -> String {
+        "nrt".into()
+    }
+}
+
+impl FileFormatFactory for NrtFormatFactory {
+    fn create(
+        &self,
+        state: &dyn Session,
+        options: &HashMap<String, String>,
+    ) -> Result<Arc<dyn FileFormat>> {
+        let output = OutputOptions::parse("NRT", options, &["plain"])?;
+        Ok(Arc::new(NrtFormat { options: SerrateOptions::of(state.config_options()), output }))
+    }
+
+    fn default(&self) -> Arc<dyn FileFormat> {
+        Arc::new(NrtFormat::default())
+    }
+}
+
+/// `.nrt` files as tables.
+///
+/// * Columns are lists, one level per axis. Types are unified over files: widths widen, a column that
+///   a file does not have is null there.
+/// * Only the tensors of columns asked for are looked at; row counts come from headers.
+/// * Files cut by byte range are cut by rows; batches hold about `serrate.leaf_batch_size` leaves.
+/// * NaN reads as NULL unless `serrate.nrt_nan` says otherwise.
+/// * COPY writes one file, whole or not at all, in source order; see
+///   [`in_source_order`](super::in_source_order). `OPTIONS (overwrite true)` replaces a file that
+///   exists, `OPTIONS (plain true)` leaves `subject_id` out.
+#[derive(Clone, Debug, Default)]
+pub struct NrtFormat {
+    options: SerrateOptions,
+    output: OutputOptions,
+}
+
+#[async_trait]
+impl FileFormat for NrtFormat {
+    fn get_ext(&self) -> String {
+        "nrt".into()
+    }
+
+    fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
+        if compression.is_compressed() {
+            return plan_err!(
+                "an .nrt file is not compressed as a whole; its parts are read in place"
+            );
+        }
+        Ok(self.get_ext())
+    }
+
+    fn compression_type(&self) -> Option<FileCompressionType> {
+        None
+    }
+
+    async fn infer_schema(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        objects: &[ObjectMeta],
+    ) -> Result<SchemaRef> {
+        let mut objects = objects.to_vec();
+        // Listings come in any order; the columns of the first file come first.
+        objects.sort_by(|a, b| a.location.cmp(&b.location));
+        let mmap = SerrateOptions::of(state.config_options()).mmap;
+        let parallel = state.config_options().execution.meta_fetch_concurrency.get();
+        let files: Vec<(PathBuf, SchemaRef)> = stream::iter(objects)
+            .map(|meta| async move {
+                let file = source::open(store, &meta, mmap).await?;
+                Ok::<_, datafusion::error::DataFusionError>((file.path().into(), file.schema()))
+            })
+            .buffered(parallel)
+            .try_collect()
+            .await?;
+        schema::unify(files.iter().map(|(path, schema)| (path.as_path(), Arc::clone(schema))))
+    }
+
+    async fn infer_stats(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        table_schema: SchemaRef,
+        object: &ObjectMeta,
+    ) -> Result<Statistics> {
+        let mmap = SerrateOptions::of(state.config_options()).mmap;
+        let file = source::open(store, object, mmap).await?;
+        Ok(statistics(&file, &table_schema))
+    }
+
+    async fn create_physical_plan(
+        &self,
+        state: &dyn Session,
+        conf: FileScanConfig,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let options = SerrateOptions::of(state.config_options());
+        let source = conf.file_source();
+        let source: Arc<dyn FileSource> = match source.downcast_ref::<NrtSource>() {
+            Some(source) => Arc::new(source.with_options(options)),
+            None => Arc::clone(source),
+        };
+        Ok(DataSourceExec::from_data_source(
+            FileScanConfigBuilder::from(conf).with_source(source).build(),
+        ))
+    }
+
+    async fn create_writer_physical_plan(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        _state: &dyn Session,
+        conf: FileSinkConfig,
+        order: Option<LexRequirement>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let target = local_target(&conf, "NRT")?;
+        let sink = NrtSink::new(target, Arc::clone(conf.output_schema()), self.output.clone());
+        // A file without its ids has nothing but positions.
+        let ids: &[&str] = if self.output.has("plain") { &[] } else { &["subject_id"] };
+        ordered_sink(input, Arc::new(sink), order, ".nrt", ids)
+    }
+
+    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
+        Arc::new(NrtSource::new(table_schema, self.options.clone()))
+    }
+}
+
+/// Exact rows, and the bytes that the values of every column take.
+fn statistics(file: &NrtFile, schema: &SchemaRef) -> Statistics {
+    let mut total = 0usize;
+    let columns = schema
+        .fields()
+        .iter()
+        .map(|field| {
+            let mut statistics = ColumnStatistics::new_unknown();
+            if let Ok(column) = file.column(field.name()) {
+                let bytes = usize::try_from(column.nbytes()).unwrap_or(usize::MAX);
+                total = total.saturating_add(bytes);
+                statistics.byte_size = Precision::Inexact(bytes);
+            }
+            statistics
+        })
+        .collect();
+    Statistics {
+        num_rows: Precision::Exact(file.num_rows()),
+        total_byte_size: Precision::Inexact(total),
+        column_statistics: columns,
+    }
+}
+
+/// Whether a plan's source reads `.nrt` files.
+pub(super) fn is_nrt_source(source: &Arc<dyn FileSource>) -> bool {
+    let any: &dyn Any = source.as_ref();
+    any.is::<NrtSource>()
+}

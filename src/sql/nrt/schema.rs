@@ -1,0 +1,174 @@
+//! One schema for files whose types differ in width.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, Float16Array, Float32Array, Float64Array, make_array};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::error::{DataFusionError, Result};
+
+use crate::array::{leaf_type, list_depth, list_of};
+
+/// The schema of a table over several files, each given with its name: all columns of all files, in
+/// the order they first appear, with types wide enough for every file.
+pub(super) fn unify<'a>(
+    files: impl IntoIterator<Item = (&'a Path, SchemaRef)>,
+) -> Result<SchemaRef> {
+    let mut fields: Vec<(FieldRef, &Path)> = Vec::new();
+    for (path, schema) in files {
+        for field in schema.fields() {
+            let known = fields.iter_mut().find(|(f, _)| f.name() == field.name());
+            match known {
+                None => fields.push((Arc::clone(field), path)),
+                Some((f, _)) if f.data_type() == field.data_type() => {}
+                Some((f, first)) => {
+                    let wide = widen_lists(f.data_type(), field.data_type()).ok_or_else(|| {
+                        DataFusionError::Plan(format!(
+                            "column {:?} is {} in {} but {} in {}; files of one table must agree on the axis of a column and on whether it holds numbers",
+                            f.name(),
+                            f.data_type(),
+                            first.display(),
+                            field.data_type(),
+                            path.display()
+                        ))
+                    })?;
+                    *f = Arc::new(Field::new(f.name(), wide, true));
+                }
+            }
+        }
+    }
+    Ok(Arc::new(Schema::new(fields.into_iter().map(|(f, _)| f).collect::<Vec<_>>())))
+}
+
+fn widen_lists(a: &DataType, b: &DataType) -> Option<DataType> {
+    let depth = list_depth(a);
+    (depth == list_depth(b))
+        .then(|| widen(leaf_type(a), leaf_type(b)))
+        .flatten()
+        .map(|leaf| list_of(depth, leaf))
+}
+
+/// The narrowest type that holds all values of both, as numpy promotes: Bool, then integers, then
+/// floats.
+fn widen(a: &DataType, b: &DataType) -> Option<DataType> {
+    use DataType::{Boolean, Float16, Float32, Float64, Int16, Int32, Int64};
+    if a == b {
+        return Some(a.clone());
+    }
+    let width = |t: &DataType| t.primitive_width();
+    match (a, b) {
+        (Boolean, other) | (other, Boolean) => other.is_numeric().then(|| other.clone()),
+        (a, b) if a.is_floating() && b.is_floating() => {
+            Some(if width(a) >= width(b) { a.clone() } else { b.clone() })
+        }
+        (f, i) | (i, f) if f.is_floating() && i.is_integer() => {
+            let needed = match width(i)? {
+                1 => Float16,
+                2 => Float32,
+                _ => Float64,
+            };
+            Some(if width(f) >= width(&needed) { f.clone() } else { needed })
+        }
+        (a, b) if a.is_integer() && b.is_integer() => {
+            if a.is_signed_integer() == b.is_signed_integer() {
+                return Some(if width(a) >= width(b) { a.clone() } else { b.clone() });
+            }
+            let (signed, unsigned) = if a.is_signed_integer() { (a, b) } else { (b, a) };
+            let holds_unsigned = match width(unsigned)? {
+                1 => Int16,
+                2 => Int32,
+                4 => Int64,
+                _ => return Some(Float64),
+            };
+            Some(if width(signed) >= width(&holds_unsigned) {
+                signed.clone()
+            } else {
+                holds_unsigned
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Flat values as the table has them: widened, and with NaN as null where asked.
+pub(super) fn leaves(values: &ArrayRef, target: &DataType, nan_is_null: bool) -> Result<ArrayRef> {
+    let values = if nan_is_null { null_nans(values)? } else { Arc::clone(values) };
+    if values.data_type() == target {
+        return Ok(values);
+    }
+    Ok(cast(&values, target)?)
+}
+
+/// The same values in place, with a validity that hides NaN. None is made where there is no NaN.
+fn null_nans(values: &ArrayRef) -> Result<ArrayRef> {
+    let any = values.as_any();
+    let valid = if let Some(v) = any.downcast_ref::<Float32Array>() {
+        valid(v.values(), |x| x.is_nan())
+    } else if let Some(v) = any.downcast_ref::<Float64Array>() {
+        valid(v.values(), |x| x.is_nan())
+    } else if let Some(v) = any.downcast_ref::<Float16Array>() {
+        valid(v.values(), |x| x.is_nan())
+    } else {
+        None
+    };
+    let Some(valid) = valid else {
+        return Ok(Arc::clone(values));
+    };
+    let nulls = NullBuffer::union(values.nulls(), Some(&valid));
+    let data = values.to_data().into_builder().nulls(nulls).build()?;
+    Ok(make_array(data))
+}
+
+fn valid<T: Copy>(values: &[T], is_nan: impl Fn(T) -> bool) -> Option<NullBuffer> {
+    if !values.iter().any(|v| is_nan(*v)) {
+        return None;
+    }
+    Some(NullBuffer::new(BooleanBuffer::collect_bool(values.len(), |i| !is_nan(values[i]))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use DataType::{Boolean, Float16, Float32, Float64, Int8, Int16, Int64, UInt8, UInt16, UInt64};
+
+    #[test]
+    fn types_widen_as_numpy_promotes() {
+        let cases = [
+            (UInt8, UInt16, Some(UInt16)),
+            (UInt8, Int8, Some(Int16)),
+            (UInt64, Int8, Some(Float64)),
+            (Int64, Float32, Some(Float64)),
+            (UInt16, Float32, Some(Float32)),
+            (UInt16, Float16, Some(Float32)),
+            (Boolean, UInt8, Some(UInt8)),
+            (DataType::Utf8, UInt8, None),
+        ];
+        for (a, b, expected) in cases {
+            assert_eq!(widen(&a, &b), expected, "{a} {b}");
+            assert_eq!(widen(&b, &a), expected, "{b} {a}");
+        }
+    }
+
+    #[test]
+    fn nan_becomes_null_and_the_values_stay_where_they_are() {
+        let values = Float32Array::from(vec![1.0, f32::NAN, 3.0]);
+        let at = values.values().as_ptr();
+        let out = leaves(&(Arc::new(values) as ArrayRef), &Float32, true).unwrap();
+        assert_eq!(out.null_count(), 1);
+        assert!(out.is_null(1));
+        let out = out.as_any().downcast_ref::<Float32Array>().unwrap();
+        assert_eq!(out.values().as_ptr(), at);
+    }
+
+    #[test]
+    fn a_column_on_two_axes_names_both_files() {
+        let schema =
+            |levels| Arc::new(Schema::new(vec![Field::new("code", list_of(levels, UInt8), true)]));
+        let files = [(Path::new("a.nrt"), schema(1)), (Path::new("b.nrt"), schema(2))];
+        let message = unify(files).unwrap_err().to_string();
+        assert!(message.contains("a.nrt") && message.contains("b.nrt"), "{message}");
+        assert!(message.contains("code"), "{message}");
+    }
+}

@@ -1,0 +1,179 @@
+//! [`SourceOrderExec`]: partitions one after the other.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::execution_plan::{
+    CardinalityEffect, EvaluationType, SchedulingType,
+};
+use datafusion::physical_plan::limit::LimitStream;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
+    Partitioning, PlanProperties, ReplaceChildrenOptions,
+};
+use futures::stream::{self, StreamExt, TryStreamExt};
+
+/// Batches that a partition may be ahead of its turn.
+const AHEAD: usize = 4;
+
+/// One partition that is its input's partitions in the order of their index.
+///
+/// All partitions run at once, each a few batches ahead of its turn; under a limit, one after the
+/// other, so that nothing is read past it.
+#[derive(Debug)]
+pub struct SourceOrderExec {
+    input: Arc<dyn ExecutionPlan>,
+    fetch: Option<usize>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl SourceOrderExec {
+    /// Over `input`, giving at most `fetch` rows.
+    pub fn new(input: Arc<dyn ExecutionPlan>, fetch: Option<usize>) -> Self {
+        let mut equivalences = input.equivalence_properties().clone();
+        equivalences.clear_orderings();
+        equivalences.clear_per_partition_constants();
+        let properties = PlanProperties::new(
+            equivalences,
+            Partitioning::UnknownPartitioning(1),
+            input.pipeline_behavior(),
+            input.boundedness(),
+        )
+        .with_evaluation_type(EvaluationType::Eager)
+        .with_scheduling_type(SchedulingType::Cooperative);
+        Self {
+            input,
+            fetch,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+}
+
+impl DisplayAs for SourceOrderExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SourceOrderExec")?;
+        match self.fetch {
+            Some(fetch) => write!(f, ": fetch={fetch}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ExecutionPlan for SourceOrderExec {
+    fn name(&self) -> &str {
+        "SourceOrderExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            (Some(input), true) => Ok(Arc::new(Self::new(input, self.fetch))),
+            _ => internal_err!("SourceOrderExec has one child"),
+        }
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
+        )
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        if partition != 0 {
+            return internal_err!("SourceOrderExec has one partition, not {partition}");
+        }
+        let partitions = self.input.output_partitioning().partition_count();
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let schema = self.schema();
+        let stream: SendableRecordBatchStream = if partitions == 1 {
+            self.input.execute(0, context)?
+        } else if self.fetch.is_some() {
+            let input = Arc::clone(&self.input);
+            let one_by_one = stream::iter(0..partitions)
+                .map(move |p| input.execute(p, Arc::clone(&context)))
+                .try_flatten();
+            Box::pin(RecordBatchStreamAdapter::new(schema, one_by_one))
+        } else {
+            let ahead: Vec<SendableRecordBatchStream> = (0..partitions)
+                .map(|p| {
+                    let mut builder =
+                        RecordBatchReceiverStream::builder(Arc::clone(&schema), AHEAD);
+                    let (input, context) = (Arc::clone(&self.input), Arc::clone(&context));
+                    let sender = builder.tx();
+                    builder.spawn(async move {
+                        let mut batches = input.execute(p, context)?;
+                        while let Some(batch) = batches.next().await {
+                            // The receiver is gone when nobody wants more.
+                            let failed = batch.is_err();
+                            if sender.send(batch).await.is_err() || failed {
+                                break;
+                            }
+                        }
+                        Ok(())
+                    });
+                    builder.build()
+                })
+                .collect();
+            Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter(ahead).flatten()))
+        };
+        Ok(match self.fetch {
+            Some(fetch) => Box::pin(LimitStream::new(stream, 0, Some(fetch), metrics)),
+            None => stream,
+        })
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        true
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.fetch
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Equal
+    }
+}

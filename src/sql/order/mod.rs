@@ -1,0 +1,229 @@
+//! Rows in source order: by file name, then by position in the file.
+//!
+//! Formats that know rows by position (`.nrt`, safetensors) are written in source order whatever the
+//! number of partitions, and LIMIT takes the first rows of the source. Plans of DataFusion do not
+//! promise either: partitions are merged as they come, scans hand files to whichever partition is
+//! idle, round-robin repartitioning deals batches out. [`in_source_order`] rewrites a plan so that
+//! its partitions, one after the other, are the rows in source order, or says why it cannot.
+
+mod concat;
+mod fixed;
+mod sink;
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::plan_err;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig, FileScanConfigBuilder};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::physical_expr::LexRequirement;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::unnest::UnnestExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, Partitioning,
+    ReplaceChildrenOptions,
+};
+
+pub use self::concat::SourceOrderExec;
+use self::fixed::FixedPartitionsExec;
+pub use self::sink::OrderedSinkExec;
+pub(super) use self::sink::ordered_sink;
+
+/// Rewrites a plan so that its partitions, in the order of their index, hold the rows in source order.
+///
+/// Round-robin repartitions go, merged partitions are concatenated, file scans read their own files
+/// only and in order. Filters, projections, limits, `unnest`, `UNION ALL` (first its first input) and
+/// sorted plans are fine.
+///
+/// # Errors
+/// When the plan has no order to keep: a join, an aggregation by keys, a window over partitions,
+/// hash repartitioning. The message names the operator.
+pub fn in_source_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    match rewrite(plan)? {
+        Ok(plan) => Ok(plan),
+        Err(operator) => plan_err!("the plan defines no order of rows ({operator})"),
+    }
+}
+
+/// The plan in source order, or the operator that has none.
+type Ordered = std::result::Result<Arc<dyn ExecutionPlan>, String>;
+
+fn rewrite(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
+    if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
+        return Ok(Ok(ordered_scan(plan, scan)));
+    }
+    if let Some(repartition) = plan.downcast_ref::<RepartitionExec>() {
+        return match repartition.partitioning() {
+            Partitioning::RoundRobinBatch(_) => rewrite(repartition.input()),
+            _ => Ok(Err(plan.name().into())),
+        };
+    }
+    if let Some(coalesce) = plan.downcast_ref::<CoalescePartitionsExec>() {
+        return Ok(rewrite(coalesce.input())?.map(|input| {
+            Arc::new(SourceOrderExec::new(input, coalesce.fetch())) as Arc<dyn ExecutionPlan>
+        }));
+    }
+    let one = plan.output_partitioning().partition_count() == 1;
+    if plan.is::<SortPreservingMergeExec>() || (plan.is::<SortExec>() && one) {
+        return Ok(Ok(Arc::clone(plan)));
+    }
+    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        // Without keys there is one row.
+        return Ok(if aggregate.group_expr().is_empty() && one {
+            Ok(Arc::clone(plan))
+        } else {
+            Err("GROUP BY".into())
+        });
+    }
+    let windowed = plan.is::<WindowAggExec>() || plan.is::<BoundedWindowAggExec>();
+    if windowed && plan.required_input_ordering().iter().any(Option::is_some) {
+        return Ok(Err("a window function with PARTITION BY or ORDER BY".into()));
+    }
+    let children = plan.children();
+    let through: Vec<bool> = if children.is_empty() {
+        // Another source: its partitions are taken to be in order.
+        return Ok(Ok(Arc::clone(plan)));
+    } else if plan.is::<UnionExec>() || plan.is::<UnnestExec>() {
+        vec![true; children.len()]
+    } else if plan.is::<ScalarSubqueryExec>() {
+        (0..children.len()).map(|i| i == 0).collect()
+    } else if let [child] = children.as_slice() {
+        let kept = plan.maintains_input_order().first().copied().unwrap_or(false)
+            && child.output_partitioning().partition_count()
+                == plan.output_partitioning().partition_count();
+        vec![kept]
+    } else {
+        vec![false]
+    };
+    if !through.iter().any(|t| *t) {
+        return Ok(Err(plan.name().into()));
+    }
+    let mut ordered = Vec::with_capacity(children.len());
+    for (child, through) in children.into_iter().zip(through) {
+        ordered.push(if through {
+            match rewrite(child)? {
+                Ok(plan) => plan,
+                Err(operator) => return Ok(Err(operator)),
+            }
+        } else {
+            Arc::clone(child)
+        });
+    }
+    Arc::clone(plan)
+        .replace_children(ordered, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+        .map(Ok)
+}
+
+/// A scan whose partitions, one after the other, are the files by name and each file from its start.
+fn ordered_scan(plan: &Arc<dyn ExecutionPlan>, scan: &DataSourceExec) -> Arc<dyn ExecutionPlan> {
+    let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() else {
+        return Arc::clone(plan);
+    };
+    let key = |f: &PartitionedFile| {
+        (f.object_meta.location.clone(), f.range.as_ref().map_or(0, |r| r.start))
+    };
+    let files: Vec<&PartitionedFile> =
+        config.file_groups.iter().flat_map(FileGroup::iter).collect();
+    let mut builder = FileScanConfigBuilder::from(config.clone()).with_preserve_order(true);
+    if !files.is_sorted_by_key(|f| key(f)) {
+        let groups = config.file_groups.len().max(1);
+        let mut files: Vec<PartitionedFile> = files.into_iter().cloned().collect();
+        files.sort_by_key(key);
+        let size = files.len().div_ceil(groups).max(1);
+        let groups = files.chunks(size).map(|c| FileGroup::new(c.to_vec())).collect();
+        builder = builder.with_file_groups(groups).with_output_partitioning(None);
+    }
+    DataSourceExec::from_data_source(builder.build())
+}
+
+/// Keeps the partitions of in-memory tables as they are: DataFusion sorts their batches by size when
+/// it repartitions them.
+fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let fixed = plan.transform_down(|node| {
+        if node.is::<FixedPartitionsExec>() {
+            return Ok(Transformed::new(
+                node,
+                false,
+                datafusion::common::tree_node::TreeNodeRecursion::Jump,
+            ));
+        }
+        let memory = node
+            .downcast_ref::<DataSourceExec>()
+            .is_some_and(|scan| scan.data_source().is::<MemorySourceConfig>());
+        if memory {
+            let fixed = Arc::new(FixedPartitionsExec::new(node)) as Arc<dyn ExecutionPlan>;
+            return Ok(Transformed::new(
+                fixed,
+                true,
+                datafusion::common::tree_node::TreeNodeRecursion::Jump,
+            ));
+        }
+        Ok(Transformed::no(node))
+    })?;
+    Ok(fixed.data)
+}
+
+/// What is said when rows known by position have no position.
+fn refusal(format: &str, operator: &str, ids: &[&str]) -> DataFusionError {
+    let ids = ids.iter().map(|i| format!("`{i}`")).collect::<Vec<_>>().join(" or ");
+    DataFusionError::Plan(format!(
+        "the rows of a {format} file are known by their position, and this query gives them none ({operator}): end it with ORDER BY, or keep an id column {ids} in it"
+    ))
+}
+
+/// Physical optimizer rule: source order under LIMIT and under the sinks of our formats.
+#[derive(Debug, Default)]
+pub struct SourceOrder;
+
+impl PhysicalOptimizerRule for SourceOrder {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_down(|node| {
+            if let Some(sink) = node.downcast_ref::<OrderedSinkExec>() {
+                return Ok(match sink.ordered()? {
+                    Some(sink) => Transformed::yes(Arc::new(sink) as Arc<dyn ExecutionPlan>),
+                    None => Transformed::no(node),
+                });
+            }
+            let Some(coalesce) = node.downcast_ref::<CoalescePartitionsExec>() else {
+                return Ok(Transformed::no(node));
+            };
+            if coalesce.fetch().is_none() {
+                return Ok(Transformed::no(node));
+            }
+            Ok(match rewrite(&node)? {
+                Ok(ordered) => Transformed::yes(ordered),
+                Err(_) => Transformed::no(node),
+            })
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_source_order"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Whether a requirement asks for anything.
+fn asks(order: Option<&LexRequirement>) -> bool {
+    order.is_some_and(|o| o.iter().next().is_some())
+}

@@ -1,0 +1,226 @@
+//! [`OrderedSinkExec`]: writes rows in source order.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::sink::DataSink;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{
+    Distribution, EquivalenceProperties, LexRequirement, PhysicalExpr,
+};
+use datafusion::physical_expr_common::sort_expr::OrderingRequirements;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::{EvaluationType, SchedulingType};
+use datafusion::physical_plan::metrics::MetricsSet;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, Partitioning, PlanProperties, ReplaceChildrenOptions,
+};
+use futures::stream;
+
+use super::{SourceOrderExec, asks, fix_memory, refusal, rewrite};
+
+/// Writes its input to a sink of a format that knows rows by position.
+///
+/// Input with ORDER BY is merged by it. Other input is rewritten to source order by the rule
+/// [`SourceOrder`](super::SourceOrder), or where that is not installed, when the plan runs; refused when
+/// that is impossible and no column tells the rows apart.
+#[derive(Clone, Debug)]
+pub struct OrderedSinkExec {
+    input: Arc<dyn ExecutionPlan>,
+    sink: Arc<dyn DataSink>,
+    order: Option<LexRequirement>,
+    format: &'static str,
+    /// Names of columns that tell rows apart whatever their order.
+    ids: &'static [&'static str],
+    /// Whether the input is in its final form.
+    settled: bool,
+    properties: Arc<PlanProperties>,
+}
+
+/// A plan that writes `input` to `sink`; `order` is that of the query, `ids` the columns that make an
+/// order unnecessary.
+pub(in crate::sql) fn ordered_sink(
+    input: Arc<dyn ExecutionPlan>,
+    sink: Arc<dyn DataSink>,
+    order: Option<LexRequirement>,
+    format: &'static str,
+    ids: &'static [&'static str],
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let order = order.filter(|o| asks(Some(o)));
+    let input = if order.is_none() { fix_memory(input)? } else { input };
+    Ok(Arc::new(OrderedSinkExec::new(input, sink, order, format, ids)))
+}
+
+impl OrderedSinkExec {
+    fn new(
+        input: Arc<dyn ExecutionPlan>,
+        sink: Arc<dyn DataSink>,
+        order: Option<LexRequirement>,
+        format: &'static str,
+        ids: &'static [&'static str],
+    ) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(count_schema()),
+            Partitioning::UnknownPartitioning(1),
+            input.pipeline_behavior(),
+            input.boundedness(),
+        )
+        .with_scheduling_type(SchedulingType::Cooperative)
+        .with_evaluation_type(EvaluationType::Eager);
+        Self { input, sink, order, format, ids, settled: false, properties: Arc::new(properties) }
+    }
+
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self {
+            settled: false,
+            ..Self::new(input, Arc::clone(&self.sink), self.order.clone(), self.format, self.ids)
+        }
+    }
+
+    /// The same with its input in source order and one partition; `None` when it is so already.
+    pub(super) fn ordered(&self) -> Result<Option<Self>> {
+        if self.settled {
+            return Ok(None);
+        }
+        let partitions = self.input.output_partitioning().partition_count();
+        let input = if self.order.is_some() {
+            // Sorted: one partition has been asked for.
+            Arc::clone(&self.input)
+        } else {
+            match rewrite(&self.input)? {
+                Ok(input) if input.output_partitioning().partition_count() == 1 => input,
+                Ok(input) => Arc::new(SourceOrderExec::new(input, None)),
+                Err(operator) => {
+                    let has_id = |id: &&str| {
+                        let schema = self.input.schema();
+                        schema.field_with_name(id).is_ok_and(|f| !f.data_type().is_nested())
+                    };
+                    if !self.ids.iter().any(has_id) {
+                        return Err(refusal(self.format, &operator, self.ids));
+                    }
+                    if partitions == 1 {
+                        Arc::clone(&self.input)
+                    } else {
+                        Arc::new(CoalescePartitionsExec::new(Arc::clone(&self.input)))
+                    }
+                }
+            }
+        };
+        Ok(Some(Self { settled: true, ..self.with_input(input) }))
+    }
+}
+
+fn count_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new("count", DataType::UInt64, false)]))
+}
+
+impl DisplayAs for OrderedSinkExec {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OrderedSinkExec: sink=")?;
+        self.sink.fmt_as(t, f)
+    }
+}
+
+impl ExecutionPlan for OrderedSinkExec {
+    fn name(&self) -> &str {
+        "OrderedSinkExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        self.input_distribution_requirements().into_per_child()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![if self.order.is_some() {
+            Distribution::SinglePartition
+        } else {
+            Distribution::UnspecifiedDistribution
+        }])
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        vec![self.order.clone().map(Into::into)]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            // Whoever replaces the input of a settled plan (to wrap it in metrics, say) keeps it.
+            (Some(input), true) => {
+                let settled = self.settled && input.output_partitioning().partition_count() == 1;
+                Ok(Arc::new(Self { settled, ..self.with_input(input) }))
+            }
+            _ => internal_err!("OrderedSinkExec has one child"),
+        }
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
+        )
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        if partition != 0 {
+            return internal_err!("OrderedSinkExec has one partition, not {partition}");
+        }
+        if let Some(ordered) = self.ordered()? {
+            return ordered.execute(partition, context);
+        }
+        let data = self.input.execute(0, Arc::clone(&context))?;
+        let sink = Arc::clone(&self.sink);
+        let schema = count_schema();
+        let result = Arc::clone(&schema);
+        let written = stream::once(async move {
+            let rows = sink.write_all(data, &context).await?;
+            let count: ArrayRef = Arc::new(UInt64Array::from(vec![rows]));
+            Ok(RecordBatch::try_new(schema, vec![count])?)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(result, written)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        self.sink.metrics()
+    }
+}

@@ -1,0 +1,119 @@
+//! What the formats that write one whole file have in common: options, target, a writer thread.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use arrow::array::RecordBatch;
+use datafusion::common::plan_err;
+use datafusion::datasource::physical_plan::FileSinkConfig;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::dml::InsertOp;
+use futures::StreamExt;
+
+/// `OPTIONS (..)` of a COPY.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OutputOptions {
+    /// Replace a file that exists.
+    pub(super) overwrite: bool,
+    /// Other options that are on.
+    pub(super) on: Vec<String>,
+}
+
+impl OutputOptions {
+    /// Takes `overwrite` and the yes-or-no options in `known`; anything else is refused. Options come
+    /// with or without the prefix `format.`, which COPY adds by itself.
+    pub(super) fn parse(
+        format: &str,
+        options: &HashMap<String, String>,
+        known: &[&str],
+    ) -> Result<Self> {
+        let mut out = Self::default();
+        for (key, value) in options {
+            let name = key.strip_prefix("format.").unwrap_or(key);
+            if name != "overwrite" && !known.contains(&name) {
+                if name.contains('.') {
+                    // An option of the sink (`execution.keep_partition_by_columns`), not ours.
+                    continue;
+                }
+                let all: Vec<_> =
+                    std::iter::once("overwrite").chain(known.iter().copied()).collect();
+                return plan_err!(
+                    "the format {format} has no option '{name}'; its options are {}",
+                    all.join(", ")
+                );
+            }
+            let on = match value.trim().to_ascii_lowercase().as_str() {
+                "true" | "on" | "1" | "yes" => true,
+                "false" | "off" | "0" | "no" => false,
+                _ => return plan_err!("option '{name}' is true or false, not '{value}'"),
+            };
+            match (name, on) {
+                ("overwrite", on) => out.overwrite = on,
+                (name, true) => out.on.push(name.into()),
+                _ => {}
+            }
+        }
+        Ok(out)
+    }
+
+    /// Whether a yes-or-no option is on.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.on.iter().any(|o| o == name)
+    }
+}
+
+/// The file a COPY is to write; refused where it is a folder, elsewhere than on local disks, or an
+/// INSERT.
+pub(super) fn local_target(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
+    let [url] = conf.table_paths.as_slice() else {
+        return plan_err!("COPY to {format} writes one file, not {}", conf.table_paths.len());
+    };
+    if conf.insert_op != InsertOp::Append {
+        return plan_err!("INSERT OVERWRITE is not supported for {format}; use COPY .. TO 'file'");
+    }
+    if !conf.table_partition_cols.is_empty() {
+        return plan_err!(
+            "PARTITIONED BY is not supported for {format}, which knows rows by position"
+        );
+    }
+    if url.scheme() != "file" {
+        return plan_err!("COPY to {format} writes local files; {} is not one", conf.original_url);
+    }
+    let parsed = url.get_url().to_file_path();
+    let Ok(path) = parsed else {
+        return plan_err!("{} is no path of a file", conf.original_url);
+    };
+    // An INSERT comes with the files of its table, a COPY with none.
+    if !conf.file_group.is_empty() {
+        return plan_err!("an {format} file cannot be appended to; write another one with COPY");
+    }
+    if url.is_collection() || path.is_dir() {
+        return plan_err!(
+            "COPY to {format} writes one file, and {} is a folder; name a file in it (`serrate convert` turns a folder into a folder, one file per input file)",
+            conf.original_url
+        );
+    }
+    Ok(path)
+}
+
+/// Feeds a stream to `write`, which runs on a thread that may wait for the disk, and returns what it
+/// returns. `write` gets an error of the stream as its last item.
+pub(super) async fn write_blocking<T: Send + 'static>(
+    mut data: SendableRecordBatchStream,
+    write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let (sender, mut receiver) = tokio::sync::mpsc::channel::<Result<RecordBatch>>(2);
+    let writer = tokio::task::spawn_blocking(move || {
+        write(&mut std::iter::from_fn(|| receiver.blocking_recv()))
+    });
+    while let Some(batch) = data.next().await {
+        let failed = batch.is_err();
+        // A closed channel means that the writer gave up; it says why.
+        if sender.send(batch).await.is_err() || failed {
+            break;
+        }
+    }
+    drop(sender);
+    writer.await.map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
+}

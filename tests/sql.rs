@@ -1,0 +1,102 @@
+//! SQL over ragged tables and `.nrt` files.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss
+)]
+
+#[path = "sql/formats.rs"]
+mod formats;
+#[path = "sql/order.rs"]
+mod order;
+#[path = "sql/session.rs"]
+mod session;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
+use datafusion::arrow::datatypes::Int64Type;
+use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::error::Result;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use serrate::datafusion;
+use serrate::io::nrt::{self, WriteOptions};
+use serrate::table::RaggedTable;
+
+/// A session of four partitions.
+fn four() -> SessionContext {
+    serrate::sql::session_with(SessionConfig::new().with_target_partitions(4))
+}
+
+async fn batches(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
+    ctx.sql(sql).await?.collect().await
+}
+
+/// The result as text, for comparison with what a reader would write down.
+async fn text(ctx: &SessionContext, sql: &str) -> String {
+    match batches(ctx, sql).await {
+        Ok(batches) => pretty_format_batches(&batches).unwrap().to_string(),
+        Err(e) => panic!("{sql}\n{e}"),
+    }
+}
+
+async fn error(ctx: &SessionContext, sql: &str) -> String {
+    match batches(ctx, sql).await {
+        Ok(batches) => panic!("{sql} worked:\n{}", pretty_format_batches(&batches).unwrap()),
+        Err(e) => e.strip_backtrace(),
+    }
+}
+
+async fn one(ctx: &SessionContext, sql: &str) -> i64 {
+    ints(ctx, sql).await[0]
+}
+
+async fn ints(ctx: &SessionContext, sql: &str) -> Vec<i64> {
+    let batches = batches(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    batches
+        .iter()
+        .flat_map(|b| {
+            let column = datafusion::arrow::compute::cast(
+                b.column(0),
+                &datafusion::arrow::datatypes::DataType::Int64,
+            )
+            .unwrap();
+            column.as_primitive::<Int64Type>().values().to_vec()
+        })
+        .collect()
+}
+
+fn flat(values: impl IntoIterator<Item = i64>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(values))
+}
+
+fn write(path: &Path, table: &RaggedTable) {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).unwrap();
+    }
+    nrt::write(path, table, &WriteOptions::default()).unwrap();
+}
+
+/// `n` rows `id` = first.., one event each with as many codes as the id's last digit.
+fn numbered(first: i64, n: usize) -> RaggedTable {
+    let ids = first..first + n as i64;
+    let lengths: Vec<usize> = ids.clone().map(|i| (i % 10) as usize).collect();
+    let codes: Vec<i64> = ids.clone().flat_map(|i| (0..i % 10).map(move |k| i * 10 + k)).collect();
+    RaggedTable::builder()
+        .lengths(vec![1; n])
+        .unwrap()
+        .lengths(lengths)
+        .unwrap()
+        .column("id", 0, flat(ids))
+        .column("code", 2, flat(codes))
+        .build()
+        .unwrap()
+}
+
+fn show(path: &Path) -> String {
+    path.display().to_string()
+}
