@@ -18,6 +18,7 @@ use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 
 pub use self::arrow::{AXES_METADATA, unzip, zip};
+pub(crate) use self::arrow::{Incoming, assemble};
 pub use builder::RaggedTableBuilder;
 pub use column::Column;
 pub use concat::promote_types;

@@ -1,0 +1,225 @@
+//! JSON text straight into columns, without a tree in between.
+
+use std::borrow::Cow;
+
+use super::sink::{ColumnSink, Scalar};
+use crate::error::{Error, Result};
+
+/// Reads one JSON text. Numbers are read exactly; whether an integer or a float was written is kept.
+#[derive(Debug)]
+pub(super) struct Parser<'a> {
+    bytes: &'a [u8],
+    pos: usize,
+    /// Number of the first line, from 1.
+    line: usize,
+}
+
+impl<'a> Parser<'a> {
+    pub(super) fn new(bytes: &'a [u8], line: usize) -> Self {
+        Self { bytes, pos: 0, line }
+    }
+
+    pub(super) fn error(&self, message: impl std::fmt::Display) -> Error {
+        let before = &self.bytes[..self.pos.min(self.bytes.len())];
+        let newlines = before.iter().filter(|b| **b == b'\n').count();
+        let column = before.iter().rev().take_while(|b| **b != b'\n').count() + 1;
+        Error::invalid(format!("line {}, column {column}: {message}", self.line + newlines))
+    }
+
+    fn unexpected(&self, expected: &str) -> Error {
+        match self.bytes.get(self.pos) {
+            None => self.error(format!("expected {expected}, found the end of the text")),
+            Some(b) => self.error(format!(
+                "expected {expected}, found {:?}",
+                char::from_u32(u32::from(*b)).unwrap_or('?')
+            )),
+        }
+    }
+
+    /// The next byte that is not white space, still to be read.
+    pub(super) fn peek(&mut self) -> Option<u8> {
+        while let Some(b) = self.bytes.get(self.pos) {
+            if !matches!(b, b' ' | b'\t' | b'\n' | b'\r') {
+                return Some(*b);
+            }
+            self.pos += 1;
+        }
+        None
+    }
+
+    /// Reads `byte` if it is next.
+    pub(super) fn accept(&mut self, byte: u8) -> bool {
+        let next = self.peek() == Some(byte);
+        self.pos += usize::from(next);
+        next
+    }
+
+    pub(super) fn expect(&mut self, byte: u8, what: &str) -> Result<()> {
+        if self.accept(byte) { Ok(()) } else { Err(self.unexpected(what)) }
+    }
+
+    /// Nothing may follow.
+    pub(super) fn end(&mut self) -> Result<()> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.unexpected("nothing more")),
+        }
+    }
+
+    /// Calls `member` at the value of every member of an object.
+    pub(super) fn object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, &str) -> Result<()>,
+    ) -> Result<()> {
+        self.expect(b'{', "an object")?;
+        if self.accept(b'}') {
+            return Ok(());
+        }
+        loop {
+            self.peek();
+            let key = self.string()?;
+            self.expect(b':', "a colon")?;
+            member(self, &key)?;
+            if self.accept(b'}') {
+                return Ok(());
+            }
+            self.expect(b',', "a comma or a closing brace")?;
+        }
+    }
+
+    /// Calls `element` at every element of an array.
+    pub(super) fn array(&mut self, mut element: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        self.expect(b'[', "a list")?;
+        if self.accept(b']') {
+            return Ok(());
+        }
+        loop {
+            element(self)?;
+            if self.accept(b']') {
+                return Ok(());
+            }
+            self.expect(b',', "a comma or a closing bracket")?;
+        }
+    }
+
+    /// One element of a column: a list, null or a value.
+    pub(super) fn element(&mut self, sink: &mut ColumnSink) -> Result<()> {
+        match self.peek() {
+            Some(b'[') => {
+                sink.begin()?;
+                self.array(|p| p.element(sink))?;
+                sink.end();
+                Ok(())
+            }
+            Some(b'{') => Err(sink.wrong_value("a value or a list of values", "an object".into())),
+            Some(b'"') => {
+                let text = self.string()?;
+                sink.scalar(Scalar::Text(&text))
+            }
+            Some(b'n') => {
+                self.word("null")?;
+                sink.null();
+                Ok(())
+            }
+            Some(b't') => {
+                self.word("true")?;
+                sink.scalar(Scalar::Bool(true))
+            }
+            Some(b'f') => {
+                self.word("false")?;
+                sink.scalar(Scalar::Bool(false))
+            }
+            Some(b'-' | b'0'..=b'9') => {
+                let number = self.number()?;
+                sink.scalar(number)
+            }
+            _ => Err(self.unexpected("a value")),
+        }
+    }
+
+    fn word(&mut self, word: &str) -> Result<()> {
+        if self.bytes[self.pos..].starts_with(word.as_bytes()) {
+            self.pos += word.len();
+            Ok(())
+        } else {
+            Err(self.unexpected(word))
+        }
+    }
+
+    fn digits(&mut self) -> usize {
+        let rest = &self.bytes[self.pos..];
+        let n = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+        self.pos += n;
+        n
+    }
+
+    fn number(&mut self) -> Result<Scalar<'static>> {
+        let start = self.pos;
+        let next = |p: &Self| p.bytes.get(p.pos).copied();
+        self.pos += usize::from(next(self) == Some(b'-'));
+        let leading_zero = next(self) == Some(b'0');
+        let whole = self.digits();
+        if whole == 0 || (leading_zero && whole > 1) {
+            self.pos = start;
+            return Err(self.error("a number must have digits and no leading zero"));
+        }
+        let mut float = false;
+        if next(self) == Some(b'.') {
+            self.pos += 1;
+            float = true;
+            if self.digits() == 0 {
+                return Err(self.unexpected("a digit"));
+            }
+        }
+        if matches!(next(self), Some(b'e' | b'E')) {
+            self.pos += 1;
+            float = true;
+            self.pos += usize::from(matches!(next(self), Some(b'+' | b'-')));
+            if self.digits() == 0 {
+                return Err(self.unexpected("a digit"));
+            }
+        }
+        // All bytes are ASCII.
+        let text = std::str::from_utf8(&self.bytes[start..self.pos]).unwrap_or_default();
+        if !float {
+            // Beyond 128 bits it is beyond 64 as well.
+            let most = if text.starts_with('-') { i128::MIN } else { i128::MAX };
+            return Ok(Scalar::Int(text.parse().unwrap_or(most)));
+        }
+        text.parse().map(Scalar::Float).map_err(|_| self.error("not a number"))
+    }
+
+    fn string(&mut self) -> Result<Cow<'a, str>> {
+        if self.bytes.get(self.pos) != Some(&b'"') {
+            return Err(self.unexpected("a text in quotes"));
+        }
+        let start = self.pos + 1;
+        let mut end = start;
+        let mut escaped = false;
+        loop {
+            match self.bytes.get(end) {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    end += 2;
+                }
+                Some(0..0x20) => {
+                    self.pos = end;
+                    return Err(self.error("a control character within a text must be escaped"));
+                }
+                Some(_) => end += 1,
+                None => return Err(self.error("this text has no closing quote")),
+            }
+        }
+        let text = if escaped {
+            let quoted = &self.bytes[start - 1..=end];
+            serde_json::from_slice::<String>(quoted).map(Cow::Owned).map_err(|e| self.error(e))?
+        } else {
+            std::str::from_utf8(&self.bytes[start..end])
+                .map(Cow::Borrowed)
+                .map_err(|_| self.error("this text is not UTF-8"))?
+        };
+        self.pos = end + 1;
+        Ok(text)
+    }
+}
