@@ -20,6 +20,7 @@ mod order;
 mod output;
 mod relation;
 mod session;
+mod statement;
 mod urls;
 
 pub use crate::functions::{register_functions, register_operators};
@@ -27,3 +28,4 @@ pub use config::{NrtNan, SerrateOptions};
 pub use nrt::{NrtFormat, NrtFormatFactory};
 pub use order::{OrderedSinkExec, SourceOrder, SourceOrderExec, in_source_order};
 pub use session::{configure, register_formats, session, session_with};
+pub use statement::{execute, parse, sql};

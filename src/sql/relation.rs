@@ -8,8 +8,12 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, ObjectName, TableFactor,
 };
 
-/// Makes `FROM unnest(..)` the relation it is in other dialects: the parser of the DuckDB dialect,
-/// which our session uses for its lambdas, takes it for a table function.
+use super::statement::rewrite_query;
+
+/// Makes `FROM unnest(..)` and `FROM (FROM t)` what they are.
+///
+/// The parser of the DuckDB dialect, which our session uses for its lambdas, takes `unnest(..)` for a
+/// table function.
 ///
 /// A list of the table to its left needs the word: `FROM t, LATERAL unnest(t.codes) AS u(code)`.
 #[derive(Debug)]
@@ -21,33 +25,34 @@ impl RelationPlanner for UnnestPlanner {
         relation: TableFactor,
         _context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
-        let rewritten = match relation {
-            TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. }
-                if is_unnest(&name) && expressions(&args.args).is_some() =>
-            {
-                TableFactor::UNNEST {
-                    alias,
-                    array_exprs: expressions(&args.args).unwrap_or_default(),
-                    with_offset: false,
-                    with_offset_alias: None,
-                    with_ordinality,
-                }
-            }
-            TableFactor::Function { name, args, alias, .. }
-                if is_unnest(&name) && expressions(&args).is_some() =>
-            {
-                TableFactor::UNNEST {
-                    alias,
-                    array_exprs: expressions(&args).unwrap_or_default(),
-                    with_offset: false,
-                    with_offset_alias: None,
-                    with_ordinality: false,
-                }
-            }
-            other => other,
-        };
-        Ok(RelationPlanning::Original(Box::new(rewritten)))
+        let mut relation = relation;
+        if let TableFactor::Derived { subquery, .. } = &mut relation {
+            rewrite_query(subquery);
+        }
+        let relation = as_unnest(&relation).unwrap_or(relation);
+        Ok(RelationPlanning::Original(Box::new(relation)))
     }
+}
+
+/// What the parser took for a table function `unnest(..)` as the relation it is.
+pub(super) fn as_unnest(relation: &TableFactor) -> Option<TableFactor> {
+    let (name, args, alias, with_ordinality) = match relation {
+        TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
+            (name, &args.args, alias, *with_ordinality)
+        }
+        TableFactor::Function { name, args, alias, .. } => (name, args, alias, false),
+        _ => return None,
+    };
+    if !is_unnest(name) {
+        return None;
+    }
+    Some(TableFactor::UNNEST {
+        alias: alias.clone(),
+        array_exprs: expressions(args)?,
+        with_offset: false,
+        with_offset_alias: None,
+        with_ordinality,
+    })
 }
 
 fn is_unnest(name: &ObjectName) -> bool {

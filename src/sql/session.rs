@@ -16,6 +16,7 @@ use super::config::SerrateOptions;
 use super::nrt::NrtFormatFactory;
 use super::order::SourceOrder;
 use super::relation::UnnestPlanner;
+use super::statement::{FromAlone, PlainChanges};
 use super::urls::PathTables;
 use crate::functions::{register_functions, register_operators};
 
@@ -70,6 +71,9 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         config.options_mut().extensions.insert(SerrateOptions::default());
     }
     builder.relation_planners().get_or_insert_default().insert(0, Arc::new(UnnestPlanner));
+    let analyzer = builder.analyzer_rules().get_or_insert_default();
+    analyzer.push(Arc::new(FromAlone));
+    analyzer.push(Arc::new(PlainChanges));
     builder.physical_optimizer_rules().get_or_insert_default().push(Arc::new(SourceOrder));
     let formats = builder.file_formats().get_or_insert_default();
     formats.extend(file_formats());

@@ -1,0 +1,219 @@
+//! SQL text to statements, with what no hook of DataFusion's planner sees.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::plan_err;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::{
+    Query, Select, SelectFlavor, SelectItem, TableFactor, VisitMut, VisitorMut,
+    WildcardAdditionalOptions,
+};
+use datafusion::logical_expr::sqlparser::dialect::dialect_from_str;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, WriteOp, col};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::prelude::{DataFrame, SessionContext};
+use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement};
+
+use super::relation::as_unnest;
+
+/// Runs one SQL statement, as `ctx.sql` does, and a little more:
+///
+/// * `FROM t` alone is all columns wherever a query may stand (`ctx.sql` knows it at the top and in
+///   parentheses, not in WITH);
+/// * `FROM t, unnest(t.codes) AS u(code)` needs no `LATERAL`;
+/// * `STORED AS` something unknown is refused with the list of formats (DataFusion's COPY falls back
+///   to the file's extension).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let ctx = serrate::sql::session();
+/// let rows = serrate::sql::sql(&ctx, "WITH t AS (SELECT [4, 2] AS codes) FROM t").await?;
+/// assert_eq!(rows.schema().fields().len(), 1);
+/// let typo = serrate::sql::sql(&ctx, "COPY (SELECT 1) TO 'x.csv' STORED AS cvs").await;
+/// assert!(typo.unwrap_err().to_string().contains("CSV"));
+/// # Ok(())
+/// # }
+/// ```
+pub async fn sql(ctx: &SessionContext, text: &str) -> Result<DataFrame> {
+    let mut statements = parse(ctx, text)?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(statement), true) => execute(ctx, statement).await,
+        (None, _) => plan_err!("there is no statement in the text"),
+        (Some(_), false) => plan_err!(
+            "the text has {} statements, one is expected",
+            statements.len().saturating_add(1)
+        ),
+    }
+}
+
+/// Splits a text into its statements, ready for [`execute`].
+///
+/// # Errors
+/// When the text is no SQL, or names a format that there is none of.
+pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
+    let state = ctx.state();
+    let options = &state.config_options().sql_parser;
+    let Some(dialect) = dialect_from_str(options.dialect) else {
+        return plan_err!("there is no SQL dialect {}", options.dialect);
+    };
+    let mut statements: Vec<Statement> = DFParserBuilder::new(text)
+        .with_dialect(dialect.as_ref())
+        .with_recursion_limit(options.recursion_limit.get())
+        .build()?
+        .parse_statements()?
+        .into();
+    for statement in &mut statements {
+        prepare(&state, statement)?;
+    }
+    Ok(statements)
+}
+
+/// Plans a statement of [`parse`]; statements that define something take effect.
+pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataFrame> {
+    let plan = ctx.state().statement_to_plan(statement).await?;
+    ctx.execute_logical_plan(plan).await
+}
+
+fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
+    match statement {
+        Statement::Statement(statement) => {
+            let _ = statement.visit(&mut Rewrite);
+        }
+        Statement::CopyTo(copy) => {
+            if let Some(format) = &copy.stored_as {
+                check_format(state, format)?;
+            }
+            if let CopyToSource::Query(query) = &mut copy.source {
+                let _ = query.visit(&mut Rewrite);
+            }
+        }
+        Statement::CreateExternalTable(table) => check_format(state, &table.file_type)?,
+        Statement::Explain(explain) => prepare(state, &mut explain.statement)?,
+        Statement::Reset(_) => {}
+    }
+    Ok(())
+}
+
+fn check_format(state: &SessionState, format: &str) -> Result<()> {
+    if state.get_file_format_factory(format).is_some()
+        || state.table_factories().contains_key(&format.to_uppercase())
+    {
+        return Ok(());
+    }
+    let mut known: Vec<&str> = state
+        .table_factories()
+        .keys()
+        .map(String::as_str)
+        .filter(|name| state.get_file_format_factory(name).is_some())
+        .collect();
+    known.sort_unstable();
+    plan_err!("there is no format {format}; STORED AS takes {}", known.join(", "))
+}
+
+/// Turns `FROM t` into `SELECT * FROM t`, and `unnest(..)` in FROM into the relation it is.
+pub(super) struct Rewrite;
+
+impl VisitorMut for Rewrite {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) && select.projection.is_empty()
+        {
+            select.projection.push(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
+            select.flavor = SelectFlavor::FromFirst;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, relation: &mut TableFactor) -> ControlFlow<()> {
+        if let Some(unnest) = as_unnest(relation) {
+            *relation = unnest;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// As [`Rewrite`], for a query that a relation planner meets.
+pub(super) fn rewrite_query(query: &mut Query) {
+    let _ = query.visit(&mut Rewrite);
+}
+
+/// Analyzer rule for text that came through `ctx.sql`: `FROM t` is all columns.
+///
+/// The planner makes a projection without expressions of it, which nothing else in this dialect does.
+#[derive(Debug)]
+pub(super) struct FromAlone;
+
+impl AnalyzerRule for FromAlone {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        match plan {
+            LogicalPlan::Projection(projection)
+                if projection.expr.is_empty() && !projection.input.schema().fields().is_empty() =>
+            {
+                let all: Vec<Expr> =
+                    projection.input.schema().columns().into_iter().map(col).collect();
+                LogicalPlanBuilder::from(projection.input).project(all)?.build()
+            }
+            other => Ok(other),
+        }
+    }
+
+    fn name(&self) -> &str {
+        "serrate_from_alone"
+    }
+}
+
+/// Analyzer rule: refuses DELETE and UPDATE whose rows depend on more than the table itself.
+///
+/// DataFusion hands a table only the plain conditions of a DELETE or UPDATE; `WHERE i IN (SELECT ..)`
+/// loses its condition on the way and deletes every row.
+#[derive(Debug)]
+pub(super) struct PlainChanges;
+
+impl AnalyzerRule for PlainChanges {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let LogicalPlan::Dml(change) = &plan else { return Ok(plan) };
+        let verb = match change.op {
+            WriteOp::Delete => "DELETE",
+            WriteOp::Update => "UPDATE",
+            _ => return Ok(plan),
+        };
+        let mut found = None;
+        change.input.apply(|node| {
+            match node {
+                LogicalPlan::Join(_) => found = Some("a join"),
+                LogicalPlan::Limit(_) => found = Some("LIMIT"),
+                LogicalPlan::Subquery(_) => found = Some("a subquery"),
+                _ => {}
+            }
+            node.apply_expressions(|e| {
+                e.apply(|e| {
+                    if matches!(
+                        e,
+                        Expr::Exists(_)
+                            | Expr::InSubquery(_)
+                            | Expr::ScalarSubquery(_)
+                            | Expr::SetComparison(_)
+                    ) {
+                        found = Some("a subquery");
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })
+        })?;
+        match found {
+            None => Ok(plan),
+            Some(what) => plan_err!(
+                "{verb} with {what} is not supported: its condition would be lost and every row changed; make the rows to keep with CREATE TABLE .. AS SELECT instead"
+            ),
+        }
+    }
+
+    fn name(&self) -> &str {
+        "serrate_plain_changes"
+    }
+}
