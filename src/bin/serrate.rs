@@ -1,1 +1,5 @@
-fn main() {}
+//! The `serrate` command.
+
+fn main() -> std::process::ExitCode {
+    serrate::cli::main()
+}

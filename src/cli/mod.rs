@@ -1,1 +1,87 @@
-//! The `serrate` command.
+//! The `serrate` command: arguments, scripts, the shell, and the file commands over the library.
+//!
+//! Exit codes: 0 when everything went well, 1 when a query or a file failed, 2 for wrong usage, 130
+//! when interrupted.
+
+mod args;
+mod error;
+mod interrupt;
+mod output;
+mod run;
+mod script;
+mod shell;
+
+use std::io::{IsTerminal, Read};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command, QueryArgs};
+use error::{Failure, Outcome};
+use run::Runner;
+
+/// Runs the command on the arguments of the process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help and version go to stdout with 0; a reader that went away is no failure.
+            let _ = e.print();
+            return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
+        }
+    };
+    match start(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// The session that runs SQL.
+fn session() -> Outcome<datafusion::prelude::SessionContext> {
+    Ok(datafusion::prelude::SessionContext::new())
+}
+
+fn start(cli: Cli) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::message(format!("cannot start: {e}")))?;
+    let result = runtime.block_on(async {
+        interrupt::listen();
+        match cli.command {
+            None => queries(cli.query).await,
+            Some(command) => file_command(command).await,
+        }
+    });
+    // A blocking read that was interrupted is not waited for.
+    runtime.shutdown_background();
+    result
+}
+
+async fn file_command(command: Command) -> Outcome {
+    match command {}
+}
+
+async fn queries(args: QueryArgs) -> Outcome {
+    let piped = !std::io::stdin().is_terminal();
+    let nothing_asked = args.files.is_empty() && args.commands.is_empty();
+    let mut runner = Runner::try_new(&args)?;
+    for file in &args.files {
+        runner.file(file).await?;
+    }
+    for (i, sql) in args.commands.iter().enumerate() {
+        let name = if args.commands.len() == 1 { "-c".into() } else { format!("-c {}", i + 1) };
+        runner.script(&name, sql).await?;
+    }
+    if args.interactive || (nothing_asked && !piped) {
+        return shell::run(runner).await;
+    }
+    if nothing_asked {
+        let mut sql = String::new();
+        std::io::stdin()
+            .read_to_string(&mut sql)
+            .map_err(|e| Failure::message(format!("standard input: {e}")))?;
+        runner.script("standard input", &sql).await?;
+    }
+    runner.finish()
+}

@@ -1,0 +1,132 @@
+//! How the command fails: a message and an exit code.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use arrow::error::ArrowError;
+use datafusion::error::DataFusionError;
+
+use crate::error::Error;
+
+/// Result of a step of the command.
+pub(super) type Outcome<T = ()> = Result<T, Failure>;
+
+/// Why the command stops.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The arguments make no sense together: exit code 2.
+    Usage(String),
+    /// A query or a file failed: exit code 1.
+    Failed(String),
+    /// The reader of standard output went away: nobody is left to tell.
+    Closed,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+impl Failure {
+    pub(super) fn message(message: impl Into<String>) -> Self {
+        Self::Failed(message.into())
+    }
+
+    pub(super) fn usage(message: impl Into<String>) -> Self {
+        Self::Usage(message.into())
+    }
+
+    /// The same failure with the place it happened at in front.
+    pub(super) fn at(self, place: impl fmt::Display) -> Self {
+        match self {
+            Self::Failed(message) => Self::Failed(format!("{place}: {message}")),
+            other => other,
+        }
+    }
+
+    /// Says what happened on stderr; the exit code of the process.
+    pub(super) fn report(&self) -> ExitCode {
+        match self {
+            Self::Closed => ExitCode::SUCCESS,
+            Self::Interrupted => {
+                eprintln!("interrupted");
+                ExitCode::from(130)
+            }
+            Self::Failed(message) => {
+                eprintln!("error: {message}");
+                ExitCode::from(1)
+            }
+            Self::Usage(message) => {
+                eprintln!("error: {message}\n\nFor more information, try '--help'.");
+                ExitCode::from(2)
+            }
+        }
+    }
+}
+
+impl From<DataFusionError> for Failure {
+    fn from(e: DataFusionError) -> Self {
+        match broken_pipe(&e) {
+            true => Self::Closed,
+            false => Self::Failed(readable(&e)),
+        }
+    }
+}
+
+impl From<ArrowError> for Failure {
+    fn from(e: ArrowError) -> Self {
+        match broken_pipe(&e) {
+            true => Self::Closed,
+            false => Self::Failed(e.to_string()),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(e: Error) -> Self {
+        match e {
+            Error::DataFusion(e) => (*e).into(),
+            Error::Arrow(e) => e.into(),
+            e if broken_pipe(&e) => Self::Closed,
+            e => Self::Failed(e.to_string()),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(e: io::Error) -> Self {
+        match e.kind() {
+            io::ErrorKind::BrokenPipe => Self::Closed,
+            _ => Self::Failed(e.to_string()),
+        }
+    }
+}
+
+/// A message without backtrace and without the wrappers that name DataFusion's own modules.
+fn readable(e: &DataFusionError) -> String {
+    match e {
+        DataFusionError::Diagnostic(_, inner) => readable(inner),
+        DataFusionError::Shared(inner) => readable(inner),
+        DataFusionError::External(inner) => match inner.downcast_ref::<DataFusionError>() {
+            Some(inner) => readable(inner),
+            None => inner.to_string(),
+        },
+        DataFusionError::Collection(all) => {
+            all.iter().map(readable).collect::<Vec<_>>().join("; ")
+        }
+        other => other.strip_backtrace().trim_end().to_owned(),
+    }
+}
+
+fn broken_pipe(e: &(dyn std::error::Error + 'static)) -> bool {
+    let mut current = Some(e);
+    while let Some(e) = current {
+        let io = e.downcast_ref::<io::Error>().or_else(|| match e.downcast_ref::<ArrowError>() {
+            Some(ArrowError::IoError(_, io)) => Some(io),
+            _ => None,
+        });
+        if io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe) {
+            return true;
+        }
+        current = e.source();
+    }
+    false
+}

@@ -1,0 +1,357 @@
+//! One value as text for people: `[[12, 7, … 34], [3], … 42 lists]`, cut to a width.
+
+use std::ops::Range;
+
+use arrow::array::{Array, AsArray};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{DataType, Field};
+use arrow::error::ArrowError;
+use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
+
+/// What a null looks like; NaN is written `NaN`.
+const NULL: &str = "NULL";
+/// The least room a list within a list gets.
+const INNER_WIDTH: usize = 14;
+
+/// Renders the values of one column.
+///
+/// A list that does not fit its width shows its first elements and, after `…`, how many it has in
+/// all (the outermost list of a value) or its last element (lists within lists).
+pub(super) struct Cells<'a> {
+    node: Node<'a>,
+    shape: Option<String>,
+}
+
+enum Node<'a> {
+    List {
+        range: Box<dyn Fn(usize) -> Range<usize> + 'a>,
+        nulls: Option<&'a NullBuffer>,
+        child: Box<Node<'a>>,
+    },
+    Struct {
+        fields: Vec<(&'a str, Node<'a>)>,
+        nulls: Option<&'a NullBuffer>,
+    },
+    Leaf(ArrayFormatter<'a>),
+}
+
+impl<'a> Cells<'a> {
+    /// For the values of `array`, a column of the field `field`.
+    pub(super) fn try_new(field: &Field, array: &'a dyn Array) -> Result<Self, ArrowError> {
+        Ok(Self { node: Node::try_new(array, false)?, shape: tensor_shape(field) })
+    }
+
+    /// Value `row` in at most `width` characters (a little more when even the shortest form needs
+    /// it); `None` writes all of it.
+    pub(super) fn text(&self, row: usize, width: Option<usize>) -> String {
+        let text = self.node.text(row, width, true, self.shape.as_deref());
+        cut(one_line(text), width)
+    }
+}
+
+impl<'a> Node<'a> {
+    fn try_new(array: &'a dyn Array, nested: bool) -> Result<Self, ArrowError> {
+        Ok(match array.data_type() {
+            DataType::List(_) => {
+                let list = array.as_list::<i32>();
+                let offsets = list.value_offsets();
+                let range = move |i| {
+                    let at = |i: usize| usize::try_from(offsets[i]).unwrap_or(0);
+                    at(i)..at(i + 1)
+                };
+                Self::list(range, list.nulls(), list.values().as_ref())?
+            }
+            DataType::LargeList(_) => {
+                let list = array.as_list::<i64>();
+                let offsets = list.value_offsets();
+                let range = move |i| {
+                    let at = |i: usize| usize::try_from(offsets[i]).unwrap_or(0);
+                    at(i)..at(i + 1)
+                };
+                Self::list(range, list.nulls(), list.values().as_ref())?
+            }
+            DataType::FixedSizeList(_, size) => {
+                let list = array.as_fixed_size_list();
+                let size = usize::try_from(*size).unwrap_or(0);
+                let range = move |i: usize| i * size..(i + 1) * size;
+                Self::list(range, list.nulls(), list.values().as_ref())?
+            }
+            DataType::Struct(_) => {
+                let array = array.as_struct();
+                let fields = array
+                    .fields()
+                    .iter()
+                    .zip(array.columns())
+                    .map(|(f, c)| Ok((f.name().as_str(), Self::try_new(c.as_ref(), true)?)))
+                    .collect::<Result<_, ArrowError>>()?;
+                Self::Struct { fields, nulls: array.nulls() }
+            }
+            _ => {
+                let options = FormatOptions::new()
+                    .with_null(NULL)
+                    .with_display_error(true)
+                    .with_duration_format(DurationFormat::Pretty)
+                    .with_quoted_strings(nested);
+                Self::Leaf(ArrayFormatter::try_new(array, &options)?)
+            }
+        })
+    }
+
+    fn list(
+        range: impl Fn(usize) -> Range<usize> + 'a,
+        nulls: Option<&'a NullBuffer>,
+        child: &'a dyn Array,
+    ) -> Result<Self, ArrowError> {
+        let child = Box::new(Self::try_new(child, true)?);
+        Ok(Self::List { range: Box::new(range), nulls, child })
+    }
+
+    fn text(&self, i: usize, width: Option<usize>, outermost: bool, shape: Option<&str>) -> String {
+        let null = |nulls: &Option<&NullBuffer>| nulls.is_some_and(|n| n.is_null(i));
+        match self {
+            Self::Leaf(leaf) => leaf.value(i).to_string(),
+            Self::List { nulls, .. } | Self::Struct { nulls, .. } if null(nulls) => NULL.into(),
+            Self::Struct { fields, .. } => {
+                let mut text = String::from("{");
+                for (k, (name, node)) in fields.iter().enumerate() {
+                    let left = width.map(|w| w.saturating_sub(text.chars().count() + name.len()));
+                    if left.is_some_and(|left| k > 0 && left < 6) {
+                        text.push_str(", …");
+                        break;
+                    }
+                    let separator = if k == 0 { "" } else { ", " };
+                    let value = node.text(i, left, outermost, None);
+                    text.push_str(&format!("{separator}{name}: {value}"));
+                }
+                text.push('}');
+                text
+            }
+            Self::List { range, child, .. } => {
+                let range = range(i);
+                let Some(width) = width else {
+                    return bracket(range.map(|k| child.text(k, None, false, None)), "");
+                };
+                let room = width.saturating_sub(2);
+                if let Some(parts) = fitting(child, range.clone(), room, Some(room)).whole() {
+                    return bracket(parts.into_iter(), "");
+                }
+                let end = match outermost {
+                    true => match (shape, child.as_ref()) {
+                        (Some(shape), _) => format!("… {shape}"),
+                        (None, Self::List { .. }) => format!("… {} lists", grouped(range.len())),
+                        (None, _) => format!("… {} values", grouped(range.len())),
+                    },
+                    false => {
+                        let last = child.text(range.end - 1, Some(INNER_WIDTH), false, None);
+                        format!("… {}", cut(last, Some(INNER_WIDTH)))
+                    }
+                };
+                let inner = INNER_WIDTH.max(room * 2 / 5).min(room.max(INNER_WIDTH));
+                let room = room.saturating_sub(end.chars().count() + 2);
+                // The last element stands after the dots already.
+                let first = range.start..range.end - usize::from(!outermost);
+                let mut parts = fitting(child, first.clone(), room, Some(inner)).0;
+                if parts.is_empty() && !first.is_empty() {
+                    parts.push(cut(child.text(first.start, Some(inner), false, None), Some(inner)));
+                }
+                bracket(parts.into_iter(), &end)
+            }
+        }
+    }
+}
+
+/// The first elements that fit `room` characters, and whether those are all.
+fn fitting(
+    node: &Node<'_>,
+    range: Range<usize>,
+    room: usize,
+    each: Option<usize>,
+) -> Fitting {
+    let mut parts = Vec::new();
+    let mut used = 0;
+    for k in range {
+        let part = node.text(k, each, false, None);
+        used += part.chars().count() + if parts.is_empty() { 0 } else { 2 };
+        if used > room || part.contains('…') && each == Some(room) {
+            return Fitting(parts, false);
+        }
+        parts.push(part);
+    }
+    Fitting(parts, true)
+}
+
+struct Fitting(Vec<String>, bool);
+
+impl Fitting {
+    fn whole(self) -> Option<Vec<String>> {
+        self.1.then_some(self.0)
+    }
+}
+
+fn bracket(parts: impl Iterator<Item = String>, end: &str) -> String {
+    let mut text = String::from("[");
+    for part in parts.chain((!end.is_empty()).then(|| end.to_owned())) {
+        if text.len() > 1 {
+            text.push_str(", ");
+        }
+        text.push_str(&part);
+    }
+    text.push(']');
+    text
+}
+
+/// Control characters would break the lines of a table.
+fn one_line(text: String) -> String {
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    text.chars()
+        .flat_map(|c| {
+            let (plain, escaped) = if c.is_control() { (None, Some(c)) } else { (Some(c), None) };
+            plain.into_iter().chain(escaped.into_iter().flat_map(char::escape_default))
+        })
+        .collect()
+}
+
+/// Longer text ends with `…`. Lists have cut themselves already and are left alone.
+fn cut(text: String, width: Option<usize>) -> String {
+    match width {
+        Some(width) if width > 0 && !text.ends_with(']') => match text.char_indices().nth(width) {
+            Some(_) => text.chars().take(width - 1).chain(['…']).collect(),
+            None => text,
+        },
+        _ => text,
+    }
+}
+
+/// `256×64` for a column tagged as a tensor of fixed shape.
+fn tensor_shape(field: &Field) -> Option<String> {
+    if field.extension_type_name() != Some("arrow.fixed_shape_tensor") {
+        return None;
+    }
+    let metadata: serde_json::Value =
+        serde_json::from_str(field.extension_type_metadata()?).ok()?;
+    let sizes = metadata.get("shape")?.as_array()?;
+    let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+    Some(sizes.join("×"))
+}
+
+/// `1,234,567`.
+pub(in crate::cli) fn grouped(number: impl ToString) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{
+        ArrayRef, Float32Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
+    };
+    use arrow::buffer::OffsetBuffer;
+    use arrow::datatypes::{Int32Type, UInt16Type};
+
+    use super::*;
+
+    fn show(array: &ArrayRef, row: usize, width: Option<usize>) -> String {
+        let field = Field::new("x", array.data_type().clone(), true);
+        Cells::try_new(&field, array.as_ref()).unwrap().text(row, width)
+    }
+
+    fn lists<const N: usize>(rows: [Option<Vec<Option<i32>>>; N]) -> ArrayRef {
+        Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(rows))
+    }
+
+    fn nested(lengths: &[usize], inner: ArrayRef) -> ArrayRef {
+        let field = Arc::new(Field::new_list_field(inner.data_type().clone(), true));
+        let offsets = OffsetBuffer::from_lengths(lengths.iter().copied());
+        Arc::new(ListArray::new(field, offsets, inner, None))
+    }
+
+    #[test]
+    fn short_lists_are_whole_and_null_is_not_empty() {
+        let a = lists([Some(vec![Some(1), None, Some(3)]), Some(vec![]), None]);
+        let shown: Vec<_> = (0..3).map(|i| show(&a, i, Some(48))).collect();
+        assert_eq!(shown, ["[1, NULL, 3]", "[]", "NULL"]);
+    }
+
+    #[test]
+    fn null_and_nan_differ() {
+        let a: ArrayRef = Arc::new(Float32Array::from(vec![Some(f32::NAN), None, Some(1.5)]));
+        let shown: Vec<_> = (0..3).map(|i| show(&a, i, Some(48))).collect();
+        assert_eq!(shown, ["NaN", "NULL", "1.5"]);
+    }
+
+    #[test]
+    fn a_long_flat_list_says_how_many_values_it_has() {
+        let a: ArrayRef = lists([Some((0..1234).map(Some).collect())]);
+        let text = show(&a, 0, Some(32));
+        assert_eq!(text, "[0, 1, 2, 3, … 1,234 values]");
+        assert!(text.chars().count() <= 32);
+        assert_eq!(show(&a, 0, None).matches(',').count(), 1233);
+    }
+
+    #[test]
+    fn long_lists_of_lists_end_with_the_last_value_inside_and_the_count_outside() {
+        let inner = ListArray::from_iter_primitive::<UInt16Type, _, _>((0..42u16).map(|i| {
+            Some((0..if i % 2 == 0 { 30 } else { 1 }).map(move |k| Some(i * 3 + k)))
+        }));
+        let a = nested(&[42], Arc::new(inner));
+        assert_eq!(show(&a, 0, Some(40)), "[[0, 1, … 29], [3], … 42 lists]");
+    }
+
+    #[test]
+    fn a_slice_shows_its_own_rows() {
+        let a = lists([Some(vec![Some(1)]), Some(vec![Some(2), Some(3)]), Some(vec![Some(4)])]);
+        assert_eq!(show(&a.slice(1, 1), 0, Some(48)), "[2, 3]");
+    }
+
+    #[test]
+    fn strings_are_quoted_within_lists_only_and_stay_on_one_line() {
+        let s: ArrayRef = Arc::new(StringArray::from(vec!["a\nb", "c, d"]));
+        assert_eq!(show(&s, 0, Some(48)), "a\\nb");
+        assert_eq!(show(&nested(&[2], s), 0, Some(48)), "[\"a\\nb\", \"c, d\"]");
+    }
+
+    #[test]
+    fn long_text_is_cut() {
+        let s: ArrayRef = Arc::new(StringArray::from(vec!["ääääääääää"]));
+        assert_eq!(show(&s, 0, Some(5)), "ääää…");
+    }
+
+    #[test]
+    fn structs_name_their_fields() {
+        let batch = RecordBatch::try_from_iter([
+            ("t", Arc::new(Int64Array::from(vec![7])) as ArrayRef),
+            ("v", lists([Some(vec![Some(1), Some(2)])])),
+        ])
+        .unwrap();
+        let a: ArrayRef = Arc::new(StructArray::from(batch));
+        assert_eq!(show(&a, 0, Some(48)), "{t: 7, v: [1, 2]}");
+        assert_eq!(show(&nested(&[1], a), 0, Some(48)), "[{t: 7, v: [1, 2]}]");
+    }
+
+    #[test]
+    fn every_width_gives_something_finite() {
+        let inner = lists([Some(vec![Some(1); 50]), None, Some(vec![]), Some(vec![None; 9])]);
+        let a = nested(&[4], inner);
+        for width in 0..80 {
+            let text = show(&a, 0, Some(width));
+            assert!(text.starts_with('[') && text.ends_with(']'), "{width}: {text}");
+            assert!(text.chars().count() <= width.max(40), "{width}: {text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(["1", "12", "123", "1,234", "1,234,567"], [1, 12, 123, 1234, 1_234_567].map(grouped).map(|s| s).each_ref().map(|s| s.as_str()));
+    }
+}

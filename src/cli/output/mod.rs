@@ -1,0 +1,164 @@
+//! Writing results: to standard output or a file, in the format asked for.
+
+mod cell;
+mod nested;
+mod table;
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::ipc::writer::{FileWriter, StreamWriter};
+use arrow::json::writer::{JsonArray, LineDelimited, WriterBuilder};
+
+use super::args::Format;
+use super::error::{Failure, Outcome};
+use crate::io::atomic::AtomicFile;
+
+pub(super) use cell::grouped;
+pub(super) use table::{Look, terminal_width};
+
+/// Where results go.
+pub(super) enum Target {
+    /// Standard output.
+    Stdout(BufWriter<io::Stdout>),
+    /// A file that appears when [`commit`](Self::commit)ted.
+    File(Box<AtomicFile>),
+}
+
+impl Target {
+    pub(super) fn stdout() -> Self {
+        Self::Stdout(BufWriter::with_capacity(1 << 16, io::stdout()))
+    }
+
+    pub(super) fn file(path: &Path, overwrite: bool) -> Outcome<Self> {
+        Ok(Self::File(Box::new(AtomicFile::create(path, overwrite)?)))
+    }
+
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self, Self::File(_))
+    }
+
+    /// Everything was written: the file, if it is one, gets its name, which is given back.
+    pub(super) fn commit(self) -> Outcome<Option<PathBuf>> {
+        match self {
+            Self::Stdout(mut out) => {
+                out.flush()?;
+                Ok(None)
+            }
+            Self::File(file) => {
+                let path = file.target().to_path_buf();
+                file.commit()?;
+                Ok(Some(path))
+            }
+        }
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stdout(out) => out.write(data),
+            Self::File(file) => file.write(data),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stdout(out) => out.flush(),
+            Self::File(file) => file.flush(),
+        }
+    }
+}
+
+/// Writes one result, batch by batch.
+pub(super) enum ResultWriter<'a> {
+    /// Collected until the end: columns are aligned.
+    Table(table::TableWriter, &'a mut Target),
+    Csv(arrow::csv::Writer<&'a mut Target>),
+    Json(arrow::json::Writer<&'a mut Target, JsonArray>),
+    Ndjson(arrow::json::Writer<&'a mut Target, LineDelimited>),
+    ArrowStream(StreamWriter<&'a mut Target>),
+    ArrowFile(FileWriter<&'a mut Target>),
+}
+
+impl<'a> ResultWriter<'a> {
+    pub(super) fn try_new(
+        format: Format,
+        schema: &SchemaRef,
+        look: &Look,
+        out: &'a mut Target,
+    ) -> Outcome<Self> {
+        let json = || WriterBuilder::new().with_explicit_nulls(true);
+        Ok(match format {
+            Format::Table => {
+                Self::Table(table::TableWriter::new(schema.clone(), look.clone()), out)
+            }
+            Format::Markdown => {
+                Self::Table(table::TableWriter::new(schema.clone(), Look::markdown(look)), out)
+            }
+            Format::Csv => {
+                let mut writer = arrow::csv::WriterBuilder::new().with_header(true).build(out);
+                // The header of a result without rows.
+                let empty = RecordBatch::new_empty(schema.clone());
+                writer.write(&nested::lists_as_json(&empty)?)?;
+                Self::Csv(writer)
+            }
+            Format::Json => Self::Json(json().build(out)),
+            Format::Ndjson => Self::Ndjson(json().build(out)),
+            Format::Arrow if out.is_file() => Self::ArrowFile(FileWriter::try_new(out, schema)?),
+            Format::Arrow => Self::ArrowStream(StreamWriter::try_new(out, schema)?),
+        })
+    }
+
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Outcome {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        match self {
+            Self::Table(table, _) => table.push(batch),
+            Self::Csv(csv) => csv.write(&nested::lists_as_json(batch)?)?,
+            Self::Json(json) => json.write(batch)?,
+            Self::Ndjson(json) => json.write(batch)?,
+            Self::ArrowStream(ipc) => ipc.write(batch)?,
+            Self::ArrowFile(ipc) => ipc.write(batch)?,
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Outcome {
+        match self {
+            Self::Table(table, out) => table.finish(out)?,
+            Self::Csv(csv) => csv.into_inner().flush()?,
+            Self::Json(mut json) => {
+                json.finish()?;
+                let out = json.into_inner();
+                out.write_all(b"\n")?;
+                out.flush()?;
+            }
+            Self::Ndjson(mut json) => {
+                json.finish()?;
+                json.into_inner().flush()?;
+            }
+            Self::ArrowStream(mut ipc) => {
+                ipc.finish()?;
+                ipc.get_mut().flush()?;
+            }
+            Self::ArrowFile(mut ipc) => ipc.finish()?,
+        }
+        Ok(())
+    }
+}
+
+/// A file holds one result in these formats.
+pub(super) fn one_result_only(format: Format, path: &Path) -> Failure {
+    let name = match format {
+        Format::Arrow => "an Arrow file",
+        _ => "a JSON file",
+    };
+    Failure::message(format!(
+        "{name} holds one result and {} has one already; use --format ndjson, or COPY each query to a file of its own",
+        path.display()
+    ))
+}

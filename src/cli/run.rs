@@ -1,0 +1,194 @@
+//! Running statements and showing their results.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, UInt64Type};
+use datafusion::common::config::Dialect;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::SessionContext;
+use futures::StreamExt;
+
+use super::args::{Format, QueryArgs};
+use super::error::{Failure, Outcome};
+use super::interrupt;
+use super::output::{self, Look, ResultWriter, Target, grouped, terminal_width};
+use super::script::{self, Statement};
+
+/// A session and where its results go.
+pub(super) struct Runner {
+    context: SessionContext,
+    format: Format,
+    look: Look,
+    timing: bool,
+    target: Target,
+    /// Where the result goes when not to standard output.
+    path: Option<PathBuf>,
+    results: usize,
+}
+
+impl Runner {
+    pub(super) fn try_new(args: &QueryArgs) -> Outcome<Self> {
+        let target = match &args.output {
+            None => Target::stdout(),
+            Some(path) => Target::file(path, args.overwrite)?,
+        };
+        let by_name = args.output.as_deref().and_then(Format::of_extension);
+        let line = if target.is_file() { None } else { terminal_width() };
+        Ok(Self {
+            context: super::session()?,
+            format: args.format.or(by_name).unwrap_or(Format::Table),
+            look: Look::new(&args.table, line),
+            timing: args.timing,
+            target,
+            path: args.output.clone(),
+            results: 0,
+        })
+    }
+
+    pub(super) fn context(&self) -> &SessionContext {
+        &self.context
+    }
+
+    pub(super) fn timing(&mut self) -> &mut bool {
+        &mut self.timing
+    }
+
+    pub(super) fn format(&mut self) -> &mut Format {
+        &mut self.format
+    }
+
+    /// The SQL dialect of the session.
+    pub(super) fn dialect(&self) -> Dialect {
+        self.context.state().config().options().sql_parser.dialect
+    }
+
+    /// Runs a script file, `-` for standard input.
+    pub(super) async fn file(&mut self, path: &Path) -> Outcome {
+        let name = path.display().to_string();
+        if path.as_os_str() == "-" {
+            let mut sql = String::new();
+            io::stdin()
+                .read_to_string(&mut sql)
+                .map_err(|e| Failure::message(format!("standard input: {e}")))?;
+            return self.script("standard input", &sql).await;
+        }
+        let sql = std::fs::read_to_string(path).map_err(|e| {
+            let hint = match e.kind() {
+                io::ErrorKind::NotFound if path.extension().is_none() => {
+                    "; it is neither a script nor one of the commands (see --help)"
+                }
+                io::ErrorKind::InvalidData => "; a script is SQL text (see --help for `inspect`)",
+                _ => "",
+            };
+            Failure::message(format!("{name}: {e}{hint}"))
+        })?;
+        self.script(&name, &sql).await
+    }
+
+    /// Runs the statements of `sql`; the first that fails ends it. `name` stands in messages.
+    pub(super) async fn script(&mut self, name: &str, sql: &str) -> Outcome {
+        let script = script::split(sql, &self.dialect()).map_err(|e| {
+            Failure::message(format!("{name}:{}:{}: {}", e.line, e.column, e.message))
+        })?;
+        for statement in &script.statements {
+            self.statement(statement).await.map_err(|failure| match failure {
+                Failure::Failed(message) => Failure::Failed(format!(
+                    "{name}:{}: {message}\n  in: {}",
+                    statement.line,
+                    statement.summary(100)
+                )),
+                other => other,
+            })?;
+        }
+        Ok(())
+    }
+
+    async fn statement(&mut self, statement: &Statement) -> Outcome {
+        let start = Instant::now();
+        let context = self.context.clone();
+        interrupt::or_cancel(self.execute(&context, &statement.in_place())).await?;
+        if self.timing {
+            eprintln!("elapsed_ms={:.3}", start.elapsed().as_secs_f64() * 1e3);
+        }
+        Ok(())
+    }
+
+    async fn execute(&mut self, context: &SessionContext, sql: &str) -> Outcome {
+        let plan = context.state().create_logical_plan(sql).await?;
+        let done = match &plan {
+            LogicalPlan::Copy(copy) => Some(("wrote", format!(" to {}", copy.output_url))),
+            LogicalPlan::Dml(dml) => Some(("changed", format!(" of {}", dml.table_name))),
+            _ => None,
+        };
+        let frame = context.execute_logical_plan(plan).await?;
+        let mut stream = frame.execute_stream().await?;
+        if let Some((verb, object)) = done {
+            let mut rows = 0u64;
+            while let Some(batch) = stream.next().await {
+                rows += counted(&batch?);
+            }
+            let noun = if rows == 1 { "row" } else { "rows" };
+            return self.say(&format!("{verb} {} {noun}{object}", grouped(rows)));
+        }
+        let schema = stream.schema();
+        if schema.fields().is_empty() {
+            // CREATE, SET and the like; they still have to run.
+            while let Some(batch) = stream.next().await {
+                batch?;
+            }
+            return Ok(());
+        }
+        if self.results > 0 {
+            match (self.format, &self.path) {
+                (Format::Json | Format::Arrow, Some(path)) => {
+                    return Err(output::one_result_only(self.format, path));
+                }
+                (Format::Markdown | Format::Csv, _) => writeln!(self.target)?,
+                _ => {}
+            }
+        }
+        self.results += 1;
+        let mut writer =
+            ResultWriter::try_new(self.format, &schema, &self.look, &mut self.target)?;
+        while let Some(batch) = stream.next().await {
+            writer.write(&batch?)?;
+        }
+        writer.finish()
+    }
+
+    /// A message between results: part of a table's output, beside that of other formats.
+    fn say(&mut self, message: &str) -> Outcome {
+        if self.format == Format::Table && !self.target.is_file() {
+            writeln!(self.target, "{message}")?;
+            self.target.flush()?;
+        } else {
+            eprintln!("{message}");
+        }
+        Ok(())
+    }
+
+    /// Everything ran: the output file appears.
+    pub(super) fn finish(self) -> Outcome {
+        if let (Some(path), 0) = (&self.path, self.results) {
+            return Err(Failure::message(format!(
+                "no statement had a result: {} is not written",
+                path.display()
+            )));
+        }
+        self.target.commit()?;
+        Ok(())
+    }
+}
+
+/// The sum of the one column of counts that COPY and INSERT return.
+fn counted(batch: &RecordBatch) -> u64 {
+    let Some(column) = batch.columns().first() else { return 0 };
+    match cast(column, &DataType::UInt64) {
+        Ok(counts) => counts.as_primitive::<UInt64Type>().iter().flatten().sum(),
+        Err(_) => u64::try_from(column.len()).unwrap_or(0),
+    }
+}

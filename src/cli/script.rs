@@ -1,0 +1,172 @@
+//! Cutting SQL text into statements that know where they stand.
+
+use datafusion::common::config::Dialect;
+use datafusion::sql::sqlparser::dialect::dialect_from_str;
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer, Whitespace};
+
+/// One statement of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Statement {
+    /// Its text, without the semicolon and surrounding space and comments.
+    pub(super) text: String,
+    /// Line of its first word, from 1.
+    pub(super) line: u64,
+    /// Column of its first word in characters, from 1.
+    pub(super) column: u64,
+}
+
+impl Statement {
+    /// The text moved to its place in the script by leading space, so that the positions in the
+    /// parser's messages are those of the script.
+    pub(super) fn in_place(&self) -> String {
+        let lines = usize::try_from(self.line.saturating_sub(1)).unwrap_or(0);
+        let columns = usize::try_from(self.column.saturating_sub(1)).unwrap_or(0);
+        format!("{}{}{}", "\n".repeat(lines), " ".repeat(columns), self.text)
+    }
+
+    /// The statement on one line, cut to `width` characters.
+    pub(super) fn summary(&self, width: usize) -> String {
+        let mut words = String::new();
+        for word in self.text.lines().filter(|l| !l.trim_start().starts_with("--")) {
+            for word in word.split_whitespace() {
+                if !words.is_empty() {
+                    words.push(' ');
+                }
+                words.push_str(word);
+            }
+        }
+        match words.char_indices().nth(width) {
+            Some((end, _)) => format!("{}…", &words[..end]),
+            None => words,
+        }
+    }
+}
+
+/// What a text consists of.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Script {
+    /// Its statements, empty ones left out.
+    pub(super) statements: Vec<Statement>,
+    /// Whether the last statement ended with a semicolon (or there is none).
+    pub(super) complete: bool,
+}
+
+/// Text that is no SQL at all: an open quote or comment.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Broken {
+    /// What is wrong.
+    pub(super) message: String,
+    /// Line, from 1.
+    pub(super) line: u64,
+    /// Column, from 1.
+    pub(super) column: u64,
+}
+
+/// Cuts `sql` at its semicolons, minding quotes, comments and dollar quotes as `dialect` knows them.
+pub(super) fn split(sql: &str, dialect: &Dialect) -> Result<Script, Broken> {
+    let dialect = dialect_from_str(dialect).unwrap_or_else(|| {
+        Box::new(datafusion::sql::sqlparser::dialect::GenericDialect {})
+    });
+    let tokens = Tokenizer::new(dialect.as_ref(), sql).tokenize_with_location().map_err(|e| {
+        Broken { message: e.message, line: e.location.line, column: e.location.column }
+    })?;
+    let lines = LineStarts::new(sql);
+    let mut statements = Vec::new();
+    // Start of the first and end of the last word of the statement at hand.
+    let mut open: Option<(Location, usize, usize)> = None;
+    let mut close = |open: &mut Option<(Location, usize, usize)>| {
+        if let Some((at, start, end)) = open.take() {
+            let text = sql.get(start..end).unwrap_or_default().to_owned();
+            statements.push(Statement { text, line: at.line, column: at.column });
+        }
+    };
+    for token in tokens {
+        match token.token {
+            Token::EOF => {}
+            Token::SemiColon => close(&mut open),
+            Token::Whitespace(
+                Whitespace::Space
+                | Whitespace::Newline
+                | Whitespace::Tab
+                | Whitespace::SingleLineComment { .. }
+                | Whitespace::MultiLineComment(_),
+            ) => {}
+            _ => {
+                let end = lines.offset(token.span.end);
+                open = Some(match open {
+                    None => (token.span.start, lines.offset(token.span.start), end),
+                    Some((at, start, _)) => (at, start, end),
+                });
+            }
+        }
+    }
+    let complete = open.is_none();
+    close(&mut open);
+    Ok(Script { statements, complete })
+}
+
+/// Byte offsets of the places that the tokenizer gives as line and column.
+struct LineStarts<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl<'a> LineStarts<'a> {
+    fn new(text: &'a str) -> Self {
+        let starts =
+            std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect();
+        Self { text, starts }
+    }
+
+    fn offset(&self, at: Location) -> usize {
+        let line = usize::try_from(at.line.saturating_sub(1)).unwrap_or(usize::MAX);
+        let column = usize::try_from(at.column.saturating_sub(1)).unwrap_or(usize::MAX);
+        let Some(start) = self.starts.get(line).copied() else { return self.text.len() };
+        let rest = &self.text[start..];
+        start + rest.char_indices().nth(column).map_or(rest.len(), |(i, _)| i)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(sql: &str) -> Vec<String> {
+        split(sql, &Dialect::DuckDB).unwrap().statements.into_iter().map(|s| s.text).collect()
+    }
+
+    #[test]
+    fn semicolons_in_quotes_and_comments_do_not_cut() {
+        let sql = "-- a; b\nSELECT ';', \"x;y\" /* ; */ ;;\n SELECT 'it''s;' -- end;\n";
+        assert_eq!(texts(sql), ["SELECT ';', \"x;y\"", "SELECT 'it''s;'"]);
+    }
+
+    #[test]
+    fn positions_are_those_of_the_script() {
+        let script = split("SELECT 'é;ü'; SELECT 1;\n\n  SELECT 2", &Dialect::DuckDB).unwrap();
+        let at: Vec<_> = script.statements.iter().map(|s| (s.line, s.column)).collect();
+        assert_eq!(at, [(1, 1), (1, 15), (3, 3)]);
+        assert_eq!(script.statements[1].text, "SELECT 1");
+        assert!(!script.complete);
+        assert_eq!(script.statements[2].in_place(), "\n\n  SELECT 2");
+    }
+
+    #[test]
+    fn nothing_but_comments_is_complete() {
+        let script = split(" -- only\n /* this */ ", &Dialect::DuckDB).unwrap();
+        assert_eq!(script, Script { statements: vec![], complete: true });
+    }
+
+    #[test]
+    fn an_open_quote_says_where_it_opened() {
+        let broken = split("SELECT 1;\nSELECT 'x", &Dialect::DuckDB).unwrap_err();
+        assert_eq!((broken.line, broken.column), (2, 8));
+    }
+
+    #[test]
+    fn a_summary_is_one_line() {
+        let script = split("SELECT a,\n  -- why\n   b FROM t", &Dialect::DuckDB).unwrap();
+        assert_eq!(script.statements[0].summary(80), "SELECT a, b FROM t");
+        assert_eq!(script.statements[0].summary(8), "SELECT a…");
+    }
+}
