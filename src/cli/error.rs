@@ -109,9 +109,7 @@ fn readable(e: &DataFusionError) -> String {
             Some(inner) => readable(inner),
             None => inner.to_string(),
         },
-        DataFusionError::Collection(all) => {
-            all.iter().map(readable).collect::<Vec<_>>().join("; ")
-        }
+        DataFusionError::Collection(all) => all.iter().map(readable).collect::<Vec<_>>().join("; "),
         other => other.strip_backtrace().trim_end().to_owned(),
     }
 }

@@ -38,7 +38,7 @@ pub fn main() -> ExitCode {
 
 /// The session that runs SQL.
 fn session() -> Outcome<datafusion::prelude::SessionContext> {
-    Ok(datafusion::prelude::SessionContext::new())
+    Ok(crate::sql::session())
 }
 
 fn start(cli: Cli) -> Outcome {

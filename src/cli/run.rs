@@ -118,7 +118,9 @@ impl Runner {
     }
 
     async fn execute(&mut self, context: &SessionContext, sql: &str) -> Outcome {
-        let plan = context.state().create_logical_plan(sql).await?;
+        let mut statements = crate::sql::parse(context, sql)?;
+        let Some(statement) = statements.pop() else { return Ok(()) };
+        let plan = context.state().statement_to_plan(statement).await?;
         let done = match &plan {
             LogicalPlan::Copy(copy) => Some(("wrote", format!(" to {}", copy.output_url))),
             LogicalPlan::Dml(dml) => Some(("changed", format!(" of {}", dml.table_name))),
@@ -152,8 +154,7 @@ impl Runner {
             }
         }
         self.results += 1;
-        let mut writer =
-            ResultWriter::try_new(self.format, &schema, &self.look, &mut self.target)?;
+        let mut writer = ResultWriter::try_new(self.format, &schema, &self.look, &mut self.target)?;
         while let Some(batch) = stream.next().await {
             writer.write(&batch?)?;
         }

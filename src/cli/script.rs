@@ -64,9 +64,8 @@ pub(super) struct Broken {
 
 /// Cuts `sql` at its semicolons, minding quotes, comments and dollar quotes as `dialect` knows them.
 pub(super) fn split(sql: &str, dialect: &Dialect) -> Result<Script, Broken> {
-    let dialect = dialect_from_str(dialect).unwrap_or_else(|| {
-        Box::new(datafusion::sql::sqlparser::dialect::GenericDialect {})
-    });
+    let dialect = dialect_from_str(dialect)
+        .unwrap_or_else(|| Box::new(datafusion::sql::sqlparser::dialect::GenericDialect {}));
     let tokens = Tokenizer::new(dialect.as_ref(), sql).tokenize_with_location().map_err(|e| {
         Broken { message: e.message, line: e.location.line, column: e.location.column }
     })?;

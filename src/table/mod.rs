@@ -7,6 +7,7 @@ mod concat;
 mod long;
 mod row;
 mod runs;
+mod stats;
 mod take;
 
 use std::ops::Range;
@@ -24,6 +25,7 @@ pub use column::Column;
 pub use concat::promote_types;
 pub use long::{LongOptions, NestOptions, Unsorted};
 pub use row::Row;
+pub use stats::{ColumnStats, Lengths, TableStats};
 
 /// One axis of a table: its name, the axis it divides, and how.
 #[derive(Clone, Debug)]

@@ -222,12 +222,8 @@ impl TableStats {
             stats.values += column.values().len() as u64;
             stats.nulls += column.values().logical_null_count() as u64;
             stats.nans += nans(column.values().as_ref());
-            stats.null_lists += column
-                .list_nulls()
-                .iter()
-                .flatten()
-                .map(|n| n.null_count() as u64)
-                .sum::<u64>();
+            stats.null_lists +=
+                column.list_nulls().iter().flatten().map(|n| n.null_count() as u64).sum::<u64>();
         }
         Ok(())
     }
@@ -388,7 +384,8 @@ mod tests {
 
     #[test]
     fn nothing_costs_nothing() {
-        let stats = TableStats::of([&table(&[], Arc::new(UInt8Array::from(vec![0u8; 0])))]).unwrap();
+        let stats =
+            TableStats::of([&table(&[], Arc::new(UInt8Array::from(vec![0u8; 0])))]).unwrap();
         assert_eq!((stats.dense_bytes(), stats.occupied(1)), (0, None));
     }
 }

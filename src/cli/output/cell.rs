@@ -161,12 +161,7 @@ impl<'a> Node<'a> {
 }
 
 /// The first elements that fit `room` characters, and whether those are all.
-fn fitting(
-    node: &Node<'_>,
-    range: Range<usize>,
-    room: usize,
-    each: Option<usize>,
-) -> Fitting {
+fn fitting(node: &Node<'_>, range: Range<usize>, room: usize, each: Option<usize>) -> Fitting {
     let mut parts = Vec::new();
     let mut used = 0;
     for k in range {
@@ -301,9 +296,10 @@ mod tests {
 
     #[test]
     fn long_lists_of_lists_end_with_the_last_value_inside_and_the_count_outside() {
-        let inner = ListArray::from_iter_primitive::<UInt16Type, _, _>((0..42u16).map(|i| {
-            Some((0..if i % 2 == 0 { 30 } else { 1 }).map(move |k| Some(i * 3 + k)))
-        }));
+        let inner = ListArray::from_iter_primitive::<UInt16Type, _, _>(
+            (0..42u16)
+                .map(|i| Some((0..if i % 2 == 0 { 30 } else { 1 }).map(move |k| Some(i * 3 + k)))),
+        );
         let a = nested(&[42], Arc::new(inner));
         assert_eq!(show(&a, 0, Some(40)), "[[0, 1, … 29], [3], … 42 lists]");
     }
@@ -352,6 +348,9 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped() {
-        assert_eq!(["1", "12", "123", "1,234", "1,234,567"], [1, 12, 123, 1234, 1_234_567].map(grouped).map(|s| s).each_ref().map(|s| s.as_str()));
+        assert_eq!(
+            ["1", "12", "123", "1,234", "1,234,567"],
+            [1, 12, 123, 1234, 1_234_567].map(grouped).map(|s| s).each_ref().map(|s| s.as_str())
+        );
     }
 }

@@ -16,9 +16,10 @@ use crate::cli::script;
 
 /// Keywords worth completing beside those that are reserved.
 const MORE_KEYWORDS: &[&str] = &[
-    "ASC", "BETWEEN", "BY", "CASE", "COPY", "CREATE", "DESC", "DESCRIBE", "DISTINCT", "DROP", "ELSE",
-    "EXISTS", "EXPLAIN", "EXTERNAL", "FALSE", "INSERT", "INTO", "LOCATION", "NOT", "NULL", "NULLS",
-    "OVER", "REPLACE", "SET", "SHOW", "STORED", "TABLE", "TABLES", "THEN", "TRUE", "VALUES", "VIEW",
+    "ASC", "BETWEEN", "BY", "CASE", "COPY", "CREATE", "DESC", "DESCRIBE", "DISTINCT", "DROP",
+    "ELSE", "EXISTS", "EXPLAIN", "EXTERNAL", "FALSE", "INSERT", "INTO", "LOCATION", "NOT", "NULL",
+    "NULLS", "OVER", "REPLACE", "SET", "SHOW", "STORED", "TABLE", "TABLES", "THEN", "TRUE",
+    "VALUES", "VIEW",
 ];
 
 /// Names that the session knows.
@@ -125,7 +126,11 @@ fn complete_word(names: &Names, before: &str) -> (usize, Vec<Pair>) {
     let mut found = pairs(known.filter(|n| n.to_lowercase().starts_with(&lower)));
     found.extend(names.functions.iter().filter(|f| f.starts_with(&lower)).map(|f| Pair {
         display: format!("{f}()"),
-        replacement: if before.trim_start().starts_with(".help") { f.clone() } else { format!("{f}(") },
+        replacement: if before.trim_start().starts_with(".help") {
+            f.clone()
+        } else {
+            format!("{f}(")
+        },
     }));
     let upper = word.to_uppercase();
     let same_case = |k: &str| if *word == lower { k.to_lowercase() } else { k.to_owned() };
@@ -135,10 +140,7 @@ fn complete_word(names: &Names, before: &str) -> (usize, Vec<Pair>) {
 }
 
 fn pairs(words: impl IntoIterator<Item = impl ToString>) -> Vec<Pair> {
-    words
-        .into_iter()
-        .map(|w| Pair { display: w.to_string(), replacement: w.to_string() })
-        .collect()
+    words.into_iter().map(|w| Pair { display: w.to_string(), replacement: w.to_string() }).collect()
 }
 
 /// The keywords that begin clauses, of the hundreds there are.

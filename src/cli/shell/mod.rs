@@ -45,7 +45,10 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
         // None yet, the first time.
         let _ = editor.load_history(history);
     }
-    println!("serrate {}; statements end with `;`, .help lists the rest", env!("CARGO_PKG_VERSION"));
+    println!(
+        "serrate {}; statements end with `;`, .help lists the rest",
+        env!("CARGO_PKG_VERSION")
+    );
     loop {
         let text = match editor.readline("serrate> ") {
             Ok(text) => text,
@@ -127,11 +130,11 @@ fn broken(e: ReadlineError) -> Failure {
 
 /// `serrate/history` in the user's folder for state, made when missing.
 fn history_file() -> Option<PathBuf> {
-    let state = match std::env::var_os(if cfg!(windows) { "LOCALAPPDATA" } else { "XDG_STATE_HOME" })
-    {
-        Some(folder) if Path::new(&folder).is_absolute() => PathBuf::from(folder),
-        _ => std::env::home_dir()?.join(".local").join("state"),
-    };
+    let state =
+        match std::env::var_os(if cfg!(windows) { "LOCALAPPDATA" } else { "XDG_STATE_HOME" }) {
+            Some(folder) if Path::new(&folder).is_absolute() => PathBuf::from(folder),
+            _ => std::env::home_dir()?.join(".local").join("state"),
+        };
     let folder = state.join("serrate");
     std::fs::create_dir_all(&folder).ok()?;
     Some(folder.join("history"))
