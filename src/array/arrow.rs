@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, LargeListArray, ListArray,
-    OffsetSizeTrait, UInt64Array,
+    MutableArrayData, OffsetSizeTrait, make_array,
 };
 use arrow::buffer::NullBuffer;
-use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, FieldRef};
 
 use super::{Layout, ListAxis, Offsets, RaggedArray};
@@ -162,8 +161,19 @@ fn compact(
 ) -> Result<(ListAxis, ArrayRef)> {
     let keep = |i: usize| if nulls.is_valid(i) { range(i) } else { 0..0 };
     let offsets = Offsets::from_lengths((0..nulls.len()).map(|i| keep(i).len()))?;
-    let indices: UInt64Array = (0..nulls.len()).flat_map(keep).map(|i| i as u64).collect();
-    let child = take(child, &indices, None)?;
+    // Not `take`, which loses the length of a FixedSizeList of size 0.
+    let data = child.to_data();
+    let mut kept = MutableArrayData::new(vec![&data], false, offsets.children());
+    let mut pending = 0..0;
+    for next in (0..nulls.len()).map(keep).filter(|r| !r.is_empty()) {
+        if next.start != pending.end {
+            kept.try_extend(0, pending.start, pending.end)?;
+            pending.start = next.start;
+        }
+        pending.end = next.end;
+    }
+    kept.try_extend(0, pending.start, pending.end)?;
+    let child = make_array(kept.freeze());
     Ok((ListAxis::try_new(offsets, Some(nulls.clone()))?, child))
 }
 
@@ -200,17 +210,58 @@ fn close(axis: &ListAxis, kind: ListKind, field: FieldRef, child: ArrayRef) -> R
                 None => child,
                 // Null lists take up their size again.
                 Some(n) => {
-                    let indices: UInt64Array = (0..lists)
-                        .flat_map(|i| {
-                            let start = axis.layout().range(i).start;
-                            (0..size).map(move |k| (i, start + k))
-                        })
-                        .map(|(i, k)| n.is_valid(i).then_some(k as u64))
-                        .collect();
-                    take(&child, &indices, None)?
+                    let data = child.to_data();
+                    let mut all = MutableArrayData::new(vec![&data], true, child.len());
+                    for i in 0..lists {
+                        match axis.layout().range(i) {
+                            r if n.is_valid(i) => all.try_extend(0, r.start, r.end)?,
+                            _ => all.try_extend_nulls(size)?,
+                        }
+                    }
+                    make_array(all.freeze())
                 }
             };
             Arc::new(FixedSizeListArray::try_new_with_length(field, n, child, nulls, lists)?)
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Int32Array;
+    use arrow::datatypes::Int32Type;
+
+    use super::*;
+
+    /// Lists of `size`, every third of them null and hiding values.
+    fn fixed(size: i32, child: ArrayRef, lists: usize) -> ArrayRef {
+        let field = Arc::new(Field::new_list_field(child.data_type().clone(), true));
+        let nulls = (0..lists).map(|i| i % 3 > 0).collect();
+        let list = FixedSizeListArray::try_new_with_length(field, size, child, Some(nulls), lists);
+        Arc::new(list.unwrap())
+    }
+
+    #[test]
+    fn null_fixed_size_lists_at_every_level_and_of_no_size() {
+        let leaves: ArrayRef = Arc::new(Int32Array::from_iter_values(0..24));
+        for (outer, inner) in [(3, 2), (6, 0), (0, 2)] {
+            let inner_lists = if inner == 0 { 24 } else { 24 / inner };
+            let child = if inner == 0 { leaves.slice(0, 0) } else { leaves.clone() };
+            let middle = fixed(inner, child, usize::try_from(inner_lists).unwrap());
+            let lists = if outer == 0 { 4 } else { middle.len() / usize::try_from(outer).unwrap() };
+            let middle = if outer == 0 { middle.slice(0, 0) } else { middle };
+            let whole = fixed(outer, middle, lists);
+            let ragged = RaggedArray::try_from_arrow(&whole).unwrap();
+            let back = ragged.to_arrow_as(whole.data_type()).unwrap();
+            // Equality does not look below null lists.
+            assert_eq!(&*back, &*whole, "sizes {outer} and {inner}");
+            let as_lists = ragged.to_arrow().unwrap();
+            assert_eq!(RaggedArray::try_from_arrow(&as_lists).unwrap(), ragged);
+            assert_eq!(as_lists.as_list::<i32>().len(), lists);
+        }
+        let hidden = RaggedArray::try_from_arrow(&fixed(2, leaves, 12)).unwrap();
+        let kept = hidden.leaves().as_primitive::<Int32Type>().values();
+        assert_eq!(kept[..4], [2, 3, 4, 5]);
+        assert_eq!(kept.len(), 16);
+    }
 }
