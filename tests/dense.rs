@@ -1,0 +1,12 @@
+//! Dense forms of ragged data, against slow references on nested lists and the Python library's
+//! results.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "dense/densify.rs"]
+mod densify;
+#[path = "dense/pad.rs"]
+mod pad;
+#[path = "dense/table.rs"]
+mod table;
+#[path = "dense/tree.rs"]
+mod tree;

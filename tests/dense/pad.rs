@@ -1,0 +1,145 @@
+//! `pad`: against a reference that pads trees.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, StringArray};
+use arrow::datatypes::DataType;
+use proptest::prelude::*;
+use serrate::Error;
+use serrate::array::{Offsets, RaggedArray};
+use serrate::dense::Side;
+use serrate::kernels::RowArg;
+use serrate::kernels::pad::{PadOptions, pad};
+
+use super::tree::{Tree, nested, trees};
+
+/// A new element: a leaf, or a list of as many as its axis is told.
+fn new_element(sizes: &[Option<i64>], fill: Option<i64>) -> Tree {
+    let Some((size, rest)) = sizes.split_first() else { return Tree::Leaf(fill) };
+    let n = size.unwrap_or(0) as usize;
+    Tree::List(Some(vec![new_element(rest, fill); n]))
+}
+
+fn padded(tree: &Tree, sizes: &[Option<i64>], fill: Option<i64>, o: &PadOptions) -> Tree {
+    let (Some((size, rest)), Tree::List(Some(children))) = (sizes.split_first(), tree) else {
+        return tree.clone();
+    };
+    let mut out: Vec<Tree> = children.iter().map(|c| padded(c, rest, fill, o)).collect();
+    if let Some(n) = size.map(|n| n as usize) {
+        let new = new_element(rest, fill);
+        match o.side {
+            Side::Right => {
+                if o.truncate {
+                    out.truncate(n);
+                }
+                while out.len() < n {
+                    out.push(new.clone());
+                }
+            }
+            Side::Left => {
+                if o.truncate && out.len() > n {
+                    out.drain(..out.len() - n);
+                }
+                while out.len() < n {
+                    out.insert(0, new.clone());
+                }
+            }
+        }
+    }
+    Tree::List(Some(out))
+}
+
+fn size() -> impl Strategy<Value = Option<i64>> {
+    prop_oneof![1 => Just(None), 4 => (0i64..6).prop_map(Some)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn pad_is_the_reference(
+        nested in nested(),
+        each in any::<[bool; 3]>(),
+        sizes in prop::collection::vec([size(), size(), size()], 6),
+        left in any::<bool>(),
+        truncate in any::<bool>(),
+        fill in prop::option::of(0i64..100),
+    ) {
+        let levels = nested.kinds.len();
+        let side = if left { Side::Left } else { Side::Right };
+        let value = fill.map(|f| Arc::new(Int64Array::from(vec![f])) as ArrayRef);
+        let options = PadOptions { side, truncate, fill: value, ..Default::default() };
+        // Per row, or that of the first for all.
+        let of = |row: usize, k: usize| sizes[if each[k] { row } else { 0 }][k];
+        let args: Vec<RowArg> = (0..levels)
+            .map(|k| match each[k] {
+                true => (0..nested.rows.len()).map(|r| of(r, k)).collect::<Int64Array>().into(),
+                false => of(0, k).into(),
+            })
+            .collect();
+        let expected: Vec<Tree> = nested
+            .rows
+            .iter()
+            .enumerate()
+            .map(|(r, t)| {
+                let sizes: Vec<_> = (0..levels).map(|k| of(r, k)).collect();
+                padded(t, &sizes, fill, &options)
+            })
+            .collect();
+        let array = nested.to_ragged(&DataType::Int16);
+        let got = pad(&array, &args, &options).unwrap();
+        prop_assert_eq!(got.leaf_type(), &DataType::Int16);
+        prop_assert_eq!(trees(&got), expected);
+    }
+}
+
+fn words() -> RaggedArray {
+    let leaves = Arc::new(StringArray::from(vec!["a", "b", "c"]));
+    let axis = Offsets::from_lengths([2, 0, 1]).unwrap().into();
+    RaggedArray::try_new(3, vec![axis], leaves).unwrap()
+}
+
+#[test]
+fn leaves_of_any_type() {
+    let dots: ArrayRef = Arc::new(StringArray::from(vec!["."]));
+    let options = PadOptions { fill: Some(dots), side: Side::Left, ..Default::default() };
+    let got = pad(&words(), &[3000.into()], &options).unwrap();
+    let leaves = got.leaves().as_string::<i32>();
+    assert_eq!(got.lengths(1).unwrap(), [3000; 3]);
+    let text: Vec<_> = leaves.iter().flatten().filter(|v| *v != ".").collect();
+    assert_eq!(text, ["a", "b", "c"]);
+    assert_eq!((leaves.value(2998), leaves.value(2999), leaves.value(8999)), ("a", "b", "c"));
+    let got = pad(&words(), &[1.into()], &PadOptions::default()).unwrap();
+    assert_eq!(got.leaves().null_count(), 1);
+}
+
+#[test]
+fn arguments_are_checked() {
+    let o = PadOptions::default();
+    assert!(pad(&words(), &[], &o).is_err());
+    let e = pad(&words(), &[(-1).into()], &o).unwrap_err().to_string();
+    assert!(e.contains("-1") && e.contains("axis 1"), "{e}");
+    let two = Int64Array::from(vec![1, 2]);
+    assert!(pad(&words(), &[two.into()], &o).is_err());
+    // The same array when there is nothing to do.
+    let same = pad(&words(), &[RowArg::NONE], &o).unwrap();
+    assert_eq!(same, words());
+    let numbers = words().with_leaves(Arc::new(Int64Array::from(vec![1, 2, 3]))).unwrap();
+    for wrong in [vec![0.5], vec![], vec![1.0, 2.0]] {
+        let fill: ArrayRef = Arc::new(Float64Array::from(wrong));
+        assert!(pad(&numbers, &[3.into()], &PadOptions { fill: Some(fill), ..o.clone() }).is_err());
+    }
+}
+
+#[test]
+fn bytes_are_counted_first() {
+    for (a, n) in [(words(), i64::MAX), (words(), 5 << 30)] {
+        let e = pad(&a, &[n.into()], &PadOptions::default()).unwrap_err();
+        assert!(matches!(e, Error::TooLarge { .. }), "{e}");
+    }
+    // Lists of lists count as well, before their leaves do.
+    let axis = |n: usize| Offsets::from_lengths([n]).unwrap().into();
+    let deep = RaggedArray::try_new(1, vec![axis(1), axis(1)], Arc::new(Int64Array::from(vec![1])));
+    let sizes = [(1i64 << 40).into(), 0.into()];
+    let e = pad(&deep.unwrap(), &sizes, &PadOptions::default()).unwrap_err();
+    assert!(matches!(e, Error::TooLarge { .. }), "{e}");
+}

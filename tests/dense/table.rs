@@ -1,0 +1,246 @@
+//! Tables to dense: the Python library's results, and the options.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BooleanArray, Float32Array, Float64Array, Int64Array, StringArray, UInt8Array,
+    UInt16Array, new_empty_array,
+};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+use serde_json::Value;
+use serrate::Error;
+use serrate::dense::{BufferPool, DType, DenseOptions, DenseTensor, Side, Size, TableDenseOptions};
+use serrate::table::RaggedTable;
+
+/// Numbers and booleans of JSON as an array of a type.
+fn array(values: &[&Value], dtype: &str) -> ArrayRef {
+    let dtype: DType = dtype.parse().unwrap();
+    if dtype == DType::Bool {
+        return Arc::new(values.iter().map(|v| v.as_bool()).collect::<BooleanArray>());
+    }
+    if dtype.is_integer() {
+        let wide: Int64Array = values.iter().map(|v| v.as_i64()).collect();
+        return cast(&wide, &dtype.to_arrow()).unwrap();
+    }
+    let number = |v: &Value| if v == "NaN" { f64::NAN } else { v.as_f64().unwrap() };
+    let wide = Float64Array::from_iter_values(values.iter().map(|v| number(v)));
+    cast(&wide, &dtype.to_arrow()).unwrap()
+}
+
+/// Nested lists as lengths per level and leaves; levels end where there are no more lists.
+fn levels(value: &Value) -> (Vec<Vec<usize>>, Vec<&Value>) {
+    let mut elements: Vec<&Value> = value.as_array().unwrap().iter().collect();
+    let mut levels = Vec::new();
+    while elements.first().is_some_and(|v| v.is_array()) {
+        levels.push(elements.iter().map(|v| v.as_array().unwrap().len()).collect());
+        elements = elements.iter().flat_map(|v| v.as_array().unwrap()).collect();
+    }
+    (levels, elements)
+}
+
+fn table(input: &Value, expect: &Value) -> RaggedTable {
+    let mut axes: Vec<Vec<usize>> = Vec::new();
+    let mut columns = Vec::new();
+    for (name, nested) in input["data"].as_object().unwrap() {
+        let (lengths, leaves) = levels(nested);
+        // What the library infers is not what is tested here.
+        let dtype = [&input["schema"][name], &expect[name]["dtype"]];
+        let dtype = dtype.iter().find_map(|v| v.as_str()).unwrap_or("int64");
+        columns.push((name.clone(), lengths.len(), array(&leaves, dtype)));
+        if lengths.len() > axes.len() {
+            axes = lengths;
+        }
+    }
+    let mut builder = RaggedTable::builder();
+    for lengths in axes {
+        builder = builder.lengths(lengths).unwrap();
+    }
+    for (name, axis, values) in columns {
+        builder = builder.column(name, axis, values);
+    }
+    builder.build().unwrap()
+}
+
+fn tensor(t: &Value) -> DenseTensor {
+    let shape: Vec<usize> =
+        t["shape"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect();
+    let data: Vec<&Value> = t["data"].as_array().unwrap().iter().collect();
+    let flat = array(&data, t["dtype"].as_str().unwrap());
+    DenseTensor::try_from_arrow(&flat).unwrap().reshape(shape).unwrap()
+}
+
+#[test]
+fn vectors() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/nrt/to_dense.json");
+    let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let cases = file["cases"].as_array().unwrap();
+    assert!(cases.len() >= 14);
+    for case in cases {
+        let name = case["name"].as_str().unwrap();
+        let side = case["args"]["padding_side"].as_str().unwrap_or("right").parse::<Side>();
+        let Ok(side) = side else {
+            assert!(case.get("error").is_some(), "{name}");
+            continue;
+        };
+        let expect = &case["expect"];
+        let options = DenseOptions { side, ..Default::default() };
+        let got = table(&case["input"], expect).to_dense(&options).unwrap();
+        let mut got: BTreeMap<String, DenseTensor> = got.into_iter().collect();
+        for (key, want) in expect.as_object().unwrap() {
+            assert_eq!(got.remove(key).as_ref(), Some(&tensor(want)), "{name}: {key}");
+        }
+        // A column without a single value stays, with a zero-sized axis.
+        for (key, t) in got {
+            assert_eq!(t.num_elements(), 0, "{name}: {key}");
+            assert!(t.shape().contains(&0));
+        }
+    }
+}
+
+/// Two patients with 3 and 1 events, which have 2, 4, 1 and 3 codes.
+fn patients() -> RaggedTable {
+    RaggedTable::builder()
+        .lengths([3, 1])
+        .unwrap()
+        .lengths([2, 4, 1, 3])
+        .unwrap()
+        .column("age", 0, Arc::new(UInt8Array::from(vec![71, 38])))
+        .column("T", 1, Arc::new(Float32Array::from(vec![0.5, 1.5, 2.5, 9.0])))
+        .column("code", 2, Arc::new(UInt16Array::from_iter_values(1..=10)))
+        .build()
+        .unwrap()
+}
+
+fn named(tensors: &[(String, DenseTensor)]) -> Vec<(&str, DType, &[usize])> {
+    tensors.iter().map(|(n, t)| (n.as_str(), t.dtype(), t.shape())).collect()
+}
+
+#[test]
+fn columns_and_masks_in_order() {
+    let dense = patients().to_dense(&DenseOptions::default()).unwrap();
+    assert_eq!(
+        named(&dense),
+        [
+            ("age", DType::U8, &[2][..]),
+            ("T", DType::F32, &[2, 3]),
+            ("code", DType::U16, &[2, 3, 4]),
+            ("dim1/mask", DType::Bool, &[2, 3]),
+            ("dim2/mask", DType::Bool, &[2, 3, 4]),
+        ]
+    );
+}
+
+#[test]
+fn rows_columns_sizes_and_tokens() {
+    let options = TableDenseOptions {
+        rows: Some(0..1),
+        columns: Some(vec!["code".into(), "age".into()]),
+        sizes: vec![Size::AtMost(2), Size::Exactly(5)],
+        tokens_as_i64: true,
+        dense: DenseOptions {
+            side: Side::Left,
+            pool: Some(BufferPool::default()),
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let dense = patients().to_dense_with(&options).unwrap();
+    assert_eq!(
+        named(&dense),
+        [
+            ("code", DType::I64, &[1, 2, 5][..]),
+            ("age", DType::I64, &[1]),
+            ("dim2/mask", DType::Bool, &[1, 2, 5]),
+        ]
+    );
+    assert_eq!(dense[0].1.as_slice::<i64>().unwrap(), [0, 3, 4, 5, 6, 0, 0, 0, 0, 7]);
+    assert_eq!(dense[2].1.as_slice::<u8>().unwrap(), [0, 1, 1, 1, 1, 0, 0, 0, 0, 1]);
+    // The second row's longest lists are shorter than the table's.
+    let options =
+        TableDenseOptions { rows: Some(1..2), masks: false, ..TableDenseOptions::default() };
+    let dense = patients().to_dense_with(&options).unwrap();
+    assert_eq!(named(&dense)[2], ("code", DType::U16, &[1, 1, 3][..]));
+    assert_eq!(dense.len(), 3);
+    let none = TableDenseOptions { rows: Some(2..2), ..TableDenseOptions::default() };
+    let dense = patients().to_dense_with(&none).unwrap();
+    assert_eq!(named(&dense)[2], ("code", DType::U16, &[0, 0, 0][..]));
+}
+
+#[test]
+fn columns_of_one_axis_have_one_shape() {
+    // `n` has a null row where `code` is empty.
+    let table = RaggedTable::builder()
+        .lengths([2, 0])
+        .unwrap()
+        .column("a", 1, Arc::new(Int64Array::from(vec![Some(1), None])))
+        .column("b", 1, Arc::new(BooleanArray::from(vec![true, true])))
+        .build()
+        .unwrap();
+    let fill = DenseOptions { fill: Some(1.into()), ..Default::default() };
+    let dense = table.to_dense(&fill).unwrap();
+    assert_eq!(dense[0].1.as_slice::<i64>().unwrap(), [1, 1, 1, 1]);
+    assert_eq!(dense[1].1.as_slice::<u8>().unwrap(), [1, 1, 1, 1]);
+    // A mask is not filled.
+    assert_eq!(dense[2].1.as_slice::<u8>().unwrap(), [1, 1, 0, 0]);
+}
+
+#[test]
+fn refusals_name_the_column() {
+    let table = RaggedTable::builder()
+        .lengths([1])
+        .unwrap()
+        .column("code", 1, Arc::new(StringArray::from(vec!["A"])))
+        .column("dim1/mask", 1, Arc::new(Int64Array::from(vec![-1])))
+        .build()
+        .unwrap();
+    let message = |o: &TableDenseOptions| table.to_dense_with(o).unwrap_err().to_string();
+    let only = |name: &str| Some(vec![name.to_owned()]);
+    let o = TableDenseOptions { columns: only("code"), ..Default::default() };
+    let e = message(&o);
+    assert!(e.contains("\"code\"") && e.contains("encode strings to integers"), "{e}");
+    let o = TableDenseOptions { columns: only("dim1/mask"), ..Default::default() };
+    assert!(message(&o).contains("rename"), "{}", message(&o));
+    let to = DenseOptions { dtype: Some(DType::U8), ..Default::default() };
+    let o = TableDenseOptions { dense: to, masks: false, ..o };
+    assert!(message(&o).contains("\"dim1/mask\""), "{}", message(&o));
+    let o = TableDenseOptions { columns: only("x"), ..Default::default() };
+    assert!(matches!(table.to_dense_with(&o), Err(Error::NoSuchColumn { .. })));
+    let o = TableDenseOptions { rows: Some(0..2), ..Default::default() };
+    assert!(patients().to_dense_with(&o).is_ok());
+    let o = TableDenseOptions { rows: Some(1..3), ..Default::default() };
+    assert!(patients().to_dense_with(&o).is_err());
+    let o = TableDenseOptions { sizes: vec![Size::Longest; 3], ..Default::default() };
+    assert!(patients().to_dense_with(&o).is_err());
+}
+
+#[test]
+fn the_limit_counts_everything() {
+    // age 2, T 24, code 48, masks 6 and 24.
+    let limit = |n| DenseOptions { limit: Some(n), ..Default::default() };
+    assert!(patients().to_dense(&limit(104)).is_ok());
+    match patients().to_dense(&limit(103)) {
+        Err(Error::TooLarge { bytes: 104, limit: 103, hint, .. }) => {
+            assert!(hint.contains("\"code\" is uint16 [2, 3, 4]"), "{hint}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn empty_levels_and_tables() {
+    let table = RaggedTable::builder()
+        .lengths([0, 0])
+        .unwrap()
+        .column("T", 1, new_empty_array(&DataType::Float32))
+        .build()
+        .unwrap();
+    let dense = table.to_dense(&DenseOptions::default()).unwrap();
+    assert_eq!(
+        named(&dense),
+        [("T", DType::F32, &[2, 0][..]), ("dim1/mask", DType::Bool, &[2, 0])]
+    );
+    let table = RaggedTable::builder().rows(3).build().unwrap();
+    assert!(table.to_dense(&DenseOptions::default()).unwrap().is_empty());
+}

@@ -1,0 +1,146 @@
+//! Nested lists as trees: generated, made into Arrow arrays that hide junk, and read back.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeListArray, Int64Array, LargeListArray, ListArray,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Int64Type};
+use proptest::prelude::*;
+use serrate::array::{ListKind, RaggedArray};
+
+/// A list or a leaf, either of which may be null.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Tree {
+    List(Option<Vec<Tree>>),
+    Leaf(Option<i64>),
+}
+
+impl Tree {
+    /// Children of a list that is not null.
+    pub(crate) fn children(&self) -> &[Tree] {
+        match self {
+            Self::List(Some(children)) => children,
+            _ => &[],
+        }
+    }
+}
+
+/// Rows of lists of some kinds.
+#[derive(Clone, Debug)]
+pub(crate) struct Nested {
+    pub(crate) kinds: Vec<ListKind>,
+    pub(crate) rows: Vec<Tree>,
+}
+
+fn tree(kinds: &[ListKind]) -> BoxedStrategy<Tree> {
+    let Some((kind, rest)) = kinds.split_first() else {
+        return prop_oneof![1 => Just(Tree::Leaf(None)), 5 => (0i64..100).prop_map(|v| Tree::Leaf(Some(v)))]
+            .boxed();
+    };
+    let size = match kind {
+        ListKind::FixedSizeList(n) => *n as usize..=*n as usize,
+        _ => 0..=4,
+    };
+    let list = prop::collection::vec(tree(rest), size).prop_map(|c| Tree::List(Some(c)));
+    prop_oneof![1 => Just(Tree::List(None)), 8 => list].boxed()
+}
+
+fn kind() -> impl Strategy<Value = ListKind> {
+    prop_oneof![
+        Just(ListKind::List),
+        Just(ListKind::LargeList),
+        (0i32..3).prop_map(ListKind::FixedSizeList)
+    ]
+}
+
+/// Up to three levels of lists of any kind, with nulls on every level.
+pub(crate) fn nested() -> impl Strategy<Value = Nested> {
+    prop::collection::vec(kind(), 0..=3).prop_flat_map(|kinds| {
+        prop::collection::vec(tree(&kinds), 0..6)
+            .prop_map(move |rows| Nested { kinds: kinds.clone(), rows })
+    })
+}
+
+fn junk(kinds: &[ListKind]) -> Tree {
+    let Some((kind, rest)) = kinds.split_first() else { return Tree::Leaf(Some(99)) };
+    let n = if let ListKind::FixedSizeList(n) = kind { *n as usize } else { 2 };
+    Tree::List(Some(vec![junk(rest); n]))
+}
+
+fn array(kinds: &[ListKind], elements: &[Tree], leaf: &DataType) -> ArrayRef {
+    let Some((kind, rest)) = kinds.split_first() else {
+        let leaves: Int64Array = elements
+            .iter()
+            .map(|t| match t {
+                Tree::Leaf(v) => *v,
+                Tree::List(_) => panic!("a list among leaves"),
+            })
+            .collect();
+        return cast(&leaves, leaf).unwrap();
+    };
+    let valid: NullBuffer = elements.iter().map(|t| *t != Tree::List(None)).collect();
+    // Null lists hide two children, and there are two unreachable ones at both ends.
+    let (mut children, mut offsets) = (vec![junk(rest); 2], vec![2]);
+    for t in elements {
+        match (t, kind) {
+            (Tree::List(Some(c)), _) => children.extend_from_slice(c),
+            (_, ListKind::FixedSizeList(n)) => {
+                children.extend(vec![junk(rest); *n as usize]);
+            }
+            _ => children.extend(vec![junk(rest); 2]),
+        }
+        offsets.push(children.len());
+    }
+    children.extend(vec![junk(rest); 2]);
+    if let ListKind::FixedSizeList(_) = kind {
+        children.drain(..2);
+        children.truncate(children.len() - 2);
+    }
+    let child = array(rest, &children, leaf);
+    let field = Arc::new(Field::new_list_field(child.data_type().clone(), true));
+    let nulls = Some(valid);
+    match kind {
+        ListKind::List => {
+            let offsets = offsets.iter().map(|o| *o as i32).collect();
+            Arc::new(ListArray::new(field, OffsetBuffer::new(offsets), child, nulls))
+        }
+        ListKind::LargeList => {
+            let offsets = offsets.iter().map(|o| *o as i64).collect();
+            Arc::new(LargeListArray::new(field, OffsetBuffer::new(offsets), child, nulls))
+        }
+        ListKind::FixedSizeList(n) => Arc::new(
+            FixedSizeListArray::try_new_with_length(field, *n, child, nulls, elements.len())
+                .unwrap(),
+        ),
+    }
+}
+
+impl Nested {
+    /// As a ragged array with leaves of a type, cut out of a longer array.
+    pub(crate) fn to_ragged(&self, leaf: &DataType) -> RaggedArray {
+        let mut rows = vec![junk(&self.kinds)];
+        rows.extend_from_slice(&self.rows);
+        rows.push(junk(&self.kinds));
+        let whole = array(&self.kinds, &rows, leaf);
+        RaggedArray::try_from_arrow(&whole.slice(1, self.rows.len())).unwrap()
+    }
+}
+
+/// A ragged array of numbers as trees.
+pub(crate) fn trees(array: &RaggedArray) -> Vec<Tree> {
+    let leaves = cast(array.leaves(), &DataType::Int64).unwrap();
+    let mut below: Vec<Tree> = leaves.as_primitive::<Int64Type>().iter().map(Tree::Leaf).collect();
+    for axis in array.axes().iter().rev() {
+        let layout = axis.layout();
+        below = (0..layout.lists())
+            .map(|i| match axis.nulls() {
+                Some(n) if n.is_null(i) => Tree::List(None),
+                _ => Tree::List(Some(below[layout.range(i)].to_vec())),
+            })
+            .collect();
+    }
+    below
+}
