@@ -9,6 +9,7 @@ use arrow::array::{
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef};
 
+use super::ranges::{gather_values, joined};
 use super::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -161,19 +162,9 @@ fn compact(
 ) -> Result<(ListAxis, ArrayRef)> {
     let keep = |i: usize| if nulls.is_valid(i) { range(i) } else { 0..0 };
     let offsets = Offsets::from_lengths((0..nulls.len()).map(|i| keep(i).len()))?;
-    // Not `take`, which loses the length of a FixedSizeList of size 0.
-    let data = child.to_data();
-    let mut kept = MutableArrayData::new(vec![&data], false, offsets.children());
-    let mut pending = 0..0;
-    for next in (0..nulls.len()).map(keep).filter(|r| !r.is_empty()) {
-        if next.start != pending.end {
-            kept.try_extend(0, pending.start, pending.end)?;
-            pending.start = next.start;
-        }
-        pending.end = next.end;
-    }
-    kept.try_extend(0, pending.start, pending.end)?;
-    let child = make_array(kept.freeze());
+    // By ranges: cheaper than one index per value, and Arrow's `take` loses the length of a
+    // FixedSizeList of size 0.
+    let child = gather_values(child, &joined((0..nulls.len()).map(keep)))?;
     Ok((ListAxis::try_new(offsets, Some(nulls.clone()))?, child))
 }
 

@@ -4,6 +4,7 @@ mod arrow;
 mod axis;
 mod offsets;
 mod ragged;
+pub(crate) mod ranges;
 
 pub use self::arrow::{ListKind, leaf_type, list_depth, list_kind, list_of};
 pub use axis::{Layout, resolve_axis};

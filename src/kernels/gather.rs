@@ -5,14 +5,12 @@
 
 use std::ops::Range;
 
-use arrow::array::{
-    Array, ArrayData, ArrayRef, BooleanArray, BooleanBufferBuilder, MutableArrayData,
-    OffsetSizeTrait, UInt64Array, make_array,
-};
-use arrow::buffer::{BooleanBuffer, MutableBuffer, NullBuffer, OffsetBuffer};
+use arrow::array::{Array, BooleanArray, OffsetSizeTrait, UInt64Array};
+use arrow::buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
 use arrow::compute::{FilterBuilder, take};
 use arrow::util::bit_iterator::BitSliceIterator;
 
+use crate::array::ranges::{gather_bits, gather_values, joined, total};
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::with_offsets;
@@ -172,19 +170,6 @@ pub(crate) fn row_of_list(array: &RaggedArray, axis: usize, list: usize) -> usiz
     at
 }
 
-/// Ranges without the empty ones, those that touch made one.
-fn joined(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
-    let mut out: Vec<Range<usize>> = Vec::with_capacity(ranges.size_hint().0);
-    for r in ranges {
-        match out.last_mut() {
-            _ if r.is_empty() => {}
-            Some(last) if last.end == r.start => last.end = r.end,
-            _ => out.push(r),
-        }
-    }
-    out
-}
-
 /// Rows by ranges that were checked and joined.
 fn gather(array: &RaggedArray, mut ranges: Vec<Range<usize>>) -> Result<RaggedArray> {
     match &ranges[..] {
@@ -205,15 +190,8 @@ fn gather(array: &RaggedArray, mut ranges: Vec<Range<usize>>) -> Result<RaggedAr
         axes.push(ListAxis::try_new(layout, nulls)?);
         ranges = below;
     }
-    let leaves = gather_leaves(array.leaves(), &ranges)?;
+    let leaves = gather_values(array.leaves(), &ranges)?;
     RaggedArray::try_new(rows, axes, leaves)
-}
-
-fn total(ranges: &[Range<usize>]) -> Result<usize> {
-    ranges
-        .iter()
-        .try_fold(0usize, |sum, r| sum.checked_add(r.len()))
-        .ok_or_else(|| Error::invalid("more elements than can be counted"))
 }
 
 fn gather_offsets(
@@ -241,45 +219,4 @@ fn gather_offsets(
     Ok(with_offsets!(offsets, o => {
         Offsets::from(OffsetBuffer::new(typed(o, ranges, lists).into())).into()
     }))
-}
-
-fn gather_bits(bits: &BooleanBuffer, ranges: &[Range<usize>], len: usize) -> BooleanBuffer {
-    let mut out = BooleanBufferBuilder::new(len);
-    for r in ranges {
-        out.append_packed_range(r.start + bits.offset()..r.end + bits.offset(), bits.values());
-    }
-    out.finish()
-}
-
-/// The values at `ranges`, one range after the other.
-fn gather_leaves(leaves: &ArrayRef, ranges: &[Range<usize>]) -> Result<ArrayRef> {
-    match ranges {
-        [] => return Ok(leaves.slice(0, 0)),
-        [r] => return Ok(leaves.slice(r.start, r.len())),
-        _ => {}
-    }
-    let len = total(ranges)?;
-    let data = leaves.to_data();
-    if let Some(width) = leaves.data_type().primitive_width() {
-        let bytes = len
-            .checked_mul(width)
-            .ok_or_else(|| Error::invalid("more bytes of leaves than can be addressed"))?;
-        let source = &data.buffers()[0].as_slice()[data.offset() * width..];
-        let mut out = MutableBuffer::with_capacity(bytes);
-        for r in ranges {
-            out.extend_from_slice(&source[r.start * width..r.end * width]);
-        }
-        let nulls = leaves.nulls().map(|n| NullBuffer::new(gather_bits(n.inner(), ranges, len)));
-        let data = ArrayData::builder(data.data_type().clone())
-            .len(len)
-            .add_buffer(out.into())
-            .nulls(nulls)
-            .build()?;
-        return Ok(make_array(data));
-    }
-    let mut out = MutableArrayData::new(vec![&data], false, len);
-    for r in ranges {
-        out.try_extend(0, r.start, r.end)?;
-    }
-    Ok(make_array(out.freeze()))
 }
