@@ -1,0 +1,24 @@
+//! Kernels against slow and obvious references on nested vectors, over arrays in their worst form.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
+#![allow(unreachable_pub)]
+
+mod common;
+
+#[path = "kernels/choose.rs"]
+mod choose;
+#[path = "kernels/elementwise.rs"]
+mod elementwise;
+#[path = "kernels/index.rs"]
+mod index;
+#[path = "kernels/reduce.rs"]
+mod reduce;
+#[path = "kernels/shape.rs"]
+mod shape;
+
+use proptest::test_runner::Config;
+
+/// Cases by seed: a failing one is named by its seed, there is nothing to shrink.
+fn cases(cases: u32) -> Config {
+    Config { cases, max_shrink_iters: 0, failure_persistence: None, ..Config::default() }
+}

@@ -1,0 +1,337 @@
+//! Arithmetic, comparisons, logic.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, BooleanArray, DictionaryArray, Float32Array, Float64Array, Int8Array,
+    Int64Array, StringArray, TimestampMicrosecondArray, UInt8Array, new_null_array,
+};
+use arrow::datatypes::{DataType, Int8Type, TimeUnit};
+use proptest::prelude::*;
+use rand::RngExt;
+use serrate::array::{Layout, Offsets, RaggedArray};
+use serrate::kernels::elementwise::{Op, Operand, OperandType, Types, binary, neg, not};
+
+use crate::cases;
+use crate::common::torture::{
+    Node, Random, Spec, assert_alike, encode, meaning, one_of, plain, random, torture, tree,
+};
+
+const ALL: [Op; 13] = [
+    Op::Add,
+    Op::Sub,
+    Op::Mul,
+    Op::Div,
+    Op::Rem,
+    Op::Eq,
+    Op::NotEq,
+    Op::Lt,
+    Op::LtEq,
+    Op::Gt,
+    Op::GtEq,
+    Op::And,
+    Op::Or,
+];
+
+fn compute(op: Op, a: &Node, b: &Node) -> Node {
+    if op.is_logical() {
+        let truth = |n: &Node| match n {
+            Node::Null => None,
+            n => Some(*n == Node::Bool(true)),
+        };
+        let known = op == Op::Or;
+        return match (truth(a), truth(b)) {
+            (Some(x), _) | (_, Some(x)) if x == known => Node::Bool(known),
+            (Some(_), Some(_)) => Node::Bool(!known),
+            _ => Node::Null,
+        };
+    }
+    if a.is_null() || b.is_null() {
+        return Node::Null;
+    }
+    if op.is_comparison() {
+        let o = match (a, b) {
+            (Node::Text(a), Node::Text(b)) => a.cmp(b),
+            _ => a.float().unwrap().total_cmp(&b.float().unwrap()),
+        };
+        return Node::Bool(match op {
+            Op::Eq => o.is_eq(),
+            Op::NotEq => o.is_ne(),
+            Op::Lt => o.is_lt(),
+            Op::LtEq => o.is_le(),
+            Op::Gt => o.is_gt(),
+            _ => o.is_ge(),
+        });
+    }
+    match (a, b) {
+        (Node::Int(a), Node::Int(b)) => Node::Int(match op {
+            Op::Add => a + b,
+            Op::Sub => a - b,
+            Op::Mul => a * b,
+            Op::Div => a / b,
+            _ => a % b,
+        }),
+        _ => {
+            let (a, b) = (a.float().unwrap(), b.float().unwrap());
+            Node::Float(match op {
+                Op::Add => a + b,
+                Op::Sub => a - b,
+                Op::Mul => a * b,
+                Op::Div => a / b,
+                _ => a % b,
+            })
+        }
+    }
+}
+
+/// Lists of `a` and `b`, which has no more levels than `a`.
+fn both(op: Op, a: &Node, b: &Node, levels: usize, fewer: usize) -> Node {
+    if levels == 0 {
+        return compute(op, a, b);
+    }
+    if a.is_null() || (fewer > 0 && b.is_null()) {
+        return Node::Null;
+    }
+    Node::List(if fewer == 0 {
+        a.children().iter().map(|c| both(op, c, b, levels - 1, 0)).collect()
+    } else {
+        let pairs = a.children().iter().zip(b.children());
+        pairs.map(|(x, y)| both(op, x, y, levels - 1, fewer - 1)).collect()
+    })
+}
+
+/// Another array with the lists of a row, `levels` of them.
+fn like(row: &Node, levels: usize, spec: &Spec, rng: &mut Random) -> Node {
+    if levels == 0 {
+        return match tree(spec, &[], rng) {
+            Node::Int(0) => Node::Int(1),
+            n => n,
+        };
+    }
+    match row {
+        _ if rng.random_range(0..12) == 0 => Node::Null,
+        Node::Null => Node::List(
+            (0..rng.random_range(0..3)).map(|_| like(&Node::Null, levels - 1, spec, rng)).collect(),
+        ),
+        row => Node::List(row.children().iter().map(|c| like(c, levels - 1, spec, rng)).collect()),
+    }
+}
+
+fn scalar(value: &Node, leaf: &DataType) -> ArrayRef {
+    match value {
+        Node::Int(i) => Arc::new(Int64Array::from(vec![*i])),
+        Node::Float(f) => Arc::new(Float64Array::from(vec![*f])),
+        Node::Bool(b) => Arc::new(BooleanArray::from(vec![*b])),
+        Node::Text(t) => Arc::new(StringArray::from(vec![t.as_str()])),
+        _ => new_null_array(leaf, 1),
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn arrays_and_scalars(seed: u64, levels in 1usize..4) {
+        let mut rng = random(seed);
+        let op = *one_of(&ALL, &mut rng);
+        let types: &[DataType] = if op.is_logical() {
+            &[DataType::Boolean]
+        } else if op.is_comparison() {
+            &[DataType::Int16, DataType::Float32, DataType::Utf8, DataType::Boolean]
+        } else {
+            &[DataType::Int16, DataType::Int64, DataType::Float32, DataType::Float64]
+        };
+        let mut spec = Spec::new(levels, one_of(types, &mut rng).clone());
+        spec.odd_floats = true;
+        let leaf = spec.leaf.clone();
+        let case = torture(&spec, &mut rng);
+        let a = case.ragged();
+
+        let fewer = rng.random_range(0..=levels);
+        let others: Vec<Node> =
+            case.rows.iter().map(|r| like(r, fewer, &spec, &mut rng)).collect();
+        let b = plain(fewer, &leaf, &others);
+        let found = binary(op, Operand::Array(&a), Operand::Array(&b)).unwrap();
+        let expected: Vec<Node> = case.rows.iter().zip(&others)
+            .map(|(x, y)| both(op, x, y, levels, fewer)).collect();
+        assert_alike(&meaning(&found), &expected);
+        let types = Types::new(op, OperandType::Leaves(&leaf), OperandType::Leaves(&leaf)).unwrap();
+        prop_assert_eq!(found.leaf_type(), types.output());
+
+        let value = like(&Node::Null, 0, &spec, &mut rng);
+        let one = scalar(&value, &leaf);
+        let found = binary(op, Operand::Array(&a), Operand::Scalar(&one)).unwrap();
+        let expected: Vec<Node> =
+            case.rows.iter().map(|r| both(op, r, &value, levels, 0)).collect();
+        assert_alike(&meaning(&found), &expected);
+        shares_lists(&found, &a);
+        if !matches!(op, Op::Div | Op::Rem) || !leaf.is_integer() {
+            let found = binary(op, Operand::Scalar(&one), Operand::Array(&a)).unwrap();
+            let expected: Vec<Node> = case.rows.iter()
+                .map(|r| r.map_at(levels, &mut |x| compute(op, &value, x))).collect();
+            assert_alike(&meaning(&found), &expected);
+        }
+    }
+
+    #[test]
+    fn negatives(seed: u64, levels in 1usize..4) {
+        let mut rng = random(seed);
+        let case = torture(&Spec::new(levels, DataType::Int8), &mut rng);
+        let expected: Vec<Node> = case.rows.iter().map(|r| r.map_at(levels, &mut |l| match l {
+            Node::Int(i) => Node::Int(-i),
+            _ => Node::Null,
+        })).collect();
+        assert_alike(&meaning(&neg(&case.ragged()).unwrap()), &expected);
+        let case = torture(&Spec::new(levels, DataType::Boolean), &mut rng);
+        let expected: Vec<Node> = case.rows.iter().map(|r| r.map_at(levels, &mut |l| match l {
+            Node::Bool(b) => Node::Bool(!b),
+            _ => Node::Null,
+        })).collect();
+        assert_alike(&meaning(&not(&case.ragged()).unwrap()), &expected);
+    }
+
+    #[test]
+    fn lists_of_other_lengths_are_refused(seed: u64) {
+        let mut rng = random(seed);
+        let spec = Spec { null_lists: false, rows: 6, ..Spec::new(2, DataType::Int32) };
+        let case = torture(&spec, &mut rng);
+        let Some(row) = case.rows.iter().position(|r| !r.leaves_below(2).is_empty()) else {
+            return Ok(());
+        };
+        let mut other = case.rows.clone();
+        let Node::List(lists) = &mut other[row] else { unreachable!() };
+        let at = lists.iter().position(|l| !l.children().is_empty()).unwrap();
+        let Node::List(leaves) = &mut lists[at] else { unreachable!() };
+        let before = leaves.len();
+        leaves.push(Node::Int(0));
+        let list: usize = case.rows[..row].iter().map(|r| r.children().len()).sum::<usize>() + at;
+        let kinds = [serrate::array::ListKind::LargeList, serrate::array::ListKind::List];
+        let b = RaggedArray::try_from_arrow(&encode(&spec, &kinds, &other, &mut rng)).unwrap();
+        let e = binary(Op::Add, Operand::Array(&case.ragged()), Operand::Array(&b)).unwrap_err();
+        let expected = format!(
+            "list {list} of axis 2 (row {row}) has {before} element(s) on the left and {} on the right",
+            before + 1
+        );
+        prop_assert!(e.to_string().contains(&expected), "{}: {}", expected, e);
+    }
+}
+
+/// The lists of one are the memory of the other.
+#[track_caller]
+fn shares_lists(a: &RaggedArray, b: &RaggedArray) {
+    for (x, y) in a.axes().iter().zip(b.axes()) {
+        match (x.layout(), y.layout()) {
+            (Layout::Ragged(x), Layout::Ragged(y)) => assert!(x.ptr_eq(y)),
+            (x, y) => assert!(!x.is_ragged() && !y.is_ragged()),
+        }
+        match (x.nulls(), y.nulls()) {
+            (Some(x), Some(y)) => assert!(x.inner().ptr_eq(y.inner())),
+            (x, y) => assert!(x.is_none() && y.is_none()),
+        }
+    }
+}
+
+fn row(leaves: ArrayRef) -> RaggedArray {
+    let axis = Offsets::from_lengths([leaves.len()]).unwrap().into();
+    RaggedArray::try_new(1, vec![axis], leaves).unwrap()
+}
+
+#[test]
+fn literals_take_the_type_of_the_leaves_or_widen_as_numpy_does() {
+    use DataType::{Boolean, Float16, Float32, Float64, Int8, Int16, Int64, UInt8, UInt16, UInt64};
+    let int = |n: i64| -> ArrayRef { Arc::new(Int64Array::from(vec![n])) };
+    let float = |x: f64| -> ArrayRef { Arc::new(Float64Array::from(vec![x])) };
+    let big: ArrayRef = Arc::new(arrow::array::UInt64Array::from(vec![u64::MAX]));
+    for (leaf, literal, add) in [
+        (UInt8, int(255), UInt8),
+        (UInt8, int(256), UInt16),
+        (UInt8, int(-1), Int16),
+        (Int8, int(200), Int16),
+        (Int8, int(-129), Int16),
+        (Int64, big, Float64),
+        (UInt64, int(-1), Float64),
+        (UInt8, float(2.0), Float64),
+        (Float32, int(7), Float32),
+        (Float32, float(0.1), Float32),
+        (Float32, float(1e300), Float64),
+        (Float32, float(f64::INFINITY), Float32),
+        (Float16, int(100_000), Float32),
+        (Boolean, int(1), Int64),
+        (UInt16, new_null_array(&Int64, 1), UInt16),
+        (UInt16, new_null_array(&DataType::Null, 1), UInt16),
+    ] {
+        let types = Types::new(Op::Add, OperandType::Leaves(&leaf), OperandType::Literal(&literal));
+        assert_eq!(types.unwrap().output(), &add, "{leaf} + {literal:?}");
+        let types = Types::new(Op::Mul, OperandType::Literal(&literal), OperandType::Leaves(&leaf));
+        assert_eq!(types.unwrap().output(), &add, "{literal:?} * {leaf}");
+    }
+    // Comparisons with whole numbers need no float.
+    let types = Types::new(Op::Gt, OperandType::Leaves(&UInt16), OperandType::Literal(&float(5.0)));
+    assert_eq!(types.unwrap().left(), &UInt16);
+    let types = Types::new(Op::Gt, OperandType::Leaves(&UInt16), OperandType::Literal(&float(5.5)));
+    assert_eq!(types.unwrap().left(), &Float64);
+    // Two arrays.
+    let types = Types::new(Op::Add, OperandType::Leaves(&UInt8), OperandType::Leaves(&Int8));
+    assert_eq!(types.unwrap().output(), &Int16);
+    let e = Types::new(Op::Add, OperandType::Leaves(&DataType::Utf8), OperandType::Leaves(&Int8));
+    assert!(e.unwrap_err().to_string().starts_with("+ of Utf8 and Int8"));
+    let e = Types::new(Op::And, OperandType::Leaves(&Boolean), OperandType::Leaves(&Int8));
+    assert!(e.unwrap_err().to_string().ends_with("expected booleans, found Int8"));
+}
+
+#[test]
+fn integers_do_not_wrap() {
+    let a = row(Arc::new(UInt8Array::from(vec![Some(200), None])));
+    let sixty: ArrayRef = Arc::new(Int64Array::from(vec![60]));
+    let e = binary(Op::Add, Operand::Array(&a), Operand::Scalar(&sixty)).unwrap_err().to_string();
+    assert!(e.contains("cast the values to a wider type first"), "{e}");
+    let zero: ArrayRef = Arc::new(Int64Array::from(vec![0]));
+    let e = binary(Op::Div, Operand::Array(&a), Operand::Scalar(&zero)).unwrap_err().to_string();
+    assert!(e.contains("division by an integer zero"), "{e}");
+    assert!(neg(&a).unwrap_err().to_string().contains("cast unsigned integers"));
+    let smallest = row(Arc::new(Int8Array::from(vec![-128])));
+    assert!(neg(&smallest).unwrap_err().to_string().contains("wider type"));
+}
+
+#[test]
+fn texts_dictionaries_and_times_compare() {
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["b"]));
+    let truth = |a: &RaggedArray, op, with: &ArrayRef| {
+        meaning(&binary(op, Operand::Array(a), Operand::Scalar(with)).unwrap())
+    };
+    let expected = [Node::List(vec![Node::Bool(false), Node::Bool(true), Node::Null])];
+    let words = row(Arc::new(StringArray::from(vec![Some("a"), Some("c"), None])));
+    assert_eq!(truth(&words, Op::Gt, &text), expected);
+    let keys: DictionaryArray<Int8Type> = vec![Some("a"), Some("c"), None].into_iter().collect();
+    assert_eq!(truth(&row(Arc::new(keys)), Op::Gt, &text), expected);
+
+    let times = TimestampMicrosecondArray::from(vec![Some(0), Some(86_400_000_001), None]);
+    let times = row(Arc::new(times));
+    let day: ArrayRef = Arc::new(StringArray::from(vec!["1970-01-02"]));
+    assert_eq!(truth(&times, Op::Gt, &day), expected);
+    let date: ArrayRef = Arc::new(arrow::array::Date32Array::from(vec![1]));
+    assert_eq!(truth(&times, Op::Gt, &date), expected);
+    // Finer than the leaves: nothing is cut off.
+    let fine: ArrayRef =
+        Arc::new(arrow::array::TimestampNanosecondArray::from(vec![86_400_000_001_001]));
+    let earlier = [Node::List(vec![Node::Bool(true), Node::Bool(true), Node::Null])];
+    assert_eq!(truth(&times, Op::Lt, &fine), earlier);
+    let nonsense: ArrayRef = Arc::new(StringArray::from(vec!["soon"]));
+    assert!(binary(Op::Lt, Operand::Array(&times), Operand::Scalar(&nonsense)).is_err());
+
+    let since = binary(Op::Sub, Operand::Array(&times), Operand::Array(&times)).unwrap();
+    assert_eq!(since.leaf_type(), &DataType::Duration(TimeUnit::Microsecond));
+    let hour: ArrayRef = Arc::new(arrow::array::DurationSecondArray::from(vec![3600]));
+    let later = binary(Op::Add, Operand::Array(&times), Operand::Scalar(&hour)).unwrap();
+    assert_eq!(later.leaf_type(), times.leaf_type());
+    let month: ArrayRef = Arc::new(arrow::array::IntervalYearMonthArray::from(vec![1]));
+    assert!(binary(Op::Add, Operand::Array(&times), Operand::Scalar(&month)).is_ok());
+}
+
+#[test]
+fn nan_compares_as_in_sql() {
+    let a = row(Arc::new(Float32Array::from(vec![f32::NAN, 1.0])));
+    let nan: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN]));
+    let equal = binary(Op::Eq, Operand::Array(&a), Operand::Scalar(&nan)).unwrap();
+    assert_eq!(meaning(&equal), [Node::List(vec![Node::Bool(true), Node::Bool(false)])]);
+}

@@ -1,0 +1,319 @@
+//! Slices, indices, look-ups by coordinates.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int16Array, Int32Array, Int64Array, StringArray};
+use arrow::datatypes::DataType;
+use proptest::prelude::*;
+use rand::RngExt;
+use serrate::Error;
+use serrate::array::{Offsets, RaggedArray};
+use serrate::kernels::index::{Index, get, head, parse_index, slice, tail};
+use serrate::kernels::{RowArg, at::at};
+
+use crate::cases;
+use crate::common::torture::{
+    Node, Random, Spec, assert_alike, decode, meaning, one_of, plain, random, torture,
+};
+
+/// Length, start, stop, step, and the elements that are left.
+type Slice = (usize, Option<i64>, Option<i64>, Option<i64>, &'static [i64]);
+
+/// What Python says.
+const SLICES: &[Slice] = &[
+    (2, Some(-7), Some(-1), None, &[0]),
+    (0, Some(9), Some(1), Some(1), &[]),
+    (2, Some(2), None, Some(-9), &[1]),
+    (1, None, Some(-9), Some(-3), &[0]),
+    (3, Some(-9), Some(-5), Some(1), &[]),
+    (5, Some(-1), None, Some(1), &[4]),
+    (1, Some(3), Some(3), None, &[]),
+    (5, Some(2), Some(-1), None, &[2, 3]),
+    (1, None, Some(1), Some(2), &[0]),
+    (2, Some(-1), Some(-7), Some(-9), &[1]),
+    (0, Some(2), Some(-3), Some(-9), &[]),
+    (7, Some(-7), Some(-9), Some(3), &[]),
+    (2, Some(-9), Some(1), Some(1), &[0]),
+    (5, None, Some(2), Some(3), &[0]),
+    (3, Some(3), Some(1), Some(-3), &[2]),
+    (2, Some(0), Some(2), Some(9), &[0]),
+    (2, Some(-3), Some(-5), Some(2), &[]),
+    (7, Some(7), Some(-5), Some(1), &[]),
+    (5, Some(-3), Some(1), Some(9), &[]),
+    (2, Some(5), Some(0), Some(-1), &[1]),
+    (5, Some(-9), Some(-9), Some(-9), &[]),
+    (3, Some(-7), Some(7), Some(-2), &[]),
+    (1, Some(0), Some(-1), None, &[]),
+    (7, Some(-9), Some(7), Some(-9), &[]),
+    (5, Some(7), Some(9), Some(-2), &[]),
+    (2, Some(5), Some(-2), Some(9), &[]),
+    (5, Some(7), Some(0), Some(1), &[]),
+    (0, Some(-3), Some(0), Some(1), &[]),
+    (0, Some(5), Some(5), Some(-1), &[]),
+    (7, Some(2), Some(3), Some(9), &[2]),
+    (2, Some(5), Some(-1), Some(-2), &[]),
+    (0, Some(0), Some(-2), Some(2), &[]),
+    (5, Some(-9), Some(0), None, &[]),
+    (1, Some(7), Some(-3), Some(2), &[]),
+    (7, Some(-5), Some(-1), Some(-3), &[]),
+    (3, Some(-9), Some(-7), Some(9), &[]),
+    (3, Some(1), Some(-3), Some(2), &[]),
+    (3, Some(9), Some(1), Some(-1), &[2]),
+    (7, Some(-1), Some(-2), Some(-3), &[6]),
+    (1, Some(-7), Some(-9), Some(2), &[]),
+    (1, Some(-5), Some(3), Some(3), &[0]),
+    (0, Some(0), Some(9), Some(2), &[]),
+    (2, Some(-3), None, Some(2), &[0]),
+    (3, Some(1), Some(-2), Some(-2), &[]),
+    (1, Some(5), Some(9), Some(-9), &[]),
+    (5, Some(3), Some(3), None, &[]),
+    (3, Some(9), Some(7), Some(-9), &[]),
+    (3, Some(-1), Some(-1), Some(-3), &[]),
+];
+
+#[test]
+fn slices_are_those_of_python() {
+    for (n, start, stop, step, expected) in SLICES {
+        let row = Node::List((0..*n as i64).map(Node::Int).collect());
+        let a = plain(1, &DataType::Int64, &[row]);
+        let found = slice(&a, 1, &(*start).into(), &(*stop).into(), &(*step).into()).unwrap();
+        let expected = vec![Node::List(expected.iter().map(|i| Node::Int(*i)).collect())];
+        assert_eq!(meaning(&found), expected, "{n} elements, [{start:?}:{stop:?}:{step:?}]");
+    }
+}
+
+/// Python's slice of a list, one element after another.
+fn cut(list: &[Node], start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> Vec<Node> {
+    let n = list.len() as i128;
+    let step = i128::from(step.unwrap_or(1));
+    let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
+    let clip = |at: i64| {
+        let at = i128::from(at);
+        (if at < 0 { at + n } else { at }).clamp(low, high.max(low))
+    };
+    let (from, to) = if step > 0 { (low, high) } else { (high, low) };
+    let (mut at, stop) = (start.map_or(from, clip), stop.map_or(to, clip));
+    let mut out = Vec::new();
+    while (step > 0 && at < stop) || (step < 0 && at > stop) {
+        out.push(list[at as usize].clone());
+        at += step;
+    }
+    out
+}
+
+fn arg(rows: usize, zero: bool, rng: &mut Random) -> RowArg {
+    let one = |rng: &mut Random| {
+        match rng.random_range(0..10) {
+            0 => None,
+            1 => Some(*one_of(&[i64::MIN, i64::MAX, -1_000_000], rng)),
+            _ => Some(rng.random_range(-4..5)),
+        }
+        .map(|v| if v == 0 && !zero { 1 } else { v })
+    };
+    if rng.random() { one(rng).into() } else { RowArg::Each((0..rows).map(|_| one(rng)).collect()) }
+}
+
+fn deep(rng: &mut Random, levels: usize) -> Spec {
+    let leaves =
+        [DataType::Int8, DataType::Float64, DataType::Utf8, DataType::Boolean, DataType::UInt32];
+    Spec::new(levels, one_of(&leaves, rng).clone())
+}
+
+proptest! {
+    #![proptest_config(cases(250))]
+
+    #[test]
+    fn slicing_any_axis(seed: u64, levels in 1usize..4) {
+        let mut rng = random(seed);
+        let case = torture(&deep(&mut rng, levels), &mut rng);
+        let a = case.ragged();
+        let axis = rng.random_range(1..=levels);
+        let n = case.rows.len();
+        let (start, stop) = (arg(n, true, &mut rng), arg(n, true, &mut rng));
+        let step = if rng.random() { RowArg::NONE } else { arg(n, false, &mut rng) };
+        let found = slice(&a, axis as i64, &start, &stop, &step).unwrap();
+        let expected: Vec<Node> = case.rows.iter().enumerate().map(|(i, row)| {
+            row.map_at(axis - 1, &mut |list| match list {
+                Node::Null => Node::Null,
+                l => Node::List(cut(l.children(), start.get(i), stop.get(i), step.get(i))),
+            })
+        }).collect();
+        assert_alike(&meaning(&found), &expected);
+    }
+
+    #[test]
+    fn heads_and_tails(seed: u64, n in -6i64..7) {
+        let mut rng = random(seed);
+        let case = torture(&deep(&mut rng, 2), &mut rng);
+        let a = case.ragged();
+        for axis in [1, 2] {
+            let of = |f: &dyn Fn(&[Node]) -> Vec<Node>| -> Vec<Node> {
+                case.rows.iter().map(|r| r.map_at(axis - 1, &mut |l| match l {
+                    Node::Null => Node::Null,
+                    l => Node::List(f(l.children())),
+                })).collect()
+            };
+            let k = n.unsigned_abs() as usize;
+            let first = of(&|l| {
+                let keep = if n < 0 { l.len().saturating_sub(k) } else { k.min(l.len()) };
+                l[..keep].to_vec()
+            });
+            let last = of(&|l| {
+                let skip = if n < 0 { k.min(l.len()) } else { l.len().saturating_sub(k) };
+                l[skip..].to_vec()
+            });
+            assert_alike(&meaning(&head(&a, axis as i64, &n.into()).unwrap()), &first);
+            assert_alike(&meaning(&tail(&a, axis as i64, &n.into()).unwrap()), &last);
+        }
+    }
+
+    #[test]
+    fn index_expressions(seed: u64, levels in 1usize..4) {
+        let mut rng = random(seed);
+        let mut spec = deep(&mut rng, levels);
+        spec.longest = 3;
+        let case = torture(&spec, &mut rng);
+        let items: Vec<Index> = (0..rng.random_range(0..=levels)).map(|_| match rng.random_range(0..3) {
+            0 => Index::At(rng.random_range(-2..2)),
+            1 => Index::ALL,
+            _ => Index::Slice {
+                start: Some(rng.random_range(-3..3)),
+                stop: None,
+                step: *one_of(&[None, Some(-1), Some(2)], &mut rng),
+            },
+        }).collect();
+        let expected: Option<Vec<Node>> = case.rows.iter().map(|r| pick(r, &items)).collect();
+        match (get(&case.ragged(), &items), expected) {
+            (Ok(found), Some(expected)) => assert_alike(&meaning(&found), &expected),
+            (Err(Error::OutOfRangeIn { row, axis, .. }), None) => {
+                prop_assert!(axis <= items.len());
+                prop_assert!(case.rows.get(row).is_some());
+                prop_assert!(matches!(items[axis - 1], Index::At(_)));
+            }
+            (found, expected) => panic!("found {found:?}, expected {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn look_ups_by_coordinates(seed: u64, levels in 0usize..4) {
+        let mut rng = random(seed);
+        let mut spec = deep(&mut rng, levels);
+        spec.leaf = DataType::Int16;
+        spec.longest = 3;
+        let case = torture(&spec, &mut rng);
+        let coords: Vec<RowArg> = (0..levels).map(|_| arg(case.rows.len(), true, &mut rng)).collect();
+        let default = Int32Array::new_scalar(-7);
+        let found = at(&case.ragged(), &coords, None).unwrap();
+        let filled = at(&case.ragged(), &coords, Some(&default)).unwrap();
+        let expected: Vec<Node> = case.rows.iter().enumerate().map(|(i, row)| {
+            coords.iter().try_fold(row, |node, c| {
+                let list = node.children();
+                let at = c.get(i)?;
+                let at = if at < 0 { at.checked_add(list.len() as i64)? } else { at };
+                list.get(usize::try_from(at).ok()?)
+            }).cloned().unwrap_or(Node::Null)
+        }).collect();
+        assert_alike(&decode(&found), &expected);
+        let expected: Vec<Node> = expected.into_iter()
+            .map(|n| if n.is_null() { Node::Int(-7) } else { n }).collect();
+        assert_alike(&decode(&filled), &expected);
+    }
+
+    #[test]
+    fn an_index_expression_never_panics(text in "[-0-9:., x+]{0,12}") {
+        if let Ok(items) = parse_index(&text) {
+            prop_assert!(!items.is_empty() && items.iter().filter(|i| **i == Index::Rest).count() < 2);
+        }
+    }
+}
+
+/// `None` when out of range.
+fn pick(node: &Node, items: &[Index]) -> Option<Node> {
+    let Some((item, rest)) = items.split_first() else { return Some(node.clone()) };
+    if node.is_null() {
+        return Some(Node::Null);
+    }
+    let list = node.children();
+    match item {
+        Index::At(i) => {
+            let i = if *i < 0 { *i + list.len() as i64 } else { *i };
+            pick(list.get(usize::try_from(i).ok()?)?, rest)
+        }
+        Index::Slice { start, stop, step } => {
+            let kept = cut(list, *start, *stop, *step);
+            kept.iter().map(|n| pick(n, rest)).collect::<Option<_>>().map(Node::List)
+        }
+        Index::Rest => unreachable!("not made"),
+    }
+}
+
+fn nested() -> RaggedArray {
+    let leaves: ArrayRef = Arc::new(Int32Array::from_iter_values(0..7));
+    let axes = vec![
+        Offsets::from_lengths([2, 1]).unwrap().into(),
+        Offsets::from_lengths([3, 1, 3]).unwrap().into(),
+    ];
+    RaggedArray::try_new(2, axes, leaves).unwrap()
+}
+
+#[test]
+fn errors_of_indices_say_where() {
+    let message =
+        |text: &str| parse_index(text).and_then(|i| get(&nested(), &i)).unwrap_err().to_string();
+    for (text, expected) in [
+        ("1", "index 1 is out of range for axis 1 of size 1 in row 1"),
+        (":, 2", "index 2 is out of range for axis 2 of size 1 in row 0"),
+        ("..., -4", "index -4 is out of range for axis 2 of size 3 in row 0"),
+        ("0, 0, 0", "3 indices for an array with 2 axes of lists"),
+        ("0, a", "position 3: expected an integer, a slice or ..., found \"a\""),
+        ("1:2:3:4", "position 6: a slice has at most start:stop:step"),
+        ("::0", "position 2: a step of 0"),
+        ("0,,1", "position 2: expected an integer or a slice before the ,"),
+        ("..., 0, ...", "position 7: a second ..."),
+        (" ", "position 0: nothing there"),
+        ("99999999999999999999", "position 0: 99999999999999999999 does not fit 64 bits"),
+        ("0:1.5", "position 2: expected an integer"),
+    ] {
+        assert!(message(text).contains(expected), "{text}: {}", message(text));
+    }
+    let rest = get(&nested(), &parse_index("..., 0,").unwrap()).unwrap();
+    assert_eq!(rest, get(&nested(), &[Index::ALL, Index::At(0)]).unwrap());
+}
+
+#[test]
+fn whole_slices_share_and_parts_of_one_list_do_not_copy() {
+    let a = nested();
+    let pointer = |a: &RaggedArray| a.leaves().to_data().buffers()[0].as_ptr();
+    let whole = slice(&a, 2, &0.into(), &9.into(), &RowArg::NONE).unwrap();
+    assert_eq!(pointer(&whole), pointer(&a));
+    // The second half of everything is one range of the leaves.
+    let row = a.slice(1, 1).unwrap();
+    let part = slice(&row, 2, &1.into(), &RowArg::NONE, &RowArg::NONE).unwrap();
+    assert_eq!(part.leaves().len(), 2);
+    assert_eq!(pointer(&part), pointer(&a).wrapping_add(5 * 4));
+}
+
+#[test]
+fn arguments_that_do_not_fit_are_refused() {
+    let a = nested();
+    let three = RowArg::Each(Int64Array::from(vec![1, 2, 3]));
+    let says = |e: Error, what: &str| assert!(e.to_string().contains(what), "{e}");
+    says(
+        slice(&a, 1, &three, &RowArg::NONE, &RowArg::NONE).unwrap_err(),
+        "start: 3 values for 2 rows",
+    );
+    let steps = RowArg::Each(Int64Array::from(vec![1, 0]));
+    says(slice(&a, 2, &RowArg::NONE, &RowArg::NONE, &steps).unwrap_err(), "step of 0 (row 1)");
+    says(slice(&a, 2, &RowArg::NONE, &RowArg::NONE, &0.into()).unwrap_err(), "step of 0");
+    says(at(&a, &[1.into()], None).unwrap_err(), "1 coordinate(s) for an array with 2 axes");
+    says(at(&a, &[1.into(), three], None).unwrap_err(), "coordinate 2: 3 values for 2 rows");
+    let coords = [9.into(), 9.into()];
+    let text = StringArray::new_scalar("x");
+    says(at(&a, &coords, Some(&text)).unwrap_err(), "fits the leaves' type Int32");
+    let narrow = a.with_leaves(Arc::new(Int16Array::from_iter_values(0..7))).unwrap();
+    let big = Int32Array::new_scalar(70_000);
+    says(at(&narrow, &coords, Some(&big)).unwrap_err(), "fits the leaves' type Int16");
+    let per_row = Int32Array::from(vec![5, 6]);
+    let found = at(&narrow, &coords, Some(&per_row)).unwrap();
+    assert_eq!(decode(&found), [Node::Int(5), Node::Int(6)]);
+}
