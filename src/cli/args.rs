@@ -41,7 +41,16 @@ pub(super) struct Cli {
 
 /// The commands that are no SQL.
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {}
+pub(super) enum Command {
+    /// Show axes, columns, lengths and missing values of a file or folder, and what dense would cost.
+    Inspect(super::inspect::InspectArgs),
+    /// Convert a file or folder to another format.
+    Convert(super::convert::ConvertArgs),
+    /// Write rows as padded tensors with masks.
+    Densify(super::densify::DensifyArgs),
+    /// Make synthetic patients.
+    Generate(super::generate::GenerateArgs),
+}
 
 /// Running SQL.
 #[derive(Args, Debug)]

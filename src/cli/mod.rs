@@ -4,9 +4,15 @@
 //! when interrupted.
 
 mod args;
+mod convert;
+mod densify;
 mod error;
+mod files;
+mod generate;
+mod inspect;
 mod interrupt;
 mod output;
+mod progress;
 mod run;
 mod script;
 mod shell;
@@ -59,7 +65,16 @@ fn start(cli: Cli) -> Outcome {
 }
 
 async fn file_command(command: Command) -> Outcome {
-    match command {}
+    // Files are read and written by blocking calls; Ctrl-C is looked at between batches.
+    let work = move || match &command {
+        Command::Inspect(args) => inspect::run(args),
+        Command::Convert(args) => convert::run(args),
+        Command::Densify(args) => densify::run(args),
+        Command::Generate(args) => generate::run(args),
+    };
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|e| Failure::message(format!("stopped by an internal error: {e}")))?
 }
 
 async fn queries(args: QueryArgs) -> Outcome {

@@ -1,0 +1,169 @@
+//! `serrate convert`: from any format to any other.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use arrow::datatypes::SchemaRef;
+use clap::Args;
+
+use super::error::{Failure, Outcome};
+use super::files::{FileFormat, Shard, Sink, SinkOptions, Source, format_of, times_note};
+use super::interrupt;
+use super::output::grouped;
+use super::progress::Progress;
+use crate::dense::TableDenseOptions;
+
+const EXAMPLES: &str = "\
+Examples:
+  serrate convert patients.nrt patients.parquet
+  serrate convert shards/ all.nrt                  one file, rows in the order of the shards
+  serrate convert shards/ out/ --to parquet        one file per shard, under its own name
+  serrate convert meds/ patients.nrt               codes as tokens, with codes.parquet beside it
+  serrate convert small.nrt batch.safetensors      dense, padded to the longest lists
+
+Formats: .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl), MEDS folders (read only),
+.safetensors (dense, written only).";
+
+/// Arguments of `serrate convert`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct ConvertArgs {
+    /// File or folder to read.
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// File to write, or a folder for one file per input file.
+    #[arg(value_name = "OUT")]
+    output: PathBuf,
+    /// Format to write [default: what the name of OUT says; needed for folders].
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    to: Option<FileFormat>,
+    /// Leave ids out of .nrt files.
+    #[arg(long)]
+    plain: bool,
+    /// Replace files that exist.
+    #[arg(long, alias = "force")]
+    overwrite: bool,
+}
+
+pub(super) fn run(args: &ConvertArgs) -> Outcome {
+    let source = Source::open(&args.input)?;
+    let by_name = FileFormat::of(&args.output);
+    // A folder given is a folder made, unless OUT is named like a file.
+    let to_folder = (source.is_folder() && by_name.is_none()) || args.output.is_dir();
+    let format = match args.to.or(by_name.filter(|_| !to_folder)) {
+        Some(format) => format,
+        None if to_folder => {
+            return Err(Failure::usage(format!(
+                "{} is a folder: say --to FORMAT",
+                args.output.display()
+            )));
+        }
+        None => format_of(&args.output)?,
+    };
+    let options = SinkOptions {
+        overwrite: args.overwrite,
+        plain: args.plain,
+        dense: TableDenseOptions { tokens_as_i64: true, ..TableDenseOptions::default() },
+    };
+    let targets: Vec<PathBuf> = match to_folder {
+        false => vec![args.output.clone()],
+        true => source
+            .shards
+            .iter()
+            .map(|s| {
+                let mut name = args.output.join(&s.relative).into_os_string();
+                name.push(".");
+                name.push(format.extension());
+                name.into()
+            })
+            .collect(),
+    };
+    check_targets(&targets, &source, args.overwrite)?;
+    let progress = Progress::new(source.shards.len());
+    let schema = source.schema()?;
+    if format == FileFormat::Nrt {
+        times_note(&schema).iter().for_each(|note| progress.note(note));
+    }
+    let rows = match targets.as_slice() {
+        [target] if !to_folder => {
+            concatenate(&source.shards, target, format, &schema, &options, &progress)?
+        }
+        targets => {
+            let mut rows = 0;
+            for (shard, target) in source.shards.iter().zip(targets) {
+                let one = std::slice::from_ref(shard);
+                rows += concatenate(one, target, format, &schema, &options, &progress)?;
+            }
+            rows
+        }
+    };
+    progress.finish();
+    let noun = if rows == 1 { "row" } else { "rows" };
+    let rows = grouped(rows);
+    match to_folder {
+        false => println(&format!("wrote {rows} {noun} to {}", args.output.display())),
+        true => println(&format!(
+            "wrote {rows} {noun} to {} files in {}",
+            targets.len(),
+            args.output.display()
+        )),
+    }
+}
+
+/// Prints a line that nobody may be left to read.
+pub(super) fn println(line: &str) -> Outcome {
+    use std::io::Write;
+    writeln!(std::io::stdout(), "{line}")?;
+    Ok(())
+}
+
+fn concatenate(
+    shards: &[Shard],
+    target: &Path,
+    format: FileFormat,
+    schema: &SchemaRef,
+    options: &SinkOptions,
+    progress: &Progress,
+) -> Outcome<u64> {
+    let mut sink = Sink::create(target, format, schema, options)?;
+    for shard in shards {
+        progress.file(&shard.path);
+        for batch in shard.batches(Some(schema))? {
+            interrupt::check()?;
+            let batch = batch?;
+            sink.write(&batch)?;
+            progress.rows(batch.num_rows());
+        }
+    }
+    sink.finish()
+}
+
+/// Refused before anything is written: files that exist, two of one name, an input as output.
+fn check_targets(targets: &[PathBuf], source: &Source, overwrite: bool) -> Outcome {
+    let mut seen = HashSet::new();
+    for target in targets {
+        if !seen.insert(target) {
+            return Err(Failure::message(format!(
+                "two input files would both become {}",
+                target.display()
+            )));
+        }
+        if !target.exists() {
+            continue;
+        }
+        if !overwrite {
+            return Err(Failure::message(format!(
+                "{} exists; --overwrite replaces it",
+                target.display()
+            )));
+        }
+        let same = |s: &Shard| matches!((s.path.canonicalize(), target.canonicalize()), (Ok(a), Ok(b)) if a == b);
+        if source.shards.iter().any(same) {
+            return Err(Failure::message(format!(
+                "{} is read and cannot be written at the same time",
+                target.display()
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,269 @@
+//! `serrate densify`: rows of a file as padded tensors and masks.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::convert::println;
+use super::error::{Failure, Outcome};
+use super::files::{Source, conform};
+use super::interrupt;
+use super::output::grouped;
+use crate::dense::{DenseOptions, Fill, Side, Size, TableDenseOptions};
+use crate::io::nrt::{NrtFile, ReadOptions};
+use crate::io::safetensors::{SaveOptions, dense};
+use crate::table::RaggedTable;
+
+const EXAMPLES: &str = "\
+Examples:
+  serrate densify x.nrt -o batch.safetensors --rows 0..64
+  serrate densify x.nrt -o batch.safetensors --max-len 256,64 --side left   the last 256 events
+  serrate densify x.parquet -o b.safetensors --columns time,code --fill -1 --limit 8GB
+
+The file has one tensor per column under its name, and `dim1/mask`, `dim2/mask`: true where a value
+is. In Python: `safetensors.torch.load_file(\"batch.safetensors\")`.";
+
+/// Arguments of `serrate densify`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct DensifyArgs {
+    /// File or folder to read.
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// The safetensors file to write.
+    #[arg(short, long, value_name = "OUT.safetensors")]
+    output: PathBuf,
+    /// Rows to take: `A..B` (B not included), `A..` or `..B` [default: all].
+    #[arg(long, value_name = "A..B", value_parser = parse_rows)]
+    rows: Option<Rows>,
+    /// Most elements per axis after the rows; longer lists are cut on the side of the padding.
+    #[arg(long, value_name = "N,..", value_delimiter = ',')]
+    max_len: Vec<usize>,
+    /// Side of the padding.
+    #[arg(long, value_name = "left|right", default_value = "right", value_parser = parse_side)]
+    side: Side,
+    /// Columns to take, in this order [default: all].
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    columns: Option<Vec<String>>,
+    /// Value of the padding [default: 0].
+    #[arg(long, value_name = "X", allow_hyphen_values = true, value_parser = parse_fill)]
+    fill: Option<Fill>,
+    /// Most bytes of the result, such as 500MB or 8GB.
+    #[arg(long, value_name = "BYTES", default_value = "4GiB", value_parser = parse_bytes)]
+    limit: u64,
+    /// Keep the width of integers; otherwise they become int64, as embedding layers want them.
+    #[arg(long)]
+    keep_types: bool,
+    /// Replace the file when it exists.
+    #[arg(long, alias = "force")]
+    overwrite: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rows {
+    start: usize,
+    end: Option<usize>,
+}
+
+pub(super) fn run(args: &DensifyArgs) -> Outcome {
+    if args.output.exists() && !args.overwrite {
+        return Err(Failure::message(format!(
+            "{} exists; --overwrite replaces it",
+            args.output.display()
+        )));
+    }
+    let table = read(args)?;
+    let options = TableDenseOptions {
+        dense: DenseOptions {
+            side: args.side,
+            fill: args.fill,
+            limit: Some(args.limit),
+            ..DenseOptions::default()
+        },
+        columns: args.columns.clone(),
+        sizes: args.max_len.iter().map(|n| Size::AtMost(*n)).collect(),
+        tokens_as_i64: !args.keep_types,
+        ..TableDenseOptions::default()
+    };
+    let tensors = table.to_dense_with(&options)?;
+    let save = SaveOptions { overwrite: args.overwrite, ..SaveOptions::default() };
+    dense::write(&args.output, tensors.iter().map(|(n, t)| (n.as_str(), t)), &save)?;
+    for (name, tensor) in &tensors {
+        println(&format!("{name}: {} {:?}", tensor.dtype(), tensor.shape()))?;
+    }
+    let rows = table.num_rows();
+    let noun = if rows == 1 { "row" } else { "rows" };
+    println(&format!("wrote {} {noun} to {}", grouped(rows), args.output.display()))
+}
+
+/// The rows asked for, and no others.
+fn read(args: &DensifyArgs) -> Outcome<RaggedTable> {
+    let source = Source::open(&args.input)?;
+    let rows = args.rows.unwrap_or(Rows { start: 0, end: None });
+    let past_end = |count: usize| {
+        Failure::message(format!(
+            "{}: rows {}..{} of {count}",
+            args.input.display(),
+            rows.start,
+            rows.end.map_or_else(String::new, |e| e.to_string())
+        ))
+    };
+    if let [shard] = source.shards.as_slice()
+        && shard.format == super::files::FileFormat::Nrt
+    {
+        // Reads these rows and columns and nothing else.
+        let file = NrtFile::open(&shard.path, &ReadOptions::default())?;
+        let end = rows.end.unwrap_or(file.num_rows());
+        if rows.start > end || end > file.num_rows() {
+            return Err(past_end(file.num_rows()));
+        }
+        let names: Option<Vec<&str>> =
+            args.columns.as_ref().map(|c| c.iter().map(String::as_str).collect());
+        return Ok(file.read(rows.start..end, names.as_deref())?);
+    }
+    let schema = source.schema()?;
+    let schema = match &args.columns {
+        None => schema,
+        // Other columns need not be jointly ragged with these.
+        Some(names) => {
+            let known = schema.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>();
+            let indices = names
+                .iter()
+                .map(|n| {
+                    schema.index_of(n).map_err(|_| {
+                        Failure::message(format!(
+                            "{}: no column {n:?}; the columns are {}",
+                            args.input.display(),
+                            known.join(", ")
+                        ))
+                    })
+                })
+                .collect::<Outcome<Vec<_>>>()?;
+            schema.project(&indices)?.into()
+        }
+    };
+    let whole = rows.start..rows.end.unwrap_or(usize::MAX);
+    let mut tables = Vec::new();
+    let mut position = 0;
+    'shards: for shard in &source.shards {
+        for batch in shard.batches(Some(&source.schema()?))? {
+            interrupt::check()?;
+            if position >= whole.end {
+                break 'shards;
+            }
+            let batch = batch?;
+            let here = position..position + batch.num_rows();
+            position = here.end;
+            let part = overlap(&here, &whole);
+            if !part.is_empty() || (tables.is_empty() && batch.num_rows() == 0) {
+                let batch = batch.slice(part.start - here.start, part.len());
+                tables.push(RaggedTable::try_from_batch(&conform(&batch, &schema)?)?);
+            }
+        }
+    }
+    if rows.end.is_some_and(|end| end > position || rows.start > end) || rows.start > position {
+        return Err(past_end(position));
+    }
+    if tables.is_empty() {
+        let empty = arrow::array::RecordBatch::new_empty(schema);
+        tables.push(RaggedTable::try_from_batch(&empty)?);
+    }
+    Ok(RaggedTable::concat(&tables)?)
+}
+
+fn overlap(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
+    let start = a.start.max(b.start).min(a.end);
+    start..a.end.min(b.end).max(start)
+}
+
+fn parse_rows(text: &str) -> Result<Rows, String> {
+    let wrong = || format!("{text:?} is no range of rows; write A..B, A.. or ..B");
+    let (start, end) = text.split_once("..").ok_or_else(wrong)?;
+    let number = |t: &str| t.trim().parse::<usize>().map_err(|_| wrong());
+    let start = if start.trim().is_empty() { 0 } else { number(start)? };
+    let end = if end.trim().is_empty() { None } else { Some(number(end)?) };
+    match end {
+        Some(end) if end < start => Err(format!("{text:?} ends before it starts")),
+        end => Ok(Rows { start, end }),
+    }
+}
+
+fn parse_side(text: &str) -> Result<Side, String> {
+    text.parse().map_err(|e: crate::Error| e.to_string())
+}
+
+fn parse_fill(text: &str) -> Result<Fill, String> {
+    let float = || text.parse::<f64>().map(Fill::Float);
+    let boolean = || text.parse::<bool>().map(Fill::Bool);
+    text.parse::<i64>()
+        .map(Fill::Int)
+        .or_else(|_| text.parse::<u64>().map(Fill::UInt))
+        .or_else(|_| float())
+        .or_else(|_| boolean())
+        .map_err(|_| format!("{text:?} is neither a number nor true or false"))
+}
+
+/// `4096`, `500MB`, `4GB` (powers of 1000), `4GiB` (powers of 1024).
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is no number of bytes; write 4096, 500MB or 4GiB");
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let unit: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kb" => 1000,
+        "m" | "mb" => 1_000_000,
+        "g" | "gb" => 1_000_000_000,
+        "t" | "tb" => 1_000_000_000_000,
+        "kib" => 1 << 10,
+        "mib" => 1 << 20,
+        "gib" => 1 << 30,
+        "tib" => 1 << 40,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(unit).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_rows() {
+        let rows = |start, end| Ok(Rows { start, end });
+        assert_eq!(parse_rows("3..10"), rows(3, Some(10)));
+        assert_eq!(parse_rows("3.."), rows(3, None));
+        assert_eq!(parse_rows("..10"), rows(0, Some(10)));
+        for wrong in ["3", "10..3", "a..b", "-1..3", "1..=3"] {
+            assert!(parse_rows(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_bytes() {
+        assert_eq!(parse_bytes("4096"), Ok(4096));
+        assert_eq!(parse_bytes("4GB"), Ok(4_000_000_000));
+        assert_eq!(parse_bytes("2 kib"), Ok(2048));
+        for wrong in ["", "GB", "4XB", "-1", "1.5GB", "99999999999TB"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn fills() {
+        assert_eq!(parse_fill("-1"), Ok(Fill::Int(-1)));
+        assert_eq!(parse_fill("18446744073709551615"), Ok(Fill::UInt(u64::MAX)));
+        assert_eq!(parse_fill("0.5"), Ok(Fill::Float(0.5)));
+        assert_eq!(parse_fill("true"), Ok(Fill::Bool(true)));
+        assert!(parse_fill("x").is_err());
+    }
+
+    #[test]
+    fn overlaps() {
+        assert_eq!(overlap(&(0..10), &(3..usize::MAX)), 3..10);
+        assert_eq!(overlap(&(10..20), &(0..5)).len(), 0);
+        assert_eq!(overlap(&(10..20), &(30..40)).len(), 0);
+        assert_eq!(overlap(&(10..20), &(12..15)), 12..15);
+    }
+}

@@ -1,0 +1,190 @@
+//! Files and folders of any format as batches of rows.
+
+mod sink;
+mod source;
+
+use std::path::Path;
+
+use arrow::array::RecordBatch;
+use arrow::compute::CastOptions;
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use clap::ValueEnum;
+
+use super::error::{Failure, Outcome};
+use crate::array::list_kind;
+use crate::table::promote_types;
+
+pub(super) use sink::{Sink, SinkOptions, times_note};
+pub(super) use source::{Shard, Source};
+
+/// File formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
+pub(super) enum FileFormat {
+    /// Ragged tensors, as Python's nested_ragged_tensors has them.
+    Nrt,
+    /// Parquet with list columns.
+    Parquet,
+    /// Arrow IPC file.
+    #[value(alias = "ipc", alias = "feather")]
+    Arrow,
+    /// One JSON document: a list of records, or an object of columns.
+    Json,
+    /// One JSON record per line.
+    #[value(alias = "jsonl")]
+    Ndjson,
+    /// Dense tensors with masks (written only).
+    Safetensors,
+    /// A MEDS folder: data/**/*.parquet, one row per measurement.
+    Meds,
+}
+
+impl FileFormat {
+    /// By the ending of a name.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        Some(match extension.as_str() {
+            "nrt" => Self::Nrt,
+            "parquet" => Self::Parquet,
+            "arrow" | "ipc" | "feather" | "arrows" => Self::Arrow,
+            "json" => Self::Json,
+            "ndjson" | "jsonl" => Self::Ndjson,
+            "safetensors" => Self::Safetensors,
+            _ => return None,
+        })
+    }
+
+    /// The ending of files of the format.
+    pub(super) fn extension(self) -> &'static str {
+        match self {
+            Self::Nrt => "nrt",
+            Self::Parquet | Self::Meds => "parquet",
+            Self::Arrow => "arrow",
+            Self::Json => "json",
+            Self::Ndjson => "ndjson",
+            Self::Safetensors => "safetensors",
+        }
+    }
+
+    /// Name of the format.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Meds => "MEDS",
+            Self::Parquet => "Parquet",
+            Self::Arrow => "Arrow IPC",
+            Self::Json => "JSON",
+            Self::Ndjson => "NDJSON",
+            Self::Nrt => "nrt",
+            Self::Safetensors => "safetensors",
+        }
+    }
+}
+
+/// The format of a file by its name, or a message that lists the endings there are.
+pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
+    FileFormat::of(path).ok_or_else(|| {
+        Failure::message(format!(
+            "{}: the format is not clear from the name; known are .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl) and .safetensors",
+            path.display()
+        ))
+    })
+}
+
+/// A schema that the rows of both fit in: numbers widen, list kinds give way to `List`.
+pub(super) fn unify(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<SchemaRef> {
+    let wrong = |message: String| Failure::message(format!("{}: {message}", b_is.display()));
+    if a.fields().len() != b.fields().len() {
+        let names = |s: &Schema| s.fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>();
+        return Err(wrong(format!(
+            "the columns are {}, those of the files before are {}; all files need the same",
+            names(b).join(", "),
+            names(a).join(", ")
+        )));
+    }
+    let fields = a
+        .fields()
+        .iter()
+        .map(|left| {
+            let right = b.field_with_name(left.name()).map_err(|_| {
+                wrong(format!("there is no column {:?}, which the files before have", left.name()))
+            })?;
+            let data_type = unify_types(left.data_type(), right.data_type()).ok_or_else(|| {
+                wrong(format!(
+                    "column {:?} is {} where the files before have {}",
+                    left.name(),
+                    right.data_type(),
+                    left.data_type()
+                ))
+            })?;
+            let nullable = left.is_nullable() || right.is_nullable();
+            let field = left.as_ref().clone().with_data_type(data_type).with_nullable(nullable);
+            Ok(FieldRef::from(field))
+        })
+        .collect::<Outcome<Vec<FieldRef>>>()?;
+    Ok(Schema::new_with_metadata(fields, a.metadata().clone()).into())
+}
+
+fn unify_types(a: &DataType, b: &DataType) -> Option<DataType> {
+    if a == b {
+        return Some(a.clone());
+    }
+    match (list_kind(a), list_kind(b)) {
+        (Some((_, x)), Some((_, y))) => {
+            let item = unify_types(x.data_type(), y.data_type())?;
+            let item = Field::new_list_field(item, true).into();
+            Some(match (a, b) {
+                (DataType::LargeList(_), _) | (_, DataType::LargeList(_)) => {
+                    DataType::LargeList(item)
+                }
+                _ => DataType::List(item),
+            })
+        }
+        (None, None) => promote_types(a, b),
+        // A column without a single value may have had no list to tell its depth.
+        (Some(_), None) if b.is_null() => Some(a.clone()),
+        (None, Some(_)) if a.is_null() => Some(b.clone()),
+        _ => None,
+    }
+}
+
+/// The batch with the columns and types of `schema`.
+pub(super) fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Outcome<RecordBatch> {
+    if batch.schema_ref() == schema {
+        return Ok(batch.clone());
+    }
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let columns = schema
+        .fields()
+        .iter()
+        .map(|field| {
+            let column = batch.column_by_name(field.name()).ok_or_else(|| {
+                Failure::message(format!("a part of the rows has no column {:?}", field.name()))
+            })?;
+            Ok(match column.data_type() == field.data_type() {
+                true => column.clone(),
+                false => arrow::compute::cast_with_options(column, field.data_type(), &options)?,
+            })
+        })
+        .collect::<Outcome<Vec<_>>>()?;
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::list_of;
+
+    #[test]
+    fn types_of_shards_widen() {
+        use DataType::{Int8, Int16, LargeList, List, Null, UInt8, Utf8};
+        let item = |t| Field::new_list_field(t, true).into();
+        assert_eq!(unify_types(&list_of(2, UInt8), &list_of(2, Int8)), Some(list_of(2, Int16)));
+        assert_eq!(
+            unify_types(&LargeList(item(UInt8)), &List(item(UInt8))),
+            Some(LargeList(item(UInt8)))
+        );
+        assert_eq!(unify_types(&list_of(1, UInt8), &Null), Some(list_of(1, UInt8)));
+        assert_eq!(unify_types(&list_of(1, UInt8), &UInt8), None);
+        assert_eq!(unify_types(&Utf8, &UInt8), None);
+    }
+}

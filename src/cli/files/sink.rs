@@ -1,0 +1,239 @@
+//! Writing: batches to a file of any format, whole or not at all.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow::ipc::writer::FileWriter;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+use super::{FileFormat, conform};
+use crate::array::{leaf_type, list_kind};
+use crate::cli::error::{Failure, Outcome};
+use crate::dense::TableDenseOptions;
+use crate::io::atomic::AtomicFile;
+use crate::io::json::NdjsonWriter;
+use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
+use crate::io::safetensors::{SaveOptions, dense};
+use crate::table::RaggedTable;
+
+/// Leaf values of a Parquet row group, about.
+const ROW_GROUP_LEAVES: usize = 1 << 22;
+
+/// How files are written.
+#[derive(Clone, Debug, Default)]
+pub(in crate::cli) struct SinkOptions {
+    pub(in crate::cli) overwrite: bool,
+    /// `.nrt` without ids.
+    pub(in crate::cli) plain: bool,
+    /// How tables become dense.
+    pub(in crate::cli) dense: TableDenseOptions,
+}
+
+/// A file being written.
+pub(in crate::cli) struct Sink {
+    path: PathBuf,
+    schema: SchemaRef,
+    rows: u64,
+    writer: Writer,
+}
+
+enum Writer {
+    Nrt(Box<NrtWriter>),
+    Parquet { writer: Box<ArrowWriter<AtomicFile>>, leaves: usize },
+    Arrow(Box<FileWriter<AtomicFile>>),
+    Ndjson(Box<NdjsonWriter<AtomicFile>>),
+    Json { file: Box<AtomicFile>, any: bool },
+    Dense { tables: Vec<RaggedTable>, options: Box<SinkOptions> },
+}
+
+impl Sink {
+    /// Starts the file `path` for rows of `schema`.
+    pub(in crate::cli) fn create(
+        path: &Path,
+        format: FileFormat,
+        schema: &SchemaRef,
+        options: &SinkOptions,
+    ) -> Outcome<Self> {
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+        if let Some(folder) = folder {
+            std::fs::create_dir_all(folder)
+                .map_err(|e| Failure::message(format!("{}: {e}", folder.display())))?;
+        }
+        let file = || AtomicFile::create(path, options.overwrite);
+        let mut schema = schema.clone();
+        let writer = match format {
+            FileFormat::Nrt => {
+                schema = without_times(&schema);
+                // The axes are those of a table of these columns.
+                let empty = table(&RecordBatch::new_empty(schema.clone()), path)?;
+                let nrt = WriteOptions { overwrite: options.overwrite, plain: options.plain };
+                let writer = NrtWriter::create(path, &NrtSchema::of_table(&empty), &nrt)?;
+                Writer::Nrt(Box::new(writer))
+            }
+            FileFormat::Parquet => {
+                let properties = WriterProperties::builder()
+                    .set_compression(Compression::ZSTD(ZstdLevel::default()))
+                    .set_max_row_group_row_count(None)
+                    .build();
+                let writer = ArrowWriter::try_new(file()?, schema.clone(), Some(properties))
+                    .map_err(crate::Error::from)?;
+                Writer::Parquet { writer: Box::new(writer), leaves: 0 }
+            }
+            FileFormat::Arrow => Writer::Arrow(Box::new(FileWriter::try_new(file()?, &schema)?)),
+            FileFormat::Ndjson => Writer::Ndjson(Box::new(NdjsonWriter::new(file()?))),
+            FileFormat::Json => {
+                let mut file = file()?;
+                file.write_all(b"[")?;
+                Writer::Json { file: Box::new(file), any: false }
+            }
+            FileFormat::Safetensors => {
+                if !options.overwrite && path.exists() {
+                    return Err(crate::Error::Exists(path.to_path_buf()).into());
+                }
+                Writer::Dense { tables: Vec::new(), options: Box::new(options.clone()) }
+            }
+            FileFormat::Meds => {
+                return Err(Failure::usage("MEDS is written by `serrate generate --to meds` only"));
+            }
+        };
+        Ok(Self { path: path.to_path_buf(), schema, rows: 0, writer })
+    }
+
+    /// Appends rows, cast to the schema of the file.
+    pub(in crate::cli) fn write(&mut self, batch: &RecordBatch) -> Outcome {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let batch = conform(batch, &self.schema)?;
+        self.rows += batch.num_rows() as u64;
+        let path = &self.path;
+        match &mut self.writer {
+            Writer::Nrt(writer) => writer.write(&table(&batch, path)?)?,
+            Writer::Parquet { writer, leaves } => {
+                writer.write(&batch).map_err(crate::Error::from)?;
+                *leaves += most_leaves(&batch);
+                if *leaves >= ROW_GROUP_LEAVES {
+                    writer.flush().map_err(crate::Error::from)?;
+                    *leaves = 0;
+                }
+            }
+            Writer::Arrow(writer) => writer.write(&batch)?,
+            Writer::Ndjson(writer) => writer.write(&table(&batch, path)?)?,
+            Writer::Json { file, any } => {
+                let mut lines = NdjsonWriter::new(Vec::new());
+                lines.write(&table(&batch, path)?)?;
+                for line in lines.finish()?.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
+                    file.write_all(if *any { b",\n" } else { b"\n" })?;
+                    file.write_all(line)?;
+                    *any = true;
+                }
+            }
+            Writer::Dense { tables, .. } => tables.push(table(&batch, path)?),
+        }
+        Ok(())
+    }
+
+    /// The file gets its name; the number of its rows.
+    pub(in crate::cli) fn finish(self) -> Outcome<u64> {
+        match self.writer {
+            Writer::Nrt(writer) => writer.finish()?,
+            Writer::Parquet { writer, .. } => {
+                writer.into_inner().map_err(crate::Error::from)?.commit()?;
+            }
+            Writer::Arrow(mut writer) => {
+                writer.finish()?;
+                writer.into_inner()?.commit()?;
+            }
+            Writer::Ndjson(writer) => writer.finish()?.commit()?,
+            Writer::Json { mut file, .. } => {
+                file.write_all(b"\n]\n")?;
+                file.commit()?;
+            }
+            Writer::Dense { mut tables, options } => {
+                if tables.is_empty() {
+                    tables.push(table(&RecordBatch::new_empty(self.schema), &self.path)?);
+                }
+                let table = RaggedTable::concat(&tables)?;
+                drop(tables);
+                let tensors = table.to_dense_with(&options.dense)?;
+                let save = SaveOptions { overwrite: options.overwrite, ..SaveOptions::default() };
+                let named = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor));
+                dense::write(&self.path, named, &save)?;
+            }
+        }
+        Ok(self.rows)
+    }
+}
+
+fn table(batch: &RecordBatch, path: &Path) -> Outcome<RaggedTable> {
+    RaggedTable::try_from_batch(batch).map_err(|e| Failure::from(e).at(path.display()))
+}
+
+/// Values of the largest column, which is what a row group costs.
+fn most_leaves(batch: &RecordBatch) -> usize {
+    fn leaves(data: &arrow::array::ArrayData) -> usize {
+        data.child_data().iter().map(leaves).max().unwrap_or(0).max(data.len())
+    }
+    let sizes = batch.columns().iter().map(|c| match c.data_type().is_nested() {
+        true => leaves(&c.to_data()),
+        false => c.len(),
+    });
+    sizes.max().unwrap_or(0)
+}
+
+/// Times as the integers they are stored as: `.nrt` has no other way to say them.
+fn without_times(schema: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields().iter().map(|f| {
+        let data_type = replace_leaf(f.data_type());
+        f.as_ref().clone().with_data_type(data_type)
+    });
+    Schema::new_with_metadata(fields.collect::<Vec<Field>>(), schema.metadata().clone()).into()
+}
+
+fn replace_leaf(data_type: &DataType) -> DataType {
+    match list_kind(data_type) {
+        Some((_, item)) => {
+            let item = item.as_ref().clone().with_data_type(replace_leaf(item.data_type())).into();
+            match data_type {
+                DataType::LargeList(_) => DataType::LargeList(item),
+                DataType::FixedSizeList(_, n) => DataType::FixedSizeList(item, *n),
+                _ => DataType::List(item),
+            }
+        }
+        None => match data_type {
+            DataType::Timestamp(_, _) | DataType::Date64 | DataType::Duration(_) => DataType::Int64,
+            DataType::Time64(_) => DataType::Int64,
+            DataType::Date32 | DataType::Time32(_) => DataType::Int32,
+            other => other.clone(),
+        },
+    }
+}
+
+/// What a reader of an `.nrt` file has to know about columns that were times.
+pub(in crate::cli) fn times_note(schema: &Schema) -> Vec<String> {
+    let unit = |unit: &TimeUnit| match unit {
+        TimeUnit::Second => "seconds",
+        TimeUnit::Millisecond => "milliseconds",
+        TimeUnit::Microsecond => "microseconds",
+        TimeUnit::Nanosecond => "nanoseconds",
+    };
+    schema
+        .fields()
+        .iter()
+        .filter_map(|f| {
+            let meaning = match leaf_type(f.data_type()) {
+                DataType::Timestamp(u, _) => format!("{} since 1970-01-01", unit(u)),
+                DataType::Date32 => "days since 1970-01-01".into(),
+                DataType::Date64 => "milliseconds since 1970-01-01".into(),
+                DataType::Time32(u) | DataType::Time64(u) => format!("{} since midnight", unit(u)),
+                DataType::Duration(u) => unit(u).into(),
+                _ => return None,
+            };
+            Some(format!("{} is written as integers: {meaning}", f.name()))
+        })
+        .collect()
+}

@@ -1,0 +1,331 @@
+//! Reading: a file, or a folder of shards, as batches in source order.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::ipc::reader::{FileReader, StreamReader};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use walkdir::WalkDir;
+
+use super::{FileFormat, format_of, unify};
+use crate::cli::error::{Failure, Outcome};
+use crate::cli::interrupt;
+use crate::error::Error;
+use crate::io::json::{JsonOptions, NdjsonReader, read_json};
+use crate::io::nrt::{NrtFile, ReadOptions};
+use crate::table::RaggedTable;
+
+/// Leaf values that a batch aims at.
+const BATCH_LEAVES: usize = 1 << 20;
+/// Most rows of a batch.
+const BATCH_ROWS: usize = 8192;
+
+/// One file of a source.
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct Shard {
+    /// The file.
+    pub(in crate::cli) path: PathBuf,
+    /// Where it lies below the folder, without ending; its own name for a single file.
+    pub(in crate::cli) relative: PathBuf,
+    pub(in crate::cli) format: FileFormat,
+}
+
+/// Files with rows, in order.
+pub(in crate::cli) struct Source {
+    pub(in crate::cli) path: PathBuf,
+    pub(in crate::cli) format: FileFormat,
+    pub(in crate::cli) shards: Vec<Shard>,
+}
+
+impl Source {
+    /// A file, or a folder with all files of one format below it, ordered by name (`2` before `10`).
+    pub(in crate::cli) fn open(path: &Path) -> Outcome<Self> {
+        let metadata = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
+        let path = path.to_path_buf();
+        if !metadata.is_dir() {
+            let format = format_of(&path)?;
+            let relative = PathBuf::from(path.file_stem().unwrap_or_default());
+            let shard = Shard { path: path.clone(), relative, format };
+            return Ok(Self { path, format, shards: vec![shard] });
+        }
+        let mut shards = Vec::new();
+        for entry in WalkDir::new(&path).follow_links(true) {
+            let entry = entry.map_err(|e| Failure::message(e.to_string()))?;
+            let file = entry.path();
+            let relative = file.strip_prefix(&path).unwrap_or(file).with_extension("");
+            // What describes the data is not the data.
+            if relative.starts_with("metadata") || hidden(&relative) {
+                continue;
+            }
+            if let (true, Some(format)) = (entry.file_type().is_file(), FileFormat::of(file)) {
+                shards.push(Shard { path: file.to_path_buf(), relative, format });
+            }
+        }
+        shards.sort_by_cached_key(|s| natural(&s.relative));
+        let Some(first) = shards.first() else {
+            return Err(Failure::message(format!(
+                "{}: no file of a known format in this folder",
+                path.display()
+            )));
+        };
+        let format = first.format;
+        if let Some(other) = shards.iter().find(|s| s.format != format) {
+            return Err(Failure::message(format!(
+                "{}: files of several formats, such as {} and {}; name a folder or file with one",
+                path.display(),
+                first.path.display(),
+                other.path.display()
+            )));
+        }
+        Ok(Self { path, format, shards })
+    }
+
+    /// Whether it was given as a folder.
+    pub(in crate::cli) fn is_folder(&self) -> bool {
+        self.path.is_dir()
+    }
+
+    /// The columns and types that all shards fit in.
+    pub(in crate::cli) fn schema(&self) -> Outcome<SchemaRef> {
+        let mut schema: Option<SchemaRef> = None;
+        for shard in &self.shards {
+            interrupt::check()?;
+            let next = shard.schema()?;
+            schema = Some(match schema {
+                None => next,
+                Some(schema) => unify(&schema, &next, &shard.path)?,
+            });
+        }
+        schema.ok_or_else(|| Failure::message("there is no file"))
+    }
+
+    /// Bytes of all files.
+    pub(in crate::cli) fn bytes(&self) -> Outcome<u64> {
+        let size = |s: &Shard| std::fs::metadata(&s.path).map_err(|e| Error::io(&s.path, e));
+        Ok(self.shards.iter().map(|s| Ok(size(s)?.len())).sum::<Outcome<u64>>()?)
+    }
+}
+
+fn hidden(relative: &Path) -> bool {
+    relative.components().any(|c| {
+        let name = c.as_os_str().to_string_lossy();
+        name.starts_with('.') || name.starts_with('_')
+    })
+}
+
+/// Folder by folder; numbers in names count by their value.
+fn natural(path: &Path) -> Vec<(Vec<(String, u128)>, String)> {
+    path.components()
+        .map(|c| {
+            let name = c.as_os_str().to_string_lossy().into_owned();
+            let mut parts = Vec::new();
+            let mut rest = name.as_str();
+            while !rest.is_empty() {
+                let digit = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+                let (text, number) = rest.split_at(digit);
+                let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+                // No number at all comes first.
+                let value = number[..end].parse::<u128>().map_or(0, |n| n.saturating_add(1));
+                parts.push((text.to_owned(), value));
+                rest = &number[end..];
+            }
+            (parts, name)
+        })
+        .collect()
+}
+
+/// Batches of a file.
+pub(in crate::cli) type Batches = Box<dyn Iterator<Item = Outcome<RecordBatch>>>;
+
+impl Shard {
+    /// Its columns. Reads all of a JSON file; of the others, what stands at their ends.
+    pub(in crate::cli) fn schema(&self) -> Outcome<SchemaRef> {
+        match self.format {
+            FileFormat::Nrt => Ok(self.nrt()?.schema()),
+            FileFormat::Parquet => Ok(self.parquet()?.schema().clone()),
+            FileFormat::Arrow => match self.arrow()? {
+                Ipc::File(reader) => Ok(reader.schema()),
+                Ipc::Stream(reader) => Ok(reader.schema()),
+            },
+            FileFormat::Json => Ok(read_json(&self.path, &JsonOptions::default())?.arrow_schema()?),
+            FileFormat::Ndjson => {
+                let mut schema: Option<SchemaRef> = None;
+                for table in self.ndjson(JsonOptions::default())? {
+                    interrupt::check()?;
+                    let next = self.named(table)?.arrow_schema()?;
+                    schema = Some(match schema {
+                        None => next,
+                        // A column that turns up later is null before.
+                        Some(s) if s.fields().len() < next.fields().len() => {
+                            widen(&s, &next, &self.path)?
+                        }
+                        Some(s) => unify(&s, &next, &self.path)?,
+                    });
+                }
+                schema.ok_or_else(|| self.wrong("the file is empty"))
+            }
+            FileFormat::Safetensors | FileFormat::Meds => Err(self.written_only()),
+        }
+    }
+
+    /// Its rows in order, with the types of `schema` where the format leaves them open; else as they
+    /// are.
+    pub(in crate::cli) fn batches(&self, schema: Option<&SchemaRef>) -> Outcome<Batches> {
+        let path = self.path.clone();
+        let place = move |failure: Failure| failure.at(path.display());
+        let options = || match schema {
+            None => JsonOptions::default(),
+            Some(schema) => JsonOptions {
+                schema: schema
+                    .fields()
+                    .iter()
+                    .map(|f| (f.name().clone(), f.data_type().clone()))
+                    .collect(),
+                ..JsonOptions::default()
+            },
+        };
+        Ok(match self.format {
+            FileFormat::Nrt => {
+                let file = self.nrt()?;
+                let deepest = file.ndim() - 1;
+                let mut next = 0;
+                Box::new(std::iter::from_fn(move || {
+                    let rows = next..file.num_rows();
+                    if rows.is_empty() {
+                        return None;
+                    }
+                    let read = file.rows_within(rows, deepest, BATCH_LEAVES).and_then(|n| {
+                        let end = next + n.clamp(1, BATCH_ROWS);
+                        let table = file.read(next..end.min(file.num_rows()), None)?;
+                        next = end;
+                        table.to_batch()
+                    });
+                    if read.is_err() {
+                        next = file.num_rows();
+                    }
+                    Some(read.map_err(Failure::from))
+                }))
+            }
+            FileFormat::Parquet => {
+                let builder = self.parquet()?;
+                let metadata = builder.metadata();
+                let leaves = metadata
+                    .row_groups()
+                    .iter()
+                    .flat_map(|g| g.columns().iter().map(|c| c.num_values().max(0)))
+                    .max()
+                    .unwrap_or(0);
+                let most = metadata.row_groups().iter().map(|g| g.num_rows()).max().unwrap_or(0);
+                let per_row = usize::try_from(leaves / most.max(1)).unwrap_or(usize::MAX).max(1);
+                let rows = (BATCH_LEAVES / per_row).clamp(1, BATCH_ROWS);
+                let reader = builder
+                    .with_batch_size(rows)
+                    .build()
+                    .map_err(|e| place(Failure::message(e.to_string())))?;
+                Box::new(reader.map(move |b| b.map_err(|e| place(e.into()))))
+            }
+            FileFormat::Arrow => match self.arrow()? {
+                Ipc::File(reader) => Box::new(reader.map(move |b| b.map_err(|e| place(e.into())))),
+                Ipc::Stream(reader) => {
+                    Box::new(reader.map(move |b| b.map_err(|e| place(e.into()))))
+                }
+            },
+            FileFormat::Json => {
+                let table = read_json(&self.path, &options())?;
+                Box::new(chunks(table)?)
+            }
+            FileFormat::Ndjson => {
+                let reader = self.ndjson(options())?;
+                Box::new(reader.map(move |table| {
+                    table.and_then(|t| t.to_batch()).map_err(|e| place(e.into()))
+                }))
+            }
+            FileFormat::Safetensors | FileFormat::Meds => return Err(self.written_only()),
+        })
+    }
+
+    fn nrt(&self) -> Outcome<NrtFile> {
+        Ok(NrtFile::open(&self.path, &ReadOptions::default())?)
+    }
+
+    fn parquet(&self) -> Outcome<ParquetRecordBatchReaderBuilder<File>> {
+        let file = File::open(&self.path).map_err(|e| Error::io(&self.path, e))?;
+        ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| self.wrong(e))
+    }
+
+    fn arrow(&self) -> Outcome<Ipc> {
+        let open = || File::open(&self.path).map_err(|e| Error::io(&self.path, e));
+        let mut magic = [0; 6];
+        let is_file = open()?.read_exact(&mut magic).is_ok() && &magic == b"ARROW1";
+        let file = open()?;
+        Ok(if is_file {
+            Ipc::File(FileReader::try_new_buffered(file, None).map_err(|e| self.wrong(e))?)
+        } else {
+            Ipc::Stream(StreamReader::try_new_buffered(file, None).map_err(|e| self.wrong(e))?)
+        })
+    }
+
+    fn ndjson(&self, options: JsonOptions) -> Outcome<NdjsonReader<BufReader<File>>> {
+        let file = File::open(&self.path).map_err(|e| Error::io(&self.path, e))?;
+        Ok(NdjsonReader::new(BufReader::with_capacity(1 << 18, file), options))
+    }
+
+    fn named<T>(&self, result: crate::Result<T>) -> Outcome<T> {
+        result.map_err(|e| Failure::from(e).at(self.path.display()))
+    }
+
+    fn wrong(&self, message: impl std::fmt::Display) -> Failure {
+        Failure::message(format!("{}: {message}", self.path.display()))
+    }
+
+    fn written_only(&self) -> Failure {
+        self.wrong("dense tensors are written but not read as tables")
+    }
+}
+
+enum Ipc {
+    File(FileReader<BufReader<File>>),
+    Stream(StreamReader<BufReader<File>>),
+}
+
+/// `after` has columns that `before` lacks.
+fn widen(before: &SchemaRef, after: &SchemaRef, path: &Path) -> Outcome<SchemaRef> {
+    let mut fields = before.fields().to_vec();
+    for field in after.fields() {
+        if before.field_with_name(field.name()).is_err() {
+            fields.push(field.clone());
+        }
+    }
+    let metadata = after.metadata().clone();
+    unify(&arrow::datatypes::Schema::new_with_metadata(fields, metadata), after, path)
+}
+
+/// A table in memory as batches.
+pub(in crate::cli) fn chunks(
+    table: RaggedTable,
+) -> Outcome<impl Iterator<Item = Outcome<RecordBatch>>> {
+    let rows = table.num_rows();
+    // One batch without rows keeps the columns of an empty table.
+    let starts = (0..rows.max(1)).step_by(BATCH_ROWS);
+    Ok(starts.map(move |start| {
+        let end = rows.min(start + BATCH_ROWS);
+        Ok(table.slice(start..end)?.to_batch()?)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_natural_order() {
+        let mut names =
+            ["b/1", "a/10", "a/2", "a", "shard-10", "shard-9", "a/x"].map(PathBuf::from);
+        names.sort_by_cached_key(|n| natural(n));
+        let names = names.map(|n| n.display().to_string());
+        assert_eq!(names, ["a", "a/2", "a/10", "a/x", "b/1", "shard-9", "shard-10"]);
+    }
+}

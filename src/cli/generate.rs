@@ -1,0 +1,114 @@
+//! `serrate generate`: synthetic patients.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::convert::println;
+use super::error::{Failure, Outcome};
+use super::files::{FileFormat, Sink, SinkOptions};
+use super::interrupt;
+use super::output::grouped;
+use super::progress::Progress;
+use crate::generate::Patients;
+
+const EXAMPLES: &str = "\
+Examples:
+  serrate generate --patients 1000 -o synthetic.nrt
+  serrate generate --patients 1000000 --seed 7 -o synthetic.parquet
+  serrate generate --patients 100000 --shards 8 --to nrt -o synthetic/
+
+The same number and seed give the same patients, whatever the format and the number of shards.";
+
+/// Arguments of `serrate generate`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct GenerateArgs {
+    /// Number of patients.
+    #[arg(long, value_name = "N")]
+    patients: u64,
+    /// Seed: another one gives other patients.
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+    /// File to write, or a folder for shards.
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+    /// Format to write [default: what the name of OUT says; needed for folders].
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    to: Option<FileFormat>,
+    /// Number of files, for a folder.
+    #[arg(long, value_name = "K")]
+    shards: Option<u64>,
+    /// Replace files that exist.
+    #[arg(long, alias = "force")]
+    overwrite: bool,
+}
+
+pub(super) fn run(args: &GenerateArgs) -> Outcome {
+    let by_name = FileFormat::of(&args.output);
+    let format = args.to.or(by_name).ok_or_else(|| {
+        Failure::usage(format!(
+            "{}: say --to FORMAT, or a name such as out.nrt or out.parquet",
+            args.output.display()
+        ))
+    })?;
+    let folder = by_name.is_none() || args.output.is_dir();
+    let shards = args.shards.unwrap_or(1).max(1);
+    if !folder && shards > 1 {
+        return Err(Failure::usage(format!(
+            "{} is one file: --shards needs a folder and --to FORMAT",
+            args.output.display()
+        )));
+    }
+    let targets: Vec<PathBuf> = match folder {
+        false => vec![args.output.clone()],
+        true => {
+            (0..shards).map(|i| args.output.join(format!("{i}.{}", format.extension()))).collect()
+        }
+    };
+    if let Some(exists) = targets.iter().find(|t| t.exists() && !args.overwrite) {
+        return Err(Failure::message(format!(
+            "{} exists; --overwrite replaces it",
+            exists.display()
+        )));
+    }
+    let progress = Progress::of_rows(args.patients);
+    let mut patients = Patients::new(args.seed, args.patients)?;
+    let schema = Patients::new(args.seed, 1)?
+        .next()
+        .ok_or_else(|| Failure::message("no patient was made"))??
+        .arrow_schema()?;
+    let options = SinkOptions { overwrite: args.overwrite, ..SinkOptions::default() };
+    let mut rest = None;
+    for (i, target) in targets.iter().enumerate() {
+        // Shards differ by one patient at most.
+        let i = i as u64;
+        let mut left =
+            usize::try_from(args.patients / shards + u64::from(i < args.patients % shards))
+                .map_err(|_| Failure::message("more patients than this machine can count"))?;
+        let mut sink = Sink::create(target, format, &schema, &options)?;
+        while left > 0 {
+            interrupt::check()?;
+            let Some(chunk) = rest.take().or_else(|| patients.next()).transpose()? else { break };
+            let here = left.min(chunk.num_rows());
+            sink.write(&chunk.slice(0..here)?.to_batch()?)?;
+            if here < chunk.num_rows() {
+                rest = Some(Ok(chunk.slice(here..chunk.num_rows())?));
+            }
+            left -= here;
+            progress.rows(here);
+        }
+        sink.finish()?;
+    }
+    progress.finish();
+    let noun = if args.patients == 1 { "row" } else { "rows" };
+    let rows = grouped(args.patients);
+    match folder {
+        false => println(&format!("wrote {rows} {noun} to {}", args.output.display())),
+        true => println(&format!(
+            "wrote {rows} {noun} to {} files in {}",
+            targets.len(),
+            args.output.display()
+        )),
+    }
+}

@@ -1,0 +1,362 @@
+//! `serrate inspect`: what is in a file or folder, and what dense storage would cost.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use arrow::array::RecordBatch;
+use clap::Args;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde_json::{Value, json};
+
+use super::error::{Failure, Outcome};
+use super::files::{FileFormat, Source, conform};
+use super::interrupt;
+use super::output::grouped;
+use super::progress::Progress;
+use crate::error::Error;
+use crate::io::safetensors::SafetensorsFile;
+use crate::table::{ColumnStats, RaggedTable, TableStats};
+
+const EXAMPLES: &str = "\
+Examples:
+  serrate inspect patients.nrt
+  serrate inspect shards/            all shards together
+  serrate inspect x.parquet --json
+
+Reads .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl), .safetensors, MEDS folders.
+Dense storage is every column padded to the longest list of each axis, plus a mask per axis.";
+
+/// Arguments of `serrate inspect`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct InspectArgs {
+    /// File or folder.
+    #[arg(value_name = "FILE|DIR")]
+    path: PathBuf,
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &InspectArgs) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    if FileFormat::of(&args.path) == Some(FileFormat::Safetensors) && args.path.is_file() {
+        let file = SafetensorsFile::open(&args.path, true)?;
+        return match args.json {
+            true => writeln!(out, "{:#}", tensors_json(&args.path, &file)?).map_err(Failure::from),
+            false => tensors_table(&args.path, &file, &mut out),
+        };
+    }
+    let source = Source::open(&args.path)?;
+    let progress = Progress::new(source.shards.len());
+    let groups = gather(&source, &progress)?;
+    progress.finish();
+    let bytes = source.bytes()?;
+    match args.json {
+        true => writeln!(out, "{:#}", report_json(&source, &groups, bytes))?,
+        false => report_table(&source, &groups, bytes, &mut out)?,
+    }
+    Ok(())
+}
+
+/// Columns that share their lists, with what they hold.
+struct Group {
+    columns: Vec<usize>,
+    stats: TableStats,
+}
+
+/// Reads everything. Columns that turn out to have lengths of their own become a group of their
+/// own, and reading starts over: most files are one ragged table, and then it is read once.
+fn gather(source: &Source, progress: &Progress) -> Outcome<Vec<Group>> {
+    let schema = source.schema()?;
+    let mut split: Vec<Vec<usize>> = vec![(0..schema.fields().len()).collect()];
+    loop {
+        let mut groups: Vec<Group> = split
+            .iter()
+            .map(|columns| Group { columns: columns.clone(), stats: TableStats::default() })
+            .collect();
+        match read_into(source, &schema, &mut groups, progress)? {
+            None => return Ok(groups),
+            Some((group, column)) => {
+                split[group].retain(|c| *c != column);
+                match split.get_mut(group + 1) {
+                    Some(next) => {
+                        next.push(column);
+                        next.sort_unstable();
+                    }
+                    None => split.push(vec![column]),
+                }
+            }
+        }
+    }
+}
+
+/// The group and column that do not fit together, if there are such.
+fn read_into(
+    source: &Source,
+    schema: &arrow::datatypes::SchemaRef,
+    groups: &mut [Group],
+    progress: &Progress,
+) -> Outcome<Option<(usize, usize)>> {
+    let mut any = false;
+    for shard in &source.shards {
+        progress.file(&shard.path);
+        for batch in shard.batches(Some(schema))? {
+            interrupt::check()?;
+            let batch = conform(&batch?, schema)?;
+            any = true;
+            if let Some(found) = count(&batch, groups).map_err(|f| f.at(shard.path.display()))? {
+                return Ok(Some(found));
+            }
+            progress.rows(batch.num_rows());
+        }
+    }
+    if !any {
+        return count(&RecordBatch::new_empty(schema.clone()), groups);
+    }
+    Ok(None)
+}
+
+fn count(batch: &RecordBatch, groups: &mut [Group]) -> Outcome<Option<(usize, usize)>> {
+    for (i, group) in groups.iter_mut().enumerate() {
+        let part = batch.project(&group.columns)?;
+        match RaggedTable::try_from_batch(&part) {
+            Ok(table) => group.stats.push(&table)?,
+            Err(Error::Disagree { right, .. }) if group.columns.len() > 1 => {
+                let top = right.split('.').next().unwrap_or(&right);
+                let column = batch.schema_ref().index_of(top)?;
+                return Ok(Some((i, column)));
+            }
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(None)
+}
+
+fn table(header: &[&str], numbers_from: usize) -> Table {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::UTF8_FULL_CONDENSED)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(header.iter().copied());
+    for i in numbers_from..header.len() {
+        if let Some(column) = table.column_mut(i) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn report_table(source: &Source, groups: &[Group], bytes: u64, out: &mut impl Write) -> Outcome {
+    let files = source.shards.len();
+    let rows = groups.first().map_or(0, |g| g.stats.rows());
+    writeln!(out, "{}: {}", source.path.display(), source.format.name())?;
+    if source.is_folder() {
+        writeln!(out, "{} in {files} {}", size(bytes.into()), plural(files, "file", "files"))?;
+    } else {
+        writeln!(out, "{}", size(bytes.into()))?;
+    }
+    writeln!(out, "{} {}", grouped(rows), plural(rows, "row", "rows"))?;
+    for (i, group) in groups.iter().enumerate() {
+        if groups.len() > 1 {
+            writeln!(
+                out,
+                "\ntable {} of {}: columns with lists of their own",
+                i + 1,
+                groups.len()
+            )?;
+        }
+        let stats = &group.stats;
+        if stats.ndim() > 1 {
+            let header =
+                ["axis", "name", "lists", "elements", "min", "median", "p99", "max", "occupied"];
+            let mut axes = table(&header, 2);
+            for axis in 1..stats.ndim() {
+                let lengths = stats.lengths(axis)?;
+                let or_none = |n: Option<usize>| n.map_or("-".into(), grouped);
+                axes.add_row([
+                    axis.to_string(),
+                    stats.axis_name(axis).unwrap_or("").to_owned(),
+                    grouped(lengths.lists()),
+                    grouped(lengths.total()),
+                    or_none(lengths.min()),
+                    or_none(lengths.quantile(0.5)),
+                    or_none(lengths.quantile(0.99)),
+                    or_none(lengths.max()),
+                    stats.occupied(axis).map_or("-".into(), percent),
+                ]);
+            }
+            writeln!(out, "{axes}")?;
+        }
+        let mut columns = table(&["column", "axis", "type", "values", "null", "NaN"], 3);
+        for column in stats.columns() {
+            let share = |n: u64| match (n, column.values) {
+                (0, _) => "0".into(),
+                (n, all) => percent(ratio(n, all)),
+            };
+            columns.add_row([
+                column.name.clone(),
+                column.axis.to_string(),
+                column.data_type.to_string(),
+                grouped(column.values),
+                share(column.nulls),
+                if is_float(column) { share(column.nans) } else { "-".into() },
+            ]);
+        }
+        writeln!(out, "{columns}")?;
+        for column in stats.columns().iter().filter(|c| c.null_lists > 0) {
+            let lists = plural(column.null_lists, "list is", "lists are");
+            writeln!(out, "{}: {} {lists} null", column.name, grouped(column.null_lists))?;
+        }
+    }
+    let dense: u128 = groups.iter().map(|g| g.stats.dense_bytes()).sum();
+    write!(out, "dense: {}", size(dense))?;
+    if bytes > 0 && dense > 0 {
+        #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
+        let times = dense as f64 / bytes as f64;
+        write!(out, ", {times:.1} times the {}", plural(files, "file", "files"))?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn report_json(source: &Source, groups: &[Group], bytes: u64) -> Value {
+    let dense: u128 = groups.iter().map(|g| g.stats.dense_bytes()).sum();
+    let tables: Vec<Value> = groups.iter().map(|g| stats_json(&g.stats)).collect();
+    json!({
+        "path": source.path,
+        "format": source.format.name(),
+        "files": source.shards.len(),
+        "bytes": bytes,
+        "rows": groups.first().map_or(0, |g| g.stats.rows()),
+        "dense_bytes": number(dense),
+        "tables": tables,
+    })
+}
+
+fn stats_json(stats: &TableStats) -> Value {
+    let axes: Vec<Value> = (1..stats.ndim())
+        .filter_map(|axis| {
+            let lengths = stats.lengths(axis).ok()?;
+            Some(json!({
+                "axis": axis,
+                "name": stats.axis_name(axis),
+                "lists": lengths.lists(),
+                "elements": lengths.total(),
+                "min": lengths.min(),
+                "median": lengths.quantile(0.5),
+                "p99": lengths.quantile(0.99),
+                "max": lengths.max(),
+                "occupied": stats.occupied(axis),
+            }))
+        })
+        .collect();
+    let columns: Vec<Value> = stats
+        .columns()
+        .iter()
+        .map(|c| {
+            json!({
+                "name": c.name,
+                "axis": c.axis,
+                "type": c.data_type.to_string(),
+                "values": c.values,
+                "nulls": c.nulls,
+                "nans": is_float(c).then_some(c.nans),
+                "null_lists": c.null_lists,
+            })
+        })
+        .collect();
+    json!({ "dense_bytes": number(stats.dense_bytes()), "axes": axes, "columns": columns })
+}
+
+fn tensors_table(path: &Path, file: &SafetensorsFile, out: &mut impl Write) -> Outcome {
+    let bytes = std::fs::metadata(path).map_err(|e| Error::io(path, e))?.len();
+    writeln!(out, "{}: safetensors\n{}", path.display(), size(bytes.into()))?;
+    let mut tensors = table(&["tensor", "type", "shape", "bytes"], 2);
+    for tensor in file.tensors() {
+        tensors.add_row([
+            tensor.name().to_owned(),
+            format!("{:?}", tensor.dtype()),
+            format!("{:?}", tensor.shape()),
+            grouped(tensor.nbytes()),
+        ]);
+    }
+    writeln!(out, "{tensors}")?;
+    Ok(())
+}
+
+fn tensors_json(path: &Path, file: &SafetensorsFile) -> Outcome<Value> {
+    let bytes = std::fs::metadata(path).map_err(|e| Error::io(path, e))?.len();
+    let tensors: Vec<Value> = file
+        .tensors()
+        .iter()
+        .map(|t| {
+            json!({
+                "name": t.name(),
+                "type": format!("{:?}", t.dtype()),
+                "shape": t.shape(),
+                "bytes": t.nbytes(),
+            })
+        })
+        .collect();
+    Ok(json!({ "path": path, "format": "safetensors", "bytes": bytes, "tensors": tensors }))
+}
+
+fn is_float(column: &ColumnStats) -> bool {
+    column.data_type.is_floating()
+}
+
+/// JSON numbers end at 64 bits here; past them it is a text.
+fn number(n: u128) -> Value {
+    u64::try_from(n).map_or_else(|_| Value::from(n.to_string()), Value::from)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share for people")]
+fn ratio(part: u64, all: u64) -> f64 {
+    if all == 0 { 0.0 } else { part as f64 / all as f64 }
+}
+
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        p if p > 0.0 && p < 0.01 => "<0.01%".into(),
+        p if p < 1.0 => format!("{p:.2}%"),
+        // Not all, so not 100.0%.
+        p if p < 100.0 && p >= 99.95 => ">99.9%".into(),
+        p => format!("{p:.1}%"),
+    }
+}
+
+fn plural(n: impl TryInto<u64>, one: &'static str, more: &'static str) -> &'static str {
+    if n.try_into().is_ok_and(|n| n == 1) { one } else { more }
+}
+
+/// `1,234 bytes (1.2 kB)`.
+fn size(bytes: u128) -> String {
+    let exact = format!("{} bytes", grouped(bytes));
+    #[expect(clippy::cast_precision_loss, reason = "a rounded size for people")]
+    let mut rounded = bytes as f64;
+    let mut unit = "";
+    for next in ["kB", "MB", "GB", "TB", "PB"] {
+        if rounded < 999.95 {
+            break;
+        }
+        rounded /= 1000.0;
+        unit = next;
+    }
+    if unit.is_empty() { exact } else { format!("{rounded:.1} {unit} ({exact})") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_shares_are_readable() {
+        assert_eq!(size(12), "12 bytes");
+        assert_eq!(size(1_234_567), "1.2 MB (1,234,567 bytes)");
+        assert_eq!(size(999_960), "1.0 MB (999,960 bytes)");
+        let shares: Vec<_> = [0.000_001, 0.005, 0.5, 0.99999, 1.0].map(percent).into();
+        assert_eq!(shares, ["<0.01%", "0.50%", "50.0%", ">99.9%", "100.0%"]);
+    }
+}
