@@ -127,9 +127,7 @@ impl Vocabulary {
             return Err(source.wrong_type("code/vocab_index", "integers", t));
         }
         let batch = source.read(&["code", "code/vocab_index"], None)?;
-        let named = |name| {
-            batch.column_by_name(name).ok_or_else(|| source.no_column(name))
-        };
+        let named = |name| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
         let codes = cast(named("code")?, &DataType::Utf8)?;
         let codes = codes.as_string::<i32>();
         if let Some(row) = (0..codes.len()).find(|i| codes.is_null(*i)) {
@@ -143,16 +141,16 @@ impl Vocabulary {
         let mut entries = Vec::with_capacity(codes.len());
         for (row, (code, token)) in codes.iter().zip(index).enumerate() {
             if let (Some(code), Some(token)) = (code, token) {
-                let token =
-                    u32::try_from(token).ok().filter(|t| *t != 0 && *t != u32::MAX).ok_or_else(
-                        || {
-                            source.wrong_value(
-                                "code/vocab_index",
-                                row,
-                                &format!("{token} is not a token (1..=4294967294, 0 is padding)"),
-                            )
-                        },
-                    )?;
+                let token = u32::try_from(token)
+                    .ok()
+                    .filter(|t| *t != 0 && *t != u32::MAX)
+                    .ok_or_else(|| {
+                        source.wrong_value(
+                            "code/vocab_index",
+                            row,
+                            &format!("{token} is not a token (1..=4294967294, 0 is padding)"),
+                        )
+                    })?;
                 entries.push((token, code.into()));
             }
         }
@@ -297,7 +295,10 @@ mod tests {
         assert_eq!(VocabularyId::parse(&v.id().to_string()), Some(v.id()));
         assert_eq!(VocabularyId::parse("12:3"), None);
         assert_eq!(VocabularyId::parse("+123456789012345:3"), None);
-        assert_eq!(Vocabulary::from_codes::<&str>([]).unwrap().id().to_string(), "cbf29ce484222325:1");
+        assert_eq!(
+            Vocabulary::from_codes::<&str>([]).unwrap().id().to_string(),
+            "cbf29ce484222325:1"
+        );
     }
 
     #[test]
@@ -311,7 +312,8 @@ mod tests {
     #[test]
     fn every_encoding_of_strings_gives_the_same_tokens() {
         let v = Vocabulary::from_codes(["x", "y"]).unwrap();
-        let plain: ArrayRef = Arc::new(StringArray::from(vec![Some("y"), None, Some("z"), Some("x")]));
+        let plain: ArrayRef =
+            Arc::new(StringArray::from(vec![Some("y"), None, Some("z"), Some("x")]));
         let expected = UInt32Array::from(vec![Some(2), None, Some(0), Some(1)]);
         for t in [
             DataType::Utf8,

@@ -1,0 +1,375 @@
+//! [`Shard`] and what reading it gives: the events of its subjects, and their static facts.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float32Array, RecordBatch, TimestampMicrosecondArray, new_null_array,
+};
+use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow::compute::{filter, is_not_null, is_null};
+use arrow::datatypes::{
+    DataType, Field, FieldRef, Int64Type, Schema, TimeUnit, TimestampMicrosecondType,
+};
+
+use super::dataset::{Dataset, MedsOptions};
+use super::file::{Source, dictionary_type, string_like};
+use super::vocabulary::{VOCABULARY_METADATA, Vocabulary};
+use crate::array::Offsets;
+use crate::error::{Error, Result};
+use crate::table::{Column, NestOptions, RaggedTable, Unsorted};
+
+/// One file of a data set; opening it read the footer only. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Shard {
+    pub(super) dataset: Arc<Dataset>,
+    pub(super) index: usize,
+}
+
+impl Shard {
+    fn source(&self) -> &Source {
+        &self.dataset.shards[self.index].1
+    }
+
+    /// Path below `data/` without the ending, with `/` on every system: `train/0`.
+    pub fn name(&self) -> &str {
+        &self.dataset.shards[self.index].0
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.source().path()
+    }
+
+    /// Number of measurements, static ones included, as the footer says.
+    ///
+    /// # Errors
+    /// When the footer says a negative number.
+    pub fn num_measurements(&self) -> Result<usize> {
+        self.source().rows()
+    }
+
+    /// Reads the shard whole.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is not as MEDS says; the message names file, column and row.
+    /// See [`MedsOptions`] for what else is refused.
+    pub fn read(&self, options: &MedsOptions) -> Result<MedsShard> {
+        let further = self.dataset.further(options)?;
+        let mut columns = vec!["subject_id", "time", "code", "numeric_value"];
+        columns.extend(further.iter().map(|f| f.name().as_str()));
+        let source = self.source();
+        let batch = source.read(&columns, Some("code"))?;
+        let long = Long::new(source, &batch, &further, self.dataset.vocabulary()?)?;
+        long.nest(options.unsorted)
+            .map_err(|e| match e {
+                Error::Invalid(message) => Error::file(source.path(), message),
+                other => other,
+            })
+            .map(|(events, statics)| MedsShard { name: self.name().into(), events, statics })
+    }
+}
+
+/// The subjects of one shard, in ascending order of `subject_id`.
+///
+/// Both tables have the same rows. Columns of `events` (axes subject, event, measurement):
+///
+/// | column | axis | type | |
+/// |---|---|---|---|
+/// | `subject_id` | 0 | Int64 | |
+/// | `time` | 1 | Timestamp(µs) | ascending within a subject; equal times are one event |
+/// | `time_delta_days` | 1 | Float32 | whole seconds since the event before / 86,400; NULL (over NaN) in the first |
+/// | `code` | 2 | Dictionary(UInt32, Utf8) | |
+/// | `code_id` | 2 | UInt32 | token, 0 for a code that is not in the vocabulary; the field's metadata [`VOCABULARY_METADATA`] says of which |
+/// | `numeric_value` | 2 | Float32 | NULL where there is none |
+/// | any further column | 2 | as in the files | |
+///
+/// `statics` (axes subject, static) has the facts without a time: `subject_id`, and on axis 1
+/// `static_code`, `static_code_id`, `static_numeric_value` and `static_` before the name of any
+/// further column. A subject that has only such facts has an empty list of events, and the other way
+/// round. Measurements of one event, and facts of one subject, keep the order of the file.
+///
+/// Codes are dictionaries because each is long and comes back thousands of times: a tenth of the
+/// memory of plain strings, and a search for one code compares the dictionary once. Their numbers
+/// are private to one array; `code_id` is what two arrays have in common.
+#[derive(Clone, Debug)]
+pub struct MedsShard {
+    /// Name of the shard, such as `train/0`.
+    pub name: String,
+    /// What happened at a time.
+    pub events: RaggedTable,
+    /// What holds without a time.
+    pub statics: RaggedTable,
+}
+
+impl MedsShard {
+    /// All columns as sibling lists, one row per subject: those of `events`, then those of `statics`.
+    ///
+    /// The static columns have lengths of their own on axis 1, so that this batch is no single
+    /// ragged table.
+    ///
+    /// # Errors
+    /// When a list column has too many values for its offsets.
+    pub fn to_batch(&self) -> Result<RecordBatch> {
+        let (events, statics) = (self.events.to_batch()?, self.statics.to_batch()?);
+        let mut fields: Vec<FieldRef> = events.schema().fields().to_vec();
+        let mut columns = events.columns().to_vec();
+        for (field, column) in statics.schema().fields().iter().zip(statics.columns()) {
+            if field.name() != "subject_id" {
+                fields.push(Arc::clone(field));
+                columns.push(column.clone());
+            }
+        }
+        let schema = Schema::new_with_metadata(fields, events.schema().metadata().clone());
+        Ok(RecordBatch::try_new(Arc::new(schema), columns)?)
+    }
+}
+
+/// Names of columns that reading makes; a further column may not have one.
+pub(super) const DERIVED: [&str; 5] =
+    ["time_delta_days", "code_id", "static_code", "static_code_id", "static_numeric_value"];
+
+/// Time in the tables.
+fn time_type() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, None)
+}
+
+/// The columns of a file, checked and in the types of the result, one value per measurement.
+pub(super) struct Long {
+    subject_id: ArrayRef,
+    time: ArrayRef,
+    /// From `code` on.
+    others: Vec<(FieldRef, ArrayRef)>,
+}
+
+impl Long {
+    pub(super) fn new(
+        source: &Source,
+        batch: &RecordBatch,
+        further: &[Field],
+        vocabulary: &Vocabulary,
+    ) -> Result<Self> {
+        let required =
+            |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
+        let not_null = |name: &str, values: &ArrayRef| match values.logical_nulls() {
+            Some(nulls) if nulls.null_count() > 0 => {
+                let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
+                Err(source.wrong_value(name, row, "NULL, but a value was expected"))
+            }
+            _ => Ok(()),
+        };
+
+        let subject_id = required("subject_id")?;
+        if !subject_id.data_type().is_integer() {
+            return Err(source.wrong_type("subject_id", "int64", subject_id.data_type()));
+        }
+        not_null("subject_id", subject_id)?;
+        let subject_id = source.cast("subject_id", subject_id, &DataType::Int64)?;
+
+        let time = required("time")?;
+        use DataType::{Date32, Date64, Null, Timestamp};
+        if !matches!(time.data_type(), Timestamp(_, _) | Date32 | Date64 | Null) {
+            return Err(source.wrong_type("time", "timestamp", time.data_type()));
+        }
+        let time = source.cast("time", time, &time_type())?;
+
+        let code = required("code")?;
+        if !string_like(code.data_type()) {
+            return Err(source.wrong_type("code", "strings", code.data_type()));
+        }
+        not_null("code", code)?;
+        let code = source.cast("code", code, &dictionary_type())?;
+        let code_id: ArrayRef = Arc::new(vocabulary.encode_array(&code)?);
+
+        let numeric_value = match batch.column_by_name("numeric_value") {
+            None => new_null_array(&DataType::Float32, batch.num_rows()),
+            Some(v) if v.data_type().is_numeric() || *v.data_type() == DataType::Null => {
+                source.cast("numeric_value", v, &DataType::Float32)?
+            }
+            Some(v) => return Err(source.wrong_type("numeric_value", "numbers", v.data_type())),
+        };
+
+        let tokens = Field::new("code_id", DataType::UInt32, false)
+            .with_metadata([(VOCABULARY_METADATA.to_string(), vocabulary.id().to_string())].into());
+        let mut others = vec![
+            (Arc::new(Field::new("code", code.data_type().clone(), false)), code),
+            (Arc::new(tokens), code_id),
+            (Arc::new(Field::new("numeric_value", DataType::Float32, true)), numeric_value),
+        ];
+        for field in further {
+            let values = match batch.column_by_name(field.name()) {
+                Some(values) => source.cast(field.name(), values, field.data_type())?,
+                None => new_null_array(field.data_type(), batch.num_rows()),
+            };
+            others.push((Arc::new(field.clone()), values));
+        }
+        Ok(Self { subject_id, time, others })
+    }
+
+    /// The tables of events and of statics, with the same rows.
+    pub(super) fn nest(self, unsorted: Unsorted) -> Result<(RaggedTable, RaggedTable)> {
+        let (has_time, has_none) = (is_not_null(&self.time)?, is_null(&self.time)?);
+        let all_timed = self.time.null_count() == 0;
+        let part = |values: &ArrayRef, timed: bool| -> Result<ArrayRef> {
+            Ok(match (timed, all_timed) {
+                (true, true) => values.clone(),
+                (true, false) => filter(values, &has_time)?,
+                (false, _) => filter(values, &has_none)?,
+            })
+        };
+        let key = |name: &str, values: ArrayRef| {
+            let field = Field::new(name, values.data_type().clone(), false);
+            Column::with_field(Arc::new(field), 0, values)
+        };
+
+        let mut events = vec![
+            key("subject_id", part(&self.subject_id, true)?),
+            key("time", part(&self.time, true)?),
+        ];
+        let mut statics = vec![key("subject_id", part(&self.subject_id, false)?)];
+        for (field, values) in self.others {
+            let name = format!("static_{}", field.name());
+            statics.push(
+                Column::with_field(Arc::clone(&field), 0, part(&values, false)?).renamed(name),
+            );
+            events.push(Column::with_field(field, 0, part(&values, true)?));
+        }
+
+        let options = NestOptions { unsorted };
+        let nest = |columns: Vec<Column>, keys: &[&str], which: &str| {
+            let rows = columns[0].values().len();
+            RaggedTable::try_new(rows, None, vec![], columns)?.nest_rows(keys, &options).map_err(
+                |e| match e {
+                    Error::Invalid(message) => Error::Invalid(format!(
+                        "{message} (rows are counted among those with {which})"
+                    )),
+                    other => other,
+                },
+            )
+        };
+        let events = with_deltas(nest(events, &["subject_id", "time"], "a time")?)?;
+        let statics = nest(statics, &["subject_id"], "no time")?;
+
+        let ids = |t: &RaggedTable| -> Result<ScalarBuffer<i64>> {
+            Ok(t.column("subject_id")?.values().as_primitive::<Int64Type>().values().clone())
+        };
+        let (a, b) = (ids(&events)?, ids(&statics)?);
+        let subjects = union(&a, &b);
+        Ok((
+            with_subjects(events, &a, &subjects, &["subject", "event", "measurement"])?,
+            with_subjects(statics, &b, &subjects, &["subject", "static"])?,
+        ))
+    }
+}
+
+/// Puts `time_delta_days` after `time`.
+fn with_deltas(events: RaggedTable) -> Result<RaggedTable> {
+    let time = events.column("time")?.values().clone();
+    let time: &TimestampMicrosecondArray = time.as_primitive::<TimestampMicrosecondType>();
+    let time = time.values();
+    let mut days = vec![f32::NAN; time.len()];
+    let layout = events.layout(1)?;
+    let mut first = vec![false; time.len()];
+    for subject in 0..layout.lists() {
+        let range = layout.range(subject);
+        if let Some(f) = first.get_mut(range.start).filter(|_| !range.is_empty()) {
+            *f = true;
+        }
+        for i in range.skip(1) {
+            days[i] = delta_days(time[i - 1], time[i]);
+        }
+    }
+    let valid = BooleanBuffer::collect_bool(first.len(), |i| !first[i]);
+    let values = Float32Array::try_new(days.into(), Some(NullBuffer::new(valid)))?;
+    let mut columns = events.columns().to_vec();
+    let at = columns.iter().position(|c| c.name() == "time").map_or(0, |i| i + 1);
+    columns.insert(at, Column::new("time_delta_days", 1, Arc::new(values)));
+    events.with_columns(columns)
+}
+
+/// Days between two times in microseconds, fractions of a second cut off.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "the column is Float32: 24 bits of days"
+)]
+fn delta_days(from: i64, to: i64) -> f32 {
+    ((to.saturating_sub(from) / 1_000_000) as f64 / 86_400.0) as f32
+}
+
+/// The numbers of two ascending lists, each once.
+fn union(a: &[i64], b: &[i64]) -> Vec<i64> {
+    let mut out = Vec::with_capacity(a.len().max(b.len()));
+    let (mut i, mut k) = (0, 0);
+    while i < a.len() || k < b.len() {
+        let next = match (a.get(i), b.get(k)) {
+            (Some(x), Some(y)) => *x.min(y),
+            (Some(x), None) | (None, Some(x)) => *x,
+            (None, None) => break,
+        };
+        i += usize::from(a.get(i) == Some(&next));
+        k += usize::from(b.get(k) == Some(&next));
+        out.push(next);
+    }
+    out
+}
+
+/// A table whose rows are `own` with rows for all `subjects`; the new ones are empty.
+fn with_subjects(
+    table: RaggedTable,
+    own: &[i64],
+    subjects: &[i64],
+    names: &[&str],
+) -> Result<RaggedTable> {
+    if own.len() == subjects.len() {
+        return table.with_axis_names(names);
+    }
+    let layout = table.layout(1)?;
+    let mut next = 0;
+    let lengths = subjects.iter().map(|subject| {
+        if own.get(next) == Some(subject) {
+            next += 1;
+            layout.length(next - 1)
+        } else {
+            0
+        }
+    });
+    let outer = Offsets::from_lengths(lengths)?.into();
+    let mut axes = vec![(None, outer)];
+    axes.extend(table.axes().iter().skip(1).map(|a| (None, a.layout().clone())));
+    let columns = table
+        .columns()
+        .iter()
+        .map(|c| match c.axis() {
+            0 => {
+                let ids = arrow::array::Int64Array::from(subjects.to_vec());
+                Column::with_field(Arc::clone(c.field()), 0, Arc::new(ids))
+            }
+            _ => c.clone(),
+        })
+        .collect();
+    RaggedTable::try_new(subjects.len(), None, axes, columns)?.with_axis_names(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn union_of_ids() {
+        assert_eq!(union(&[1, 3, 5], &[2, 3, 9]), [1, 2, 3, 5, 9]);
+        assert_eq!(union(&[], &[4]), [4]);
+        assert_eq!(union(&[4], &[]), [4]);
+        assert!(union(&[], &[]).is_empty());
+    }
+
+    #[test]
+    fn deltas_count_whole_seconds() {
+        assert_eq!(delta_days(0, 86_400_000_000), 1.0);
+        assert_eq!(delta_days(0, 1_999_999), (1.0 / 86_400.0) as f32);
+        assert_eq!(
+            delta_days(i64::MIN, i64::MAX),
+            ((i64::MAX / 1_000_000) as f64 / 86_400.0) as f32
+        );
+    }
+}

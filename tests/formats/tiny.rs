@@ -1,0 +1,189 @@
+//! The hand-made MEDS data set in `tests/data/tiny-meds`, and the code that writes it.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, Float32Array, Float64Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
+    TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
+};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+pub(crate) fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tiny-meds")
+}
+
+/// Microseconds of a time on day `day` after 2020-01-01.
+pub(crate) fn at(day: i64, hour: i64, minute: i64, second: i64) -> i64 {
+    ((((18_262 + day) * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000
+}
+
+type Row = (i64, Option<i64>, &'static str, Option<f64>, Option<&'static str>);
+
+/// Sorted; hours, several measurements per event, an event in pieces, NULL and NaN, static facts.
+fn train_0() -> RecordBatch {
+    let rows: Vec<Row> = vec![
+        (1, None, "SEX//F", None, None),
+        (1, None, "BIRTH_YEAR", Some(1961.0), None),
+        (1, Some(at(0, 8, 30, 0)), "ADMISSION", None, Some("by ambulance")),
+        (1, Some(at(0, 8, 30, 0)), "LAB//sodium//mmol/L", Some(139.5), None),
+        (1, Some(at(0, 8, 30, 0)), "LAB//potassium//mmol/L", Some(4.1), None),
+        (1, Some(at(0, 20, 45, 15)), "LAB//sodium//mmol/L", Some(f64::NAN), Some("haemolysed")),
+        (1, Some(at(2, 8, 30, 0)), "DISCHARGE", None, Some("")),
+        // Static facts only.
+        (2, None, "SEX//M", None, None),
+        // One event, no static fact.
+        (4, Some(at(30, 0, 0, 0)), "LAB//sodium//mmol/L", Some(-0.0), None),
+        (4, Some(at(30, 0, 0, 0)), "LAB//sodium//mmol/L", Some(141.0), Some("repeated")),
+    ];
+    columns(
+        &rows,
+        |t| Arc::new(TimestampMicrosecondArray::from(t)),
+        |c| Arc::new(StringArray::from(c)),
+        Some(|v| {
+            #[allow(clippy::cast_possible_truncation)]
+            let v: Float32Array = v.into_iter().map(|v| v.map(|v| v as f32)).collect();
+            Arc::new(v) as ArrayRef
+        }),
+        true,
+    )
+}
+
+/// Not sorted, one subject in two places, times in nanoseconds, large strings, no numbers.
+fn train_1() -> RecordBatch {
+    let rows: Vec<Row> = vec![
+        (7, Some(at(5, 12, 0, 1)), "DISCHARGE", None, None),
+        (7, Some(at(5, 12, 0, 0)), "LAB//sodium//mmol/L", None, None),
+        (6, Some(at(1, 6, 0, 0)), "ADMISSION", None, None),
+        (7, None, "SEX//F", None, None),
+        (7, Some(at(5, 12, 0, 1)), "LAB//new", None, None),
+        (7, Some(at(5, 12, 0, 0)), "ADMISSION", None, None),
+        (6, None, "SEX//M", None, None),
+    ];
+    columns(
+        &rows,
+        |t| {
+            let t: Vec<_> = t.into_iter().map(|t| t.map(|t| t * 1_000)).collect();
+            Arc::new(TimestampNanosecondArray::from(t))
+        },
+        |c| Arc::new(LargeStringArray::from(c)),
+        None,
+        false,
+    )
+}
+
+/// Times in milliseconds, float64 numbers.
+fn held_out_0() -> RecordBatch {
+    let rows: Vec<Row> = vec![
+        (9, Some(at(-20_000, 23, 59, 59)), "ADMISSION", None, None),
+        (9, Some(at(0, 0, 0, 0)), "LAB//new", Some(1e300), None),
+    ];
+    columns(
+        &rows,
+        |t| {
+            let t: Vec<_> = t.into_iter().map(|t| t.map(|t| t / 1_000)).collect();
+            Arc::new(TimestampMillisecondArray::from(t))
+        },
+        |c| Arc::new(StringArray::from(c)),
+        Some(|v| Arc::new(Float64Array::from(v)) as ArrayRef),
+        false,
+    )
+}
+
+fn columns(
+    rows: &[Row],
+    time: impl Fn(Vec<Option<i64>>) -> ArrayRef,
+    code: impl Fn(Vec<&str>) -> ArrayRef,
+    value: Option<fn(Vec<Option<f64>>) -> ArrayRef>,
+    text: bool,
+) -> RecordBatch {
+    let ids: Int64Array = rows.iter().map(|r| r.0).collect();
+    let mut columns: Vec<(&str, ArrayRef, bool)> = vec![
+        ("subject_id", Arc::new(ids), false),
+        ("time", time(rows.iter().map(|r| r.1).collect()), true),
+        ("code", code(rows.iter().map(|r| r.2).collect()), false),
+    ];
+    if let Some(value) = value {
+        columns.push(("numeric_value", value(rows.iter().map(|r| r.3).collect()), true));
+    }
+    if text {
+        let text: StringArray = rows.iter().map(|r| r.4).collect();
+        columns.push(("text_value", Arc::new(text), true));
+    }
+    RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+}
+
+fn codes() -> RecordBatch {
+    let rows = [
+        ("ADMISSION", Some("Admission to hospital"), 3),
+        ("BIRTH_YEAR", None, 5),
+        ("DISCHARGE", Some("Discharge"), 4),
+        ("LAB//potassium//mmol/L", Some("Potassium in serum"), 9),
+        ("LAB//sodium//mmol/L", Some("Sodium in serum"), 8),
+        ("SEX//F", None, 1),
+        ("SEX//M", None, 2),
+    ];
+    let code: StringArray = rows.iter().map(|r| Some(r.0)).collect();
+    let description: StringArray = rows.iter().map(|r| r.1).collect();
+    let index: Int64Array = rows.iter().map(|r| r.2).collect();
+    RecordBatch::try_from_iter_with_nullable([
+        ("code", Arc::new(code) as ArrayRef, false),
+        ("description", Arc::new(description), true),
+        ("code/vocab_index", Arc::new(index), true),
+    ])
+    .unwrap()
+}
+
+fn splits() -> RecordBatch {
+    let ids = Int64Array::from(vec![1, 2, 4, 6, 7, 9]);
+    let split = StringArray::from(vec!["train", "train", "train", "train", "train", "held_out"]);
+    RecordBatch::try_from_iter_with_nullable([
+        ("subject_id", Arc::new(ids) as ArrayRef, false),
+        ("split", Arc::new(split), false),
+    ])
+    .unwrap()
+}
+
+fn files() -> Vec<(&'static str, RecordBatch)> {
+    vec![
+        ("data/train/0.parquet", train_0()),
+        ("data/train/1.parquet", train_1()),
+        ("data/held_out/0.parquet", held_out_0()),
+        ("data/tuning/0.parquet", train_0().slice(0, 0)),
+        ("metadata/codes.parquet", codes()),
+        ("metadata/subject_splits.parquet", splits()),
+    ]
+}
+
+const DATASET: &str =
+    "{\"dataset_name\": \"tiny\", \"dataset_version\": \"1\", \"meds_version\": \"0.4.1\"}\n";
+
+pub(crate) fn write_parquet(path: &Path, batch: &RecordBatch) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let mut writer =
+        ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), None).unwrap();
+    writer.write(batch).unwrap();
+    writer.close().unwrap();
+}
+
+/// Writes the data set anew when asked to, else compares what is committed with what is said here.
+#[test]
+fn tiny_meds_is_what_is_committed() {
+    let root = folder();
+    if std::env::var_os("SERRATE_WRITE_TEST_DATA").is_some() {
+        for (name, batch) in files() {
+            write_parquet(&root.join(name), &batch);
+        }
+        fs::write(root.join("metadata/dataset.json"), DATASET).unwrap();
+    }
+    for (name, expected) in files() {
+        let file = File::open(root.join(name)).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+        let batches: Vec<_> = reader.collect::<Result<_, _>>().unwrap();
+        let found = arrow::compute::concat_batches(&expected.schema(), &batches).unwrap();
+        assert_eq!(found, expected, "{name}");
+    }
+    assert_eq!(fs::read_to_string(root.join("metadata/dataset.json")).unwrap(), DATASET);
+}
