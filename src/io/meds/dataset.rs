@@ -71,7 +71,9 @@ impl MedsDataset {
         let mut found = Vec::new();
         for entry in WalkDir::new(&data).follow_links(true) {
             let entry = entry.map_err(|e| {
-                Error::io(e.path().unwrap_or(&data).to_path_buf(), std::io::Error::from(e))
+                let path = e.path().unwrap_or(&data).to_path_buf();
+                let cause = e.into_io_error();
+                Error::io(path, cause.unwrap_or_else(|| std::io::Error::other("a loop of links")))
             })?;
             let path = entry.path();
             if entry.file_type().is_file() && path.extension().is_some_and(|e| e == "parquet") {
