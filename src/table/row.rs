@@ -91,8 +91,8 @@ impl<'a> Row<'a> {
         let mut windows = self.windows.clone();
         let start = self.windows.get(1).map_or(0, |w| w.start);
         let mut window = start + events.start..start + events.end;
-        for axis in 1..windows.len() {
-            windows[axis] = window.clone();
+        for (axis, slot) in windows.iter_mut().enumerate().skip(1) {
+            *slot = window.clone();
             if let Some(next) = self.table.axes().get(axis) {
                 window = next.layout().ranges(window);
             }

@@ -9,7 +9,7 @@ use arrow::array::{
 };
 use arrow::compute::SortOptions;
 use arrow::compute::kernels::cmp::distinct;
-use arrow::datatypes::{ArrowPrimitiveType, DataType};
+use arrow::datatypes::ArrowPrimitiveType;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
@@ -142,9 +142,7 @@ fn other_runs<O: OffsetSizeTrait>(
 ) -> Result<(Runs<O>, Option<usize>)> {
     let n = key.len();
     let compare: DynComparator = make_comparator(key, key, ORDER)?;
-    let changes: Vec<O> = if n < 2 {
-        Vec::new()
-    } else if matches!(key.data_type(), DataType::Null) {
+    let changes: Vec<O> = if n < 2 || key.data_type().is_null() {
         Vec::new()
     } else {
         let differs = distinct(&key.slice(1, n - 1), &key.slice(0, n - 1))?;
@@ -209,4 +207,38 @@ pub(super) fn descent_error(keys: &[ArrayRef], names: &[&str], at: Descent) -> E
         text(at.row),
         text(at.row - 1),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_found_in_blocks_and_at_their_borders() {
+        for n in 0..70usize {
+            for step in [1, 2, 3, 16, 17, 100] {
+                let values: Vec<i32> = (0..n).map(|i| i32::try_from(i / step).unwrap()).collect();
+                for start in 1..n.max(1) {
+                    let mut found: Vec<i32> = Vec::new();
+                    changes(&values, start..n, &mut found);
+                    let expected: Vec<i32> = (start..n)
+                        .filter(|i| values[*i] != values[i - 1])
+                        .map(|i| i32::try_from(i).unwrap())
+                        .collect();
+                    assert_eq!(found, expected, "{n} {step} {start}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_descent_counts_whichever_key_has_it() {
+        let key =
+            |v: Vec<i64>| -> ArrayRef { std::sync::Arc::new(arrow::array::Int64Array::from(v)) };
+        let keys = [key(vec![1, 1, 1, 0]), key(vec![5, 5, 4, 9])];
+        let at = runs::<i32>(&keys).unwrap().unwrap_err();
+        assert_eq!((at.key, at.row), (1, 2));
+        let text = descent_error(&keys, &["a", "b"], at).to_string();
+        assert!(text.contains("row 2 has \"b\" = 4 after 5 within one a"), "{text}");
+    }
 }

@@ -24,7 +24,8 @@
 //! a record lacks is null. JSON has no NaN: the texts `"NaN"`, `"Infinity"` and `"-Infinity"` are
 //! written, and read as floats in columns of numbers (or of nothing else: declare `utf8` where such
 //! texts are meant). Floats are written as the shortest number that reads back the same, times as ISO
-//! 8601 texts, durations as integers, decimals and other types as texts.
+//! 8601 texts (in UTC where they have a zone), durations as integers, decimals and other types as
+//! texts.
 //!
 //! In the form of columns, the names `bounds` and `mask` are reserved, as in `.nrt` files.
 

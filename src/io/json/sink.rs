@@ -13,6 +13,7 @@ use arrow::compute::{can_cast_types, cast};
 use arrow::datatypes::{DataType, Field};
 use half::f16;
 
+use super::write::relabelled;
 use crate::array::{ListAxis, Offsets, leaf_type, list_depth};
 use crate::error::{Error, Result};
 use crate::table::Incoming;
@@ -603,11 +604,14 @@ impl Store {
                 let (least, most) = valid(&v, nulls.as_ref())
                     .fold((i64::MAX, i64::MIN), |(a, b), x| (a.min(x), b.max(x)));
                 if least >= 0 {
-                    match most {
-                        ..=0xFF => narrow!(UInt8Array, v, nulls),
-                        ..=0xFFFF => narrow!(UInt16Array, v, nulls),
-                        ..=0xFFFF_FFFF => narrow!(UInt32Array, v, nulls),
-                        _ => narrow!(UInt64Array, v, nulls),
+                    if u8::try_from(most).is_ok() {
+                        narrow!(UInt8Array, v, nulls)
+                    } else if u16::try_from(most).is_ok() {
+                        narrow!(UInt16Array, v, nulls)
+                    } else if u32::try_from(most).is_ok() {
+                        narrow!(UInt32Array, v, nulls)
+                    } else {
+                        narrow!(UInt64Array, v, nulls)
                     }
                 } else if i8::try_from(least).is_ok() && i8::try_from(most).is_ok() {
                     narrow!(Int8Array, v, nulls)
@@ -691,6 +695,13 @@ impl Store {
 
 /// Casts; a value that becomes null is a failure.
 fn cast_all(from: &ArrayRef, t: &DataType) -> Result<ArrayRef, Failure> {
+    // The zone is a label on instants; a text says its own offset.
+    if let DataType::Timestamp(unit, Some(_)) = t {
+        let utc = DataType::Timestamp(*unit, Some("+00:00".into()));
+        if *t != utc {
+            return relabelled(&cast_all(from, &utc)?, t.clone()).map_err(Failure::Arrow);
+        }
+    }
     // Days come as 32-bit integers or texts.
     let step = match (from.data_type(), t) {
         (DataType::Int64, DataType::Date32 | DataType::Time32(_)) => {

@@ -3,13 +3,14 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, make_array};
 use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{
     DataType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
+use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::{Map, Number, Value};
 
@@ -136,6 +137,10 @@ fn writable(column: &Column) -> Result<ArrayRef> {
     Ok(match values.data_type() {
         DataType::Dictionary(_, inner) => cast(values, inner)?,
         DataType::Duration(_) => cast(values, &DataType::Int64)?,
+        // An instant is written in UTC, whatever zone it is shown in.
+        DataType::Timestamp(unit, Some(_)) => {
+            relabelled(values, DataType::Timestamp(*unit, Some("+00:00".into())))?
+        }
         DataType::LargeUtf8 | DataType::Utf8View => cast(values, &DataType::Utf8)?,
         t if t.is_nested() || matches!(t, DataType::RunEndEncoded(..)) => {
             let what = format!("column {:?}", column.name());
@@ -143,6 +148,11 @@ fn writable(column: &Column) -> Result<ArrayRef> {
         }
         _ => values.clone(),
     })
+}
+
+/// The same numbers under another type of the same layout.
+pub(super) fn relabelled(values: &ArrayRef, data_type: DataType) -> Result<ArrayRef, ArrowError> {
+    Ok(make_array(values.to_data().into_builder().data_type(data_type).build()?))
 }
 
 fn getter<'a>(name: &str, values: &'a ArrayRef) -> Result<Getter<'a>> {

@@ -1,0 +1,511 @@
+//! JSON in both forms, inference against the vectors of nested_ragged_tensors, exact refusals.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Date32Array, Decimal128Array, DictionaryArray, DurationSecondArray,
+    Float16Array, Float32Array, Float64Array, Int64Array, StringArray, TimestampMicrosecondArray,
+    UInt64Array,
+};
+use arrow::datatypes::{DataType, Float32Type, Float64Type, Int32Type, TimeUnit};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use serrate::io::json::{
+    JsonForm, JsonOptions, JsonWriteOptions, NdjsonReader, NdjsonWriter, read_json, read_ndjson,
+    write_json, write_ndjson,
+};
+use serrate::table::RaggedTable;
+use serrate::{Error, Result};
+
+use crate::model::{Model, N, models};
+
+fn read(value: &Value) -> Result<RaggedTable> {
+    RaggedTable::from_json(value, &JsonOptions::default())
+}
+
+fn read_as(value: &Value, column: &str, t: DataType) -> Result<RaggedTable> {
+    RaggedTable::from_json(value, &JsonOptions::default().with_column(column, t))
+}
+
+fn type_of(column: Value) -> DataType {
+    read(&json!({"x": column})).unwrap().column("x").unwrap().data_type().clone()
+}
+
+fn value(n: &N) -> Value {
+    match n {
+        N::Null => Value::Null,
+        N::Leaf(x) => (*x).into(),
+        N::List(list) => list.iter().map(value).collect(),
+    }
+}
+
+/// Types with lists, so that depths are known where all lists are empty.
+fn declared(model: &Model) -> JsonOptions {
+    model
+        .columns
+        .iter()
+        .fold(JsonOptions { batch_rows: 2, ..Default::default() }, |o, (n, axis, _)| {
+            o.with_column(n, serrate::array::list_of(*axis, DataType::Int64))
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn both_forms_hold_the_table((model, seed) in models(), dirt: bool) {
+        let table = model.table(seed, dirt);
+        let options = declared(&model);
+        let columns = table.to_json(JsonForm::Columns).unwrap();
+        let expected: Value = Value::Object(
+            model.columns.iter().map(|(n, _, rows)| (n.clone(), rows.iter().map(value).collect())).collect(),
+        );
+        prop_assert_eq!(&columns, &expected);
+        let records = table.to_json(JsonForm::Records).unwrap();
+        for (i, record) in records.as_array().unwrap().iter().enumerate() {
+            for (name, _, rows) in &model.columns {
+                prop_assert_eq!(&record[name], &value(&rows[i]));
+            }
+        }
+        prop_assert_eq!(records.as_array().unwrap().len(), model.rows);
+        for form in [&columns, &records] {
+            prop_assert_eq!(&RaggedTable::from_json(form, &options).unwrap(), &table);
+            let text = serde_json::to_vec_pretty(form).unwrap();
+            prop_assert_eq!(&RaggedTable::from_json_text(&text, &options).unwrap(), &table);
+        }
+        // Line by line, in tables of two rows.
+        let mut writer = NdjsonWriter::new(Vec::new());
+        writer.write(&table).unwrap();
+        let text = writer.finish().unwrap();
+        prop_assert_eq!(text.iter().filter(|b| **b == b'\n').count(), model.rows);
+        let parts: Vec<RaggedTable> =
+            NdjsonReader::new(&text[..], options.clone()).collect::<Result<_>>().unwrap();
+        prop_assert_eq!(parts.len(), model.rows.div_ceil(2).max(1));
+        prop_assert_eq!(&RaggedTable::concat(&parts).unwrap(), &table);
+        prop_assert_eq!(&NdjsonReader::new(&text[..], options).read_all().unwrap(), &table);
+    }
+
+    #[test]
+    fn floats_come_back_exactly(bits in proptest::collection::vec(any::<(u64, u32)>(), 1..20)) {
+        let table = RaggedTable::builder()
+            .column("d", 0, Arc::new(Float64Array::from_iter_values(bits.iter().map(|b| f64::from_bits(b.0)))))
+            .column("s", 0, Arc::new(Float32Array::from_iter_values(bits.iter().map(|b| f32::from_bits(b.1)))))
+            .build()
+            .unwrap();
+        let options = JsonOptions::default()
+            .with_column("d", DataType::Float64)
+            .with_column("s", DataType::Float32);
+        let mut writer = NdjsonWriter::new(Vec::new());
+        writer.write(&table).unwrap();
+        let back = NdjsonReader::new(&writer.finish().unwrap()[..], options.clone()).read_all().unwrap();
+        let again = RaggedTable::from_json(&table.to_json(JsonForm::Columns).unwrap(), &options).unwrap();
+        for t in [back, again] {
+            let d = t.column("d").unwrap().values().as_primitive::<Float64Type>().clone();
+            let s = t.column("s").unwrap().values().as_primitive::<Float32Type>().clone();
+            for (i, (a, b)) in bits.iter().enumerate() {
+                let (a, b) = (f64::from_bits(*a), f32::from_bits(*b));
+                prop_assert!(d.value(i).to_bits() == a.to_bits() || (a.is_nan() && d.value(i).is_nan()), "{a:?}");
+                prop_assert!(s.value(i).to_bits() == b.to_bits() || (b.is_nan() && s.value(i).is_nan()), "{b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(text in "[\\[\\]{},:\"\\\\a0-9.eEu+ntrfl -]{0,40}") {
+        let _ = RaggedTable::from_json_text(text.as_bytes(), &JsonOptions::default());
+        let _ = NdjsonReader::new(text.as_bytes(), JsonOptions::default()).read_all();
+    }
+
+    #[test]
+    fn text_is_read_as_serde_json_reads_it(text in "\\[[\\[\\]0-9.eE,n\\\\\"u -]{0,12}\\]") {
+        // Either both refuse the column, or both take it.
+        let whole = format!("{{\"x\": {text}}}");
+        if let Ok(tree) = serde_json::from_str::<Value>(&whole) {
+            let a = read(&tree).map_err(|e| e.to_string());
+            let b = RaggedTable::from_json_text(whole.as_bytes(), &JsonOptions::default());
+            prop_assert_eq!(a.is_ok(), b.is_ok(), "{}", whole);
+        } else {
+            prop_assert!(RaggedTable::from_json_text(whole.as_bytes(), &JsonOptions::default()).is_err());
+        }
+    }
+}
+
+fn cases(file: &str) -> Vec<Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/nrt").join(file);
+    let all: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    all["cases"].as_array().unwrap().clone()
+}
+
+fn dtype(name: &str) -> DataType {
+    match name {
+        "bool" => DataType::Boolean,
+        "uint8" => DataType::UInt8,
+        "uint16" => DataType::UInt16,
+        "uint32" => DataType::UInt32,
+        "uint64" => DataType::UInt64,
+        "int8" => DataType::Int8,
+        "int16" => DataType::Int16,
+        "int32" => DataType::Int32,
+        "int64" => DataType::Int64,
+        "float16" => DataType::Float16,
+        "float32" => DataType::Float32,
+        "float64" => DataType::Float64,
+        other => panic!("{other}"),
+    }
+}
+
+/// Texts and integers beyond 64 bits are wrapped in the vectors.
+fn unwrapped(v: &Value) -> String {
+    match v {
+        Value::Object(o) if o.contains_key("$int") => o["$int"].as_str().unwrap().to_owned(),
+        Value::Object(o) if o.contains_key("$str") => o["$str"].to_string(),
+        Value::Object(o) => {
+            let members = o.iter().map(|(k, v)| format!("{}:{}", json!(k), unwrapped(v)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        }
+        Value::Array(list) => {
+            format!("[{}]", list.iter().map(unwrapped).collect::<Vec<_>>().join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[test]
+fn types_are_inferred_as_nested_ragged_tensors_does() {
+    let all = cases("infer_dtype.json");
+    assert!(all.len() >= 18);
+    for case in all {
+        let name = case["name"].as_str().unwrap();
+        let text = format!("{{\"x\": {}}}", unwrapped(&case["input"]["values"]));
+        let table = RaggedTable::from_json_text(text.as_bytes(), &JsonOptions::default());
+        if case.get("error").is_some() {
+            assert!(table.is_err(), "{name}");
+            continue;
+        }
+        let table = table.unwrap();
+        let x = table.column("x").unwrap();
+        assert_eq!(x.data_type(), &dtype(case["expect"]["dtype"].as_str().unwrap()), "{name}");
+        let stored = RaggedTable::from_json(
+            &json!({"x": case["expect"]["stored"]["data"]}),
+            &JsonOptions::default().with_column("x", x.data_type().clone()),
+        );
+        assert_eq!(
+            stored.unwrap().to_json(JsonForm::Columns).unwrap(),
+            table.to_json(JsonForm::Columns).unwrap(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn raw_tables_are_built_as_nested_ragged_tensors_does() {
+    let all = cases("construct.json");
+    assert!(all.len() >= 13);
+    for case in all {
+        let name = case["name"].as_str().unwrap();
+        let mut options = JsonOptions::default();
+        for (column, t) in case["input"]["schema"].as_object().into_iter().flatten() {
+            options = options.with_column(column, dtype(t.as_str().unwrap()));
+        }
+        let text = unwrapped(&case["input"]["data"]);
+        let table = RaggedTable::from_json_text(text.as_bytes(), &options);
+        if case.get("error").is_some() {
+            assert!(table.is_err(), "{name}");
+            continue;
+        }
+        let table = table.unwrap();
+        let tensors = case["expect"]["tensors"].as_object().unwrap();
+        for (tensor, expected) in tensors {
+            let (dim, key) = tensor.split_once('/').unwrap();
+            let axis: usize = dim.strip_prefix("dim").unwrap().parse().unwrap();
+            if key == "bounds" {
+                let layout = table.layout(axis).unwrap();
+                let mut end = 0;
+                let bounds: Vec<usize> = (0..layout.lists())
+                    .map(|i| {
+                        end += layout.length(i);
+                        end
+                    })
+                    .collect();
+                assert_eq!(json!(bounds), expected["data"], "{name} {tensor}");
+                continue;
+            }
+            let column = table.column(key).unwrap();
+            assert_eq!(column.axis(), axis, "{name} {tensor}");
+            assert_eq!(column.data_type(), &dtype(expected["dtype"].as_str().unwrap()), "{name}");
+            let flat = RaggedTable::builder().column("x", 0, column.values().clone()).build();
+            let stored = json!({"x": expected["data"]});
+            let stored = read_as(&stored, "x", column.data_type().clone()).unwrap();
+            assert_eq!(
+                flat.unwrap().to_json(JsonForm::Columns).unwrap(),
+                stored.to_json(JsonForm::Columns).unwrap(),
+                "{name} {tensor}"
+            );
+        }
+        assert_eq!(
+            table.num_rows(),
+            usize::try_from(case["expect"]["len"].as_u64().unwrap()).unwrap()
+        );
+    }
+}
+
+#[test]
+fn an_integer_and_a_float_are_told_apart() {
+    assert_eq!(type_of(json!([1, 2])), DataType::UInt8);
+    assert_eq!(type_of(json!([1, 2.0])), DataType::Float32);
+    assert_eq!(type_of(json!([1e0])), DataType::Float32);
+    assert_eq!(type_of(json!([true, 300])), DataType::UInt16);
+    assert_eq!(type_of(json!([true, -1])), DataType::Int8);
+    assert_eq!(type_of(json!([false, 0.5])), DataType::Float32);
+    assert_eq!(type_of(json!([u64::MAX, true])), DataType::UInt64);
+    assert_eq!(type_of(json!([1u64 << 63, -1])), DataType::Float32);
+    assert_eq!(type_of(json!([i64::MIN, 1])), DataType::Int64);
+    assert_eq!(type_of(json!([null, 7, null])), DataType::UInt8);
+    assert_eq!(type_of(json!(["a", null])), DataType::Utf8);
+    assert_eq!(type_of(json!(["NaN", "a"])), DataType::Utf8);
+    assert_eq!(type_of(json!(["NaN", null, 1])), DataType::Float32);
+    // A tree of values holds the first as a float: refused rather than taken for one.
+    let big: Value = serde_json::from_str("[1, 18446744073709551616]").unwrap();
+    assert!(read(&json!({"x": big})).unwrap_err().to_string().contains("more than 64 bits"));
+    assert_eq!(type_of(json!([0.5, 2e20])), DataType::Float32);
+    let texts = read(&json!({"x": ["NaN", "a", "-Infinity"]})).unwrap();
+    assert!(texts.column("x").unwrap().values().as_string::<i32>().iter().flatten().eq([
+        "NaN",
+        "a",
+        "-Infinity"
+    ]));
+}
+
+#[test]
+fn errors_name_the_path() {
+    let path = |v: Value| match read(&v).unwrap_err() {
+        Error::DepthVaries { path, .. } => format!("depth {path}"),
+        Error::ValueType { path, .. } => format!("type {path}"),
+        other => other.to_string(),
+    };
+    assert_eq!(path(json!({"code": [[1], [2], [], [3, [4]]]})), "depth code[3][1]");
+    assert_eq!(path(json!({"code": [[[1]], [[], 2]]})), "depth code[1][1]");
+    assert_eq!(path(json!({"code": [[[]], [[1], [2, [3]]]]})), "depth code[1][1][1]");
+    assert_eq!(path(json!({"code": [[1, 2], [3, "x"]]})), "type code[1][1]");
+    assert_eq!(path(json!({"code": ["x", 1]})), "type code[1]");
+    assert_eq!(path(json!({"code": [1, {"a": 1}]})), "type code[1]");
+    assert_eq!(path(json!({"code": 5})), "type code");
+    assert_eq!(path(json!([{"a": 1}, 3])), "type [1]");
+    let deep = (0..100).fold(json!(1), |v, _| json!([v]));
+    assert!(path(json!({"x": deep})).starts_with("depth x[0]"));
+
+    let declared = |v: Value, t: DataType| match read_as(&v, "x", t).unwrap_err() {
+        Error::ValueType { path, expected, found } => format!("{path}: {expected} not {found}"),
+        other => other.to_string(),
+    };
+    assert_eq!(
+        declared(json!({"x": [[1], ["a"]]}), DataType::Float32),
+        "x[1][0]: Float32 not the text \"a\""
+    );
+    assert_eq!(
+        declared(json!({"x": [[1], [2, 300]]}), DataType::UInt8),
+        "x[1][1]: UInt8 not the number 300"
+    );
+    assert_eq!(declared(json!({"x": [-1]}), DataType::UInt64), "x[0]: UInt64 not the number -1");
+    assert_eq!(
+        declared(json!({"x": [1e39]}), DataType::Float32),
+        "x[0]: Float32 not the number 1e39"
+    );
+    assert_eq!(declared(json!({"x": [1]}), DataType::Utf8), "x[0]: Utf8 not the number 1");
+    assert_eq!(declared(json!({"x": [2]}), DataType::Boolean), "x[0]: Boolean not the number 2");
+    let day = DataType::Date32;
+    assert_eq!(
+        declared(json!({"x": [[], ["2020-01-31", null, "2020-02-31"]]}), day),
+        "x[1][2]: Date32 not \"2020-02-31\""
+    );
+    assert!(matches!(
+        read_as(&json!({"x": [[1], 2]}), "x", DataType::new_list(DataType::Int8, true)),
+        Err(Error::DepthVaries { path, .. }) if path == "x[1]"
+    ));
+
+    let text = |t: &str| {
+        RaggedTable::from_json_text(t.as_bytes(), &JsonOptions::default()).unwrap_err().to_string()
+    };
+    assert!(
+        text("{\"x\": [1,\n 2,, 3]}").starts_with("line 2, column 4: expected a value, found ','"),
+        "{}",
+        text("{\"x\": [1,\n 2,, 3]}")
+    );
+    assert!(text("{\"x\": [1], \"x\": [2]}").contains("comes twice"));
+    assert!(text("{\"x\": [01]}").contains("leading zero"));
+    assert!(text("{\"x\": [1]} 2").contains("nothing more"));
+    assert!(text("[{\"a\": 1, \"a\": 2}]").contains("record 0 has the key \"a\" twice"));
+    assert!(text("3").contains("an object of columns or a list of records"));
+
+    let lines = "{\"a\": [1]}\n\n{\"a\": [1, \"x\"]}\n{\"a\": oops}\n";
+    let mut reader =
+        NdjsonReader::new(lines.as_bytes(), JsonOptions { batch_rows: 1, ..Default::default() });
+    assert_eq!(reader.next().unwrap().unwrap().num_rows(), 1);
+    assert!(
+        matches!(reader.next().unwrap(), Err(Error::ValueType { path, .. }) if path == "a[1][1]")
+    );
+    assert!(reader.next().is_none());
+    let broken =
+        NdjsonReader::new("{}\n{\"a\": oops}".as_bytes(), JsonOptions::default()).read_all();
+    assert!(broken.unwrap_err().to_string().starts_with("line 2, column 7"));
+}
+
+#[test]
+fn outer_lengths_reserved_names_and_empty_columns_are_checked() {
+    let text = read(&json!({"a": [1, 2, 3], "b": [[1], [2]]})).unwrap_err().to_string();
+    assert!(
+        text.contains("\"a\" and \"b\" disagree on axis 0") && text.contains("3 element(s)"),
+        "{text}"
+    );
+    for name in ["bounds", "mask"] {
+        let text = read(&json!({name: [1]})).unwrap_err().to_string();
+        assert!(text.contains(name) && text.contains("cannot be the name"), "{text}");
+    }
+    for empty in [json!([]), json!([[], []]), json!([null]), json!([[null], []])] {
+        let text = read(&json!({"x": empty.clone()})).unwrap_err().to_string();
+        assert!(text.contains("\"x\" has no values to infer a type from"), "{text}");
+        let table = read_as(&json!({"x": empty}), "x", DataType::Int16).unwrap();
+        assert_eq!(table.column("x").unwrap().data_type(), &DataType::Int16);
+    }
+    let lists = DataType::new_list(DataType::new_list(DataType::Int16, true), true);
+    let table = read_as(&json!({"x": [null, []]}), "x", lists).unwrap();
+    assert_eq!(table.array("x").unwrap().ndim(), 3);
+    assert_eq!(table.to_json(JsonForm::Columns).unwrap(), json!({"x": [null, []]}));
+    let none = read(&json!({})).unwrap();
+    assert_eq!((none.num_rows(), none.columns().len()), (0, 0));
+    assert_eq!(read(&json!([{}, {}])).unwrap().num_rows(), 2);
+}
+
+#[test]
+fn null_lists_stay_apart_from_empty_ones() {
+    let value = json!({"x": [null, [], [null, [1, null], []], [null]]});
+    let table = read(&value).unwrap();
+    assert_eq!(table.array("x").unwrap().lengths(1).unwrap(), [0, 0, 3, 1]);
+    assert_eq!(table.to_json(JsonForm::Columns).unwrap(), value);
+}
+
+#[test]
+fn records_may_lack_keys_and_columns_may_come_late() {
+    let value = json!([{"a": 1}, {"b": [5]}, {"b": [], "a": 2}]);
+    let table = read(&value).unwrap();
+    assert_eq!(
+        table.to_json(JsonForm::Columns).unwrap(),
+        json!({"a": [1, null, 2], "b": [null, [5], []]})
+    );
+    // What a column was is remembered from table to table.
+    let text = "{\"a\": [[7]]}\n{\"a\": null}\n{\"a\": []}\n{}\n";
+    let options = JsonOptions { batch_rows: 1, ..Default::default() };
+    let parts: Vec<RaggedTable> =
+        NdjsonReader::new(text.as_bytes(), options).collect::<Result<_>>().unwrap();
+    let all = RaggedTable::concat(&parts).unwrap();
+    assert_eq!(all.to_json(JsonForm::Columns).unwrap(), json!({"a": [[[7]], null, [], null]}));
+}
+
+#[test]
+fn other_types_are_texts_or_numbers_that_read_back() {
+    let stamp = DataType::Timestamp(TimeUnit::Microsecond, None);
+    let dictionary: DictionaryArray<Int32Type> = [Some("u"), None].into_iter().collect();
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        (
+            "stamp",
+            Arc::new(TimestampMicrosecondArray::from(vec![Some(1_580_472_000_123_456), None])),
+        ),
+        ("utc", Arc::new(TimestampMicrosecondArray::from(vec![0, 1]).with_timezone("UTC"))),
+        ("day", Arc::new(Date32Array::from(vec![18_292, -1]))),
+        ("long", Arc::new(DurationSecondArray::from(vec![5, -5]))),
+        (
+            "price",
+            Arc::new(Decimal128Array::from(vec![1234, -5]).with_precision_and_scale(9, 2).unwrap()),
+        ),
+        ("half", Arc::new(Float16Array::from_iter_values([0.1, 65504.0].map(half::f16::from_f32)))),
+        ("wide", Arc::new(UInt64Array::from(vec![u64::MAX, 0]))),
+        ("text", Arc::new(StringArray::from(vec!["a\"\\\u{1}\n\u{1F600}", ""]))),
+        ("word", Arc::new(dictionary)),
+    ];
+    let mut builder = RaggedTable::builder();
+    let mut options = JsonOptions::default();
+    for (name, values) in columns {
+        options = options.with_column(name, values.data_type().clone());
+        builder = builder.column(name, 0, values);
+    }
+    let table = builder.build().unwrap();
+    for form in [JsonForm::Columns, JsonForm::Records] {
+        let value = table.to_json(form).unwrap();
+        assert_eq!(RaggedTable::from_json(&value, &options).unwrap(), table, "{value}");
+    }
+    let value = table.to_json(JsonForm::Columns).unwrap();
+    assert_eq!(value["stamp"][0], "2020-01-31T12:00:00.123456");
+    assert_eq!(value["day"][1], "1969-12-31");
+    assert_eq!(value["long"], json!([5, -5]));
+    let numbers = read_as(&json!({"t": [1_000_000, null]}), "t", stamp).unwrap();
+    assert_eq!(
+        numbers.to_json(JsonForm::Columns).unwrap(),
+        json!({"t": ["1970-01-01T00:00:01", null]})
+    );
+    // Floats declared as integers are cut, as numpy casts them; what is no integer is not.
+    let cut = read_as(&json!({"x": [1.9, -1.9]}), "x", DataType::Int8).unwrap();
+    assert_eq!(cut.to_json(JsonForm::Columns).unwrap(), json!({"x": [1, -1]}));
+    assert!(read_as(&json!({"x": ["NaN"]}), "x", DataType::Int8).is_err());
+}
+
+#[test]
+fn floats_without_a_number_are_texts() {
+    let table = RaggedTable::builder()
+        .column(
+            "x",
+            0,
+            Arc::new(Float32Array::from(vec![
+                f32::NAN,
+                f32::INFINITY,
+                f32::NEG_INFINITY,
+                0.1,
+                1.0,
+            ])),
+        )
+        .build()
+        .unwrap();
+    let value = table.to_json(JsonForm::Columns).unwrap();
+    assert_eq!(value.to_string(), r#"{"x":["NaN","Infinity","-Infinity",0.1,1.0]}"#);
+    let back = read_as(&value, "x", DataType::Float32).unwrap();
+    assert_eq!(back.to_json(JsonForm::Columns).unwrap(), value);
+    // Not declared, infinities are refused as upstream does.
+    assert!(read(&value).unwrap_err().to_string().contains("float64"));
+}
+
+#[test]
+fn files_are_written_whole_and_not_overwritten() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = read(&json!({"id": [1, 2], "code": [[[5], []], []]})).unwrap();
+    let path = dir.path().join("t.json");
+    for form in [JsonForm::Columns, JsonForm::Records] {
+        let options = JsonWriteOptions { form, overwrite: true };
+        write_json(&path, &table, &options).unwrap();
+        assert_eq!(read_json(&path, &JsonOptions::default()).unwrap(), table);
+    }
+    let refused = write_json(&path, &table, &JsonWriteOptions::default());
+    assert!(matches!(refused, Err(Error::Exists(_))));
+    let lines = dir.path().join("t.ndjson");
+    write_ndjson(&lines, &table, &JsonWriteOptions::default()).unwrap();
+    assert_eq!(read_ndjson(&lines, &JsonOptions::default()).unwrap(), table);
+    assert_eq!(
+        std::fs::read_to_string(&lines).unwrap(),
+        "{\"id\":1,\"code\":[[5],[]]}\n{\"id\":2,\"code\":[]}\n"
+    );
+    std::fs::write(&lines, "{\"id\": }").unwrap();
+    let text = read_ndjson(&lines, &JsonOptions::default()).unwrap_err().to_string();
+    assert!(text.contains("t.ndjson") && text.contains("line 1, column 8"), "{text}");
+    assert!(matches!(
+        read_json(dir.path().join("no"), &JsonOptions::default()),
+        Err(Error::Io { .. })
+    ));
+    // Many rows, more than one chunk of output.
+    let many = RaggedTable::builder()
+        .column("x", 0, Arc::new(Int64Array::from_iter_values(0..50_000)))
+        .build()
+        .unwrap();
+    let path = dir.path().join("many.ndjson");
+    write_ndjson(&path, &many, &JsonWriteOptions::default()).unwrap();
+    let options = JsonOptions::default().with_column("x", DataType::Int64);
+    assert_eq!(read_ndjson(&path, &options).unwrap(), many);
+}

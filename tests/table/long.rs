@@ -1,0 +1,258 @@
+//! Long tables nested by their keys and exploded again.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray, UInt32Array,
+};
+use arrow::compute::take_record_batch;
+use arrow::datatypes::{Int32Type, Int64Type};
+use proptest::prelude::*;
+use serrate::table::{Column, LongOptions, NestOptions, RaggedTable, Unsorted};
+
+use crate::model::{Dice, models};
+
+type Key = (Option<i64>, Option<i64>);
+
+/// A long table with keys of few values, sorted if asked, and its keys.
+fn long_table(seed: u64, n: usize, sorted: bool, nulls: bool) -> (RecordBatch, Vec<Key>) {
+    let mut dice = Dice::new(seed);
+    let mut value = |most: usize| {
+        let v = i64::try_from(dice.roll(most)).unwrap() - 2;
+        if nulls && v == 0 { None } else { Some(v) }
+    };
+    let mut keys: Vec<Key> = (0..n).map(|_| (value(5), value(6))).collect();
+    if sorted {
+        // None comes before Some, as nulls do.
+        keys.sort();
+    }
+    let subject = Int64Array::from_iter(keys.iter().map(|k| k.0));
+    let time = TimestampMicrosecondArray::from_iter(keys.iter().map(|k| k.1));
+    let code = UInt32Array::from_iter_values(0..u32::try_from(n).unwrap());
+    let batch = RecordBatch::try_from_iter_with_nullable([
+        ("code", Arc::new(code) as ArrayRef, false),
+        ("subject_id", Arc::new(subject) as ArrayRef, true),
+        ("time", Arc::new(time) as ArrayRef, true),
+    ]);
+    (batch.unwrap(), keys)
+}
+
+const KEYS: [&str; 2] = ["subject_id", "time"];
+
+/// Number of rows in each run of equal neighbours.
+fn run_lengths<T: PartialEq>(keys: &[T]) -> Vec<usize> {
+    keys.chunk_by(|a, b| a == b).map(<[T]>::len).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn runs_of_keys_are_the_lists(seed: u64, n in 0usize..90, nulls: bool) {
+        let (batch, keys) = long_table(seed, n, true, nulls);
+        let table = RaggedTable::nest(&batch, &KEYS, &NestOptions::default()).unwrap();
+        let subjects: Vec<Option<i64>> = keys.iter().map(|k| k.0).collect();
+        prop_assert_eq!(table.num_rows(), run_lengths(&subjects).len());
+        let codes = table.array("code").unwrap();
+        prop_assert_eq!(codes.lengths(2).unwrap(), run_lengths(&keys));
+        let events: Vec<Key> = keys.chunk_by(|a, b| a == b).map(|c| c[0]).collect();
+        let of_subject: Vec<Option<i64>> = events.iter().map(|k| k.0).collect();
+        prop_assert_eq!(codes.lengths(1).unwrap(), run_lengths(&of_subject));
+        let times = table.column("time").unwrap();
+        prop_assert_eq!(times.axis(), 1);
+        prop_assert!(times.values().as_primitive::<arrow::datatypes::TimestampMicrosecondType>()
+            .iter().eq(events.iter().map(|k| k.1)));
+        prop_assert!(table.column("subject_id").unwrap().values().as_primitive::<Int64Type>()
+            .iter().eq(subjects.chunk_by(|a, b| a == b).map(|c| c[0])));
+        // Exploded, it is what it was.
+        prop_assert_eq!(&table.to_long(&LongOptions::default()).unwrap(), &batch);
+    }
+
+    #[test]
+    fn unsorted_rows_are_refused_or_sorted_stably(seed: u64, n in 0usize..60, nulls: bool) {
+        let (batch, keys) = long_table(seed, n, false, nulls);
+        let first = (1..n).find(|i| keys[*i] < keys[i - 1]);
+        let refused = RaggedTable::nest(&batch, &KEYS, &NestOptions::default());
+        match first {
+            None => { prop_assert!(refused.is_ok()); }
+            Some(row) => {
+                let text = refused.unwrap_err().to_string();
+                prop_assert!(text.contains(&format!("row {row} has")), "{} {}", row, text);
+            }
+        }
+        let sorted = NestOptions { unsorted: Unsorted::Sort };
+        let table = RaggedTable::nest(&batch, &KEYS, &sorted).unwrap();
+        let mut order: Vec<u32> = (0..u32::try_from(n).unwrap()).collect();
+        order.sort_by_key(|i| keys[*i as usize]);
+        let expected = take_record_batch(&batch, &UInt32Array::from(order)).unwrap();
+        prop_assert_eq!(&table.to_long(&LongOptions::default()).unwrap(), &expected);
+    }
+
+    #[test]
+    fn any_table_explodes_to_its_innermost_axis((model, seed) in models(), dirt: bool) {
+        let table = model.table(seed, dirt);
+        let depth = model.lengths.len();
+        let long = table.to_long(&LongOptions::default()).unwrap();
+        // Which element of every axis each innermost one belongs to.
+        let mut at: Vec<Vec<usize>> = vec![(0..model.rows).collect()];
+        for level in &model.lengths {
+            let repeat = |v: &Vec<usize>| -> Vec<usize> {
+                v.iter().zip(level).flat_map(|(x, n)| std::iter::repeat_n(*x, *n)).collect()
+            };
+            at = at.iter().map(repeat).collect();
+            at.push((0..level.iter().sum()).collect());
+        }
+        prop_assert_eq!(long.num_rows(), at[depth].len());
+        for (i, (name, axis, _)) in model.columns.iter().enumerate() {
+            let values = table.column(name).unwrap().values().as_primitive::<Int64Type>().clone();
+            let get = |j: &usize| values.is_valid(*j).then(|| values.value(*j));
+            prop_assert!(long.column(i).as_primitive::<Int64Type>().iter().eq(at[*axis].iter().map(get)));
+        }
+        // With empty lists kept: one row for each element without children.
+        let all = table.to_long(&LongOptions { keep_empty: true }).unwrap();
+        let mut rows = at[depth].len();
+        for level in &model.lengths {
+            rows += level.iter().filter(|n| **n == 0).count();
+        }
+        prop_assert_eq!(all.num_rows(), rows);
+        for (i, (name, axis, _)) in model.columns.iter().enumerate() {
+            let values = table.column(name).unwrap().values();
+            if *axis == 0 && depth > 0 {
+                prop_assert!(all.column(i).len() >= model.rows);
+            }
+            prop_assert!(all.column(i).len() - all.column(i).null_count() >= values.len() - values.null_count());
+        }
+    }
+}
+
+#[test]
+fn leaves_are_not_touched_and_boundaries_are_the_offsets() {
+    let (batch, _) = long_table(3, 80, true, false);
+    let table = RaggedTable::nest(&batch, &KEYS, &NestOptions::default()).unwrap();
+    let at = |a: &ArrayRef| a.to_data().buffers()[0].as_ptr();
+    assert_eq!(at(table.column("code").unwrap().values()), at(batch.column(0)));
+    let long = table.to_long(&LongOptions::default()).unwrap();
+    assert_eq!(at(long.column(0)), at(batch.column(0)));
+    assert_eq!(table.axis_name(0), Some("subject_id"));
+    assert_eq!(table.axis_name(1), Some("time"));
+    assert_eq!(table.axis_name(2), None);
+    let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
+    assert_eq!(names, ["code", "subject_id", "time"]);
+}
+
+#[test]
+fn long_columns_are_compared_in_parallel_and_in_blocks_alike() {
+    // Long enough for several tasks; runs end at block and task borders as well as within.
+    let n: i64 = 1_100_003;
+    let key = |i: i64| i / 16 + i / 37 + i / (1 << 18);
+    let keys: Vec<i64> = (0..n).map(key).collect();
+    let batch = RecordBatch::try_from_iter([
+        ("k", Arc::new(Int64Array::from(keys.clone())) as ArrayRef),
+        ("v", Arc::new(Int64Array::from_iter_values(0..n)) as ArrayRef),
+    ])
+    .unwrap();
+    let table = RaggedTable::nest(&batch, &["k"], &NestOptions::default()).unwrap();
+    assert_eq!(table.array("v").unwrap().lengths(1).unwrap(), run_lengths(&keys));
+    let part = batch.slice(5, 700_001);
+    let table = RaggedTable::nest(&part, &["k"], &NestOptions::default()).unwrap();
+    assert_eq!(table.array("v").unwrap().lengths(1).unwrap(), run_lengths(&keys[5..700_006]));
+}
+
+fn two(key: ArrayRef) -> RecordBatch {
+    let v: ArrayRef = Arc::new(Int64Array::from_iter_values(0..i64::try_from(key.len()).unwrap()));
+    RecordBatch::try_from_iter([("k", key), ("v", v)]).unwrap()
+}
+
+fn lengths(key: ArrayRef) -> Vec<usize> {
+    let table = RaggedTable::nest(&two(key), &["k"], &NestOptions::default()).unwrap();
+    table.array("v").unwrap().lengths(1).unwrap()
+}
+
+#[test]
+fn keys_may_be_texts_dictionaries_floats_and_null() {
+    assert_eq!(
+        lengths(Arc::new(StringArray::from(vec![None, None, Some(""), Some("a"), Some("a")]))),
+        [2, 1, 2]
+    );
+    let words: DictionaryArray<Int32Type> = ["a", "a", "b", "c", "c"].into_iter().collect();
+    assert_eq!(lengths(Arc::new(words)), [2, 1, 2]);
+    let floats = vec![-1.0, -0.0, 0.0, f64::NAN, f64::NAN];
+    assert_eq!(lengths(Arc::new(Float64Array::from(floats))), [1, 1, 1, 2]);
+    assert_eq!(lengths(Arc::new(Int64Array::from(vec![None, None, Some(i64::MIN)]))), [2, 1]);
+    assert_eq!(lengths(Arc::new(arrow::array::NullArray::new(3))), [3]);
+    assert_eq!(
+        lengths(Arc::new(arrow::array::BooleanArray::from(vec![false, true, true]))),
+        [1, 2]
+    );
+}
+
+#[test]
+fn what_cannot_be_nested_says_why() {
+    let options = NestOptions::default();
+    let error = |keys: &[&str], key: ArrayRef| {
+        RaggedTable::nest(&two(key), keys, &options).unwrap_err().to_string()
+    };
+    let text = error(&["k"], Arc::new(Int64Array::from(vec![1, 2, 2, 1])));
+    assert!(text.contains("row 3 has \"k\" = 1 after 2"), "{text}");
+    let text = error(&["k"], Arc::new(StringArray::from(vec![Some("a"), None])));
+    assert!(text.contains("row 1 has \"k\" = null after a"), "{text}");
+    let one = || Arc::new(Int64Array::from(vec![1])) as ArrayRef;
+    assert!(error(&["who"], one()).contains("no column \"who\""));
+    assert!(error(&[], one()).contains("at least one key"));
+    assert!(error(&["k", "k"], one()).contains("given twice"));
+    let nested = RaggedTable::nest(&two(one()), &["k"], &options).unwrap().to_batch().unwrap();
+    let text = RaggedTable::nest(&nested, &["v"], &options).unwrap_err().to_string();
+    assert!(text.contains("key \"v\"") && text.contains("one plain value per row"), "{text}");
+}
+
+#[test]
+fn a_later_key_may_fall_where_an_earlier_one_rises() {
+    let batch = RecordBatch::try_from_iter([
+        ("a", Arc::new(Int64Array::from(vec![1, 1, 2, 2])) as ArrayRef),
+        ("b", Arc::new(Int64Array::from(vec![5, 9, 3, 3])) as ArrayRef),
+        ("v", Arc::new(Int64Array::from(vec![0, 1, 2, 3])) as ArrayRef),
+    ])
+    .unwrap();
+    let table = RaggedTable::nest(&batch, &["a", "b"], &NestOptions::default()).unwrap();
+    assert_eq!(table.array("v").unwrap().lengths(2).unwrap(), [1, 1, 2]);
+    // The same value in two outer runs is two elements.
+    let batch = RecordBatch::try_from_iter([
+        ("a", Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef),
+        ("b", Arc::new(Int64Array::from(vec![7, 7])) as ArrayRef),
+    ])
+    .unwrap();
+    let table = RaggedTable::nest(&batch, &["a", "b"], &NestOptions::default()).unwrap();
+    assert_eq!(table.array("b").unwrap().lengths(1).unwrap(), [1, 1]);
+    assert_eq!(table.to_long(&LongOptions::default()).unwrap(), batch);
+}
+
+#[test]
+fn list_columns_of_a_long_table_go_below_the_keys() {
+    let (long, _) = long_table(11, 40, true, false);
+    let events = RaggedTable::nest(&long, &["time"], &NestOptions { unsorted: Unsorted::Sort });
+    let events = events.unwrap().to_batch().unwrap();
+    let by_time = RaggedTable::nest(&events, &["time"], &NestOptions::default()).unwrap();
+    assert_eq!(by_time.column("code").unwrap().axis(), 2);
+    assert_eq!(by_time.array("code").unwrap().lengths(1).unwrap(), vec![1; events.num_rows()]);
+}
+
+#[test]
+fn kept_empty_lists_show_as_one_row_of_nulls() {
+    let table = RaggedTable::builder()
+        .lengths([2, 0])
+        .unwrap()
+        .lengths([0, 1])
+        .unwrap()
+        .column("id", 0, Arc::new(Int64Array::from(vec![7, 8])))
+        .column("t", 1, Arc::new(Int64Array::from(vec![1, 2])))
+        .column("x", 2, Arc::new(Int64Array::from(vec![5])))
+        .build()
+        .unwrap();
+    let long = table.to_long(&LongOptions { keep_empty: true }).unwrap();
+    let column = |i: usize| long.column(i).as_primitive::<Int64Type>().iter().collect::<Vec<_>>();
+    assert_eq!(column(0), [Some(7), Some(7), Some(8)]);
+    assert_eq!(column(1), [Some(1), Some(2), None]);
+    assert_eq!(column(2), [None, Some(5), None]);
+    assert_eq!(table.to_long(&LongOptions::default()).unwrap().num_rows(), 1);
+}

@@ -1,0 +1,244 @@
+//! The reference: columns as nested vectors, made into Arrow arrays with all the dirt Arrow allows.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeListArray, Int64Array, LargeListArray, ListArray,
+    RecordBatch, RecordBatchOptions,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+use proptest::prelude::*;
+use serrate::table::RaggedTable;
+
+/// A nested value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum N {
+    Null,
+    Leaf(i64),
+    List(Vec<N>),
+}
+
+/// Small reproducible random numbers.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub(crate) fn roll(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap() % n
+    }
+}
+
+/// What an Arrow array holds, read value by value.
+pub(crate) fn nested(array: &dyn Array) -> Vec<N> {
+    (0..array.len())
+        .map(|i| {
+            if array.is_null(i) {
+                return N::Null;
+            }
+            match array.data_type() {
+                DataType::List(_) => N::List(nested(&array.as_list::<i32>().value(i))),
+                DataType::LargeList(_) => N::List(nested(&array.as_list::<i64>().value(i))),
+                DataType::FixedSizeList(..) => {
+                    N::List(nested(&array.as_fixed_size_list().value(i)))
+                }
+                DataType::Int64 => N::Leaf(array.as_primitive::<Int64Type>().value(i)),
+                other => panic!("{other}"),
+            }
+        })
+        .collect()
+}
+
+/// The rows of one column of a table.
+pub(crate) fn column(table: &RaggedTable, name: &str) -> Vec<N> {
+    nested(&table.array(name).unwrap().to_arrow().unwrap())
+}
+
+/// The kind of list one level becomes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    List,
+    LargeList,
+    Fixed(i32),
+}
+
+fn junk(kinds: &[Kind]) -> N {
+    match kinds.split_first() {
+        None => N::Leaf(-99),
+        Some((Kind::Fixed(n), rest)) => N::List(vec![junk(rest); usize::try_from(*n).unwrap()]),
+        Some((_, rest)) => N::List(vec![junk(rest)]),
+    }
+}
+
+/// An Arrow array of these elements, `kinds` saying which lists. With dirt, values lie before, after
+/// and under null lists.
+pub(crate) fn arrow(elements: &[N], kinds: &[Kind], dirt: bool) -> ArrayRef {
+    let Some((kind, rest)) = kinds.split_first() else {
+        return Arc::new(Int64Array::from_iter(elements.iter().map(|e| match e {
+            N::Null => None,
+            N::Leaf(x) => Some(*x),
+            N::List(_) => panic!("{e:?}"),
+        })));
+    };
+    let hidden = usize::from(dirt);
+    let fixed = if let Kind::Fixed(n) = kind { Some(usize::try_from(*n).unwrap()) } else { None };
+    let mut children = vec![junk(rest); if fixed.is_some() { 0 } else { hidden }];
+    let mut offsets = vec![children.len()];
+    for e in elements {
+        match e {
+            N::Null => children.extend(vec![junk(rest); fixed.unwrap_or(hidden)]),
+            N::List(list) => children.extend(list.iter().cloned()),
+            N::Leaf(_) => panic!("{e:?}"),
+        }
+        offsets.push(children.len());
+    }
+    if fixed.is_none() {
+        children.extend(vec![junk(rest); hidden]);
+    }
+    let child = arrow(&children, rest, dirt);
+    let field = Arc::new(Field::new_list_field(child.data_type().clone(), true));
+    let nulls = NullBuffer::from_iter(elements.iter().map(|e| *e != N::Null));
+    let nulls = Some(nulls).filter(|n| n.null_count() > 0);
+    match kind {
+        Kind::List => {
+            let offsets: Vec<i32> = offsets.iter().map(|o| i32::try_from(*o).unwrap()).collect();
+            Arc::new(ListArray::new(field, OffsetBuffer::new(offsets.into()), child, nulls))
+        }
+        Kind::LargeList => {
+            let offsets: Vec<i64> = offsets.iter().map(|o| i64::try_from(*o).unwrap()).collect();
+            Arc::new(LargeListArray::new(field, OffsetBuffer::new(offsets.into()), child, nulls))
+        }
+        Kind::Fixed(n) => Arc::new(
+            FixedSizeListArray::try_new_with_length(field, *n, child, nulls, elements.len())
+                .unwrap(),
+        ),
+    }
+}
+
+/// A joint table: lengths of every axis, columns as nested vectors.
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    pub(crate) rows: usize,
+    pub(crate) lengths: Vec<Vec<usize>>,
+    pub(crate) columns: Vec<(String, usize, Vec<N>)>,
+}
+
+impl Model {
+    pub(crate) fn random(seed: u64, rows: usize, depth: usize, columns: usize) -> Self {
+        let mut dice = Dice::new(seed);
+        let mut lengths = Vec::new();
+        let mut n = rows;
+        for _ in 0..depth {
+            // Now and then all of one size, or all empty.
+            let size = match dice.roll(5) {
+                0 => Some(2),
+                1 if dice.roll(3) == 0 => Some(0),
+                _ => None,
+            };
+            let level: Vec<usize> = (0..n).map(|_| size.unwrap_or_else(|| dice.roll(4))).collect();
+            n = level.iter().sum();
+            lengths.push(level);
+        }
+        let columns = (0..columns)
+            .map(|c| {
+                let axis = if c == 0 { depth } else { dice.roll(depth + 1) };
+                let list_nulls = dice.roll(2) == 0;
+                let total = if axis == 0 { rows } else { lengths[axis - 1].iter().sum() };
+                let mut elements: Vec<N> = (0..total)
+                    .map(|i| match dice.roll(5) {
+                        0 => N::Null,
+                        _ => N::Leaf(i64::try_from(i).unwrap() * 10 + i64::try_from(c).unwrap()),
+                    })
+                    .collect();
+                for level in lengths[..axis].iter().rev() {
+                    let mut rest = elements.into_iter();
+                    elements = level
+                        .iter()
+                        .map(|n| {
+                            let list: Vec<N> = rest.by_ref().take(*n).collect();
+                            let null = list_nulls && list.is_empty() && dice.roll(2) == 0;
+                            if null { N::Null } else { N::List(list) }
+                        })
+                        .collect();
+                }
+                (format!("c{c}"), axis, elements)
+            })
+            .collect();
+        Self { rows, lengths, columns }
+    }
+
+    /// Kinds of lists for a column, fixed sizes where its lists allow them.
+    fn kinds(&self, axis: usize, dice: &mut Dice) -> Vec<Kind> {
+        self.lengths[..axis]
+            .iter()
+            .map(|level| {
+                let same = level.first().filter(|n| level.iter().all(|m| m == *n));
+                match (dice.roll(3), same) {
+                    (0, Some(n)) => Kind::Fixed(i32::try_from(*n).unwrap()),
+                    (1, _) => Kind::LargeList,
+                    _ => Kind::List,
+                }
+            })
+            .collect()
+    }
+
+    /// Sibling lists of mixed kinds; with dirt, columns are slices with junk around and within.
+    pub(crate) fn batch(&self, seed: u64, dirt: bool) -> RecordBatch {
+        let mut dice = Dice::new(seed ^ 0xABCD);
+        let mut fields = Vec::new();
+        let mut arrays = Vec::new();
+        for (name, axis, rows) in &self.columns {
+            let kinds = self.kinds(*axis, &mut dice);
+            let array = if dirt {
+                let mut around = vec![junk(&kinds), N::Null];
+                around.extend(rows.iter().cloned());
+                around.push(junk(&kinds));
+                arrow(&around, &kinds, true).slice(2, rows.len())
+            } else {
+                arrow(rows, &kinds, false)
+            };
+            fields.push(Field::new(name, array.data_type().clone(), true));
+            arrays.push(array);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
+        let schema = Arc::new(Schema::new(fields));
+        RecordBatch::try_new_with_options(schema, arrays, &options).unwrap()
+    }
+
+    pub(crate) fn table(&self, seed: u64, dirt: bool) -> RaggedTable {
+        RaggedTable::try_from_batch(&self.batch(seed, dirt)).unwrap()
+    }
+
+    /// Whether a table is this.
+    pub(crate) fn check(&self, table: &RaggedTable) {
+        assert_eq!(table.num_rows(), self.rows);
+        for (name, axis, rows) in &self.columns {
+            assert_eq!(table.column(name).unwrap().axis(), *axis, "{name}");
+            assert_eq!(&column(table, name), rows, "{name}");
+        }
+    }
+
+    /// The model with its rows replaced.
+    pub(crate) fn with_rows(&self, pick: impl Fn(&[N]) -> Vec<N>) -> Vec<(String, Vec<N>)> {
+        self.columns.iter().map(|(n, _, rows)| (n.clone(), pick(rows))).collect()
+    }
+}
+
+/// A random model and a seed for how it is laid out.
+pub(crate) fn models() -> impl Strategy<Value = (Model, u64)> {
+    (any::<u64>(), 0usize..6, 0usize..4, 1usize..5)
+        .prop_map(|(seed, rows, depth, columns)| (Model::random(seed, rows, depth, columns), seed))
+}
+
+/// Columns and their rows, compared by name.
+pub(crate) fn assert_columns(table: &RaggedTable, expected: &[(String, Vec<N>)]) {
+    for (name, rows) in expected {
+        assert_eq!(&column(table, name), rows, "{name}");
+    }
+}
