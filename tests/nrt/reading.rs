@@ -300,7 +300,9 @@ proptest! {
         let memory = NrtFile::from_bytes("m", std::fs::read(&path).unwrap().into()).unwrap();
         let mapped = NrtFile::open(&path, &ReadOptions { mmap: true, large_lists: large }).unwrap();
         let plain = NrtFile::open(&path, &ReadOptions { mmap: false, large_lists: large }).unwrap();
-        for file in [memory, mapped, plain] {
+        let handle = std::fs::File::open(&path).unwrap();
+        let handle = NrtFile::from_file("handle", handle, &MAPPED).unwrap();
+        for file in [memory, mapped, plain, handle] {
             prop_assert_eq!(tensors(&file.table().unwrap()), tensors(&table));
             let part = file.read(a..b, None).unwrap();
             prop_assert_eq!(tensors(&part), tensors(&table.slice(a..b).unwrap()));

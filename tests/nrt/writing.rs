@@ -189,6 +189,19 @@ fn uniform_axes_are_written_as_bounds() {
     assert_eq!(file.table().unwrap(), table);
 }
 
+#[test]
+fn what_was_written_in_part_cannot_be_finished() {
+    let dir = tempfile::tempdir().unwrap();
+    let size = usize::try_from(i64::MAX).unwrap();
+    let table = RaggedTable::builder().layout(Layout::Uniform { size, lists: 1 }).build().unwrap();
+    let mut w = writer(dir.path(), &table);
+    w.write(&table).unwrap();
+    assert!(matches!(w.write(&table), Err(Error::Overflow(_))));
+    let error = w.finish().unwrap_err().to_string();
+    assert!(error.ends_with("it is incomplete: a table before was written in part"), "{error}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
 /// Far more than the buffers hold, in chunks that straddle them.
 #[test]
 fn large_tables_go_through_spool_files() {

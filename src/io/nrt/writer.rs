@@ -40,6 +40,8 @@ pub struct NrtWriter {
     bounds: Vec<(TensorId, i64)>,
     rows: u64,
     plain: bool,
+    /// A table was written in part.
+    failed: bool,
     scratch: Vec<u8>,
 }
 
@@ -103,14 +105,16 @@ impl NrtWriter {
         let bounds = (1..=schema.depth)
             .map(|axis| Ok((out.add(format!("dim{axis}/bounds"), Dtype::I64, &[])?, 0)))
             .collect::<Result<_>>()?;
-        Ok(Self { out, columns, bounds, rows: 0, plain: options.plain, scratch: Vec::new() })
+        let plain = options.plain;
+        Ok(Self { out, columns, bounds, rows: 0, plain, failed: false, scratch: Vec::new() })
     }
 
     /// Appends the rows of a table, whose columns are found by name.
     ///
     /// # Errors
     /// When the table has other columns or axes than the file, a column another type or axis, or a
-    /// null where none can be written. The file cannot be finished after an error.
+    /// null where none can be written: nothing of the table is written then. Also when the disk is
+    /// full or the bounds overflow; the file cannot be finished then.
     pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
         if table.axes().len() != self.bounds.len() {
             return Err(Error::file(
@@ -141,6 +145,7 @@ impl NrtWriter {
             let column = table.column(&target.name)?;
             values.push(target.values(self.out.target(), column, self.rows, table)?);
         }
+        self.failed = true;
         for (axis, (tensor, end)) in table.axes().iter().zip(&mut self.bounds) {
             *end = write_bounds(&mut self.out, *tensor, axis.layout(), *end, &mut self.scratch)?;
         }
@@ -149,6 +154,7 @@ impl NrtWriter {
                 self.out.write(tensor, &value_bytes(&values))?;
             }
         }
+        self.failed = false;
         let rows = u64::try_from(table.num_rows()).unwrap_or(u64::MAX);
         self.rows = self.rows.saturating_add(rows);
         Ok(())
@@ -162,9 +168,15 @@ impl NrtWriter {
     /// Writes the file, syncs it to disk and gives it its name.
     ///
     /// # Errors
-    /// When the disk is full, the target appeared meanwhile and may not be replaced, or there are rows
+    /// When a write failed half way before, the disk is full, the target appeared meanwhile and may not be replaced, or there are rows
     /// but nothing in the file would say how many.
     pub fn finish(self) -> Result<()> {
+        if self.failed {
+            return Err(Error::file(
+                self.out.target(),
+                "it is incomplete: a table before was written in part",
+            ));
+        }
         let counted = !self.bounds.is_empty()
             || self.columns.iter().any(|c| c.axis == 0 && c.tensor.is_some());
         if self.rows > 0 && !counted {

@@ -57,6 +57,8 @@ pub struct SafetensorsWriter {
     out: AtomicFile,
     metadata: BTreeMap<String, String>,
     spools: Vec<Spool>,
+    /// A write failed half way.
+    failed: bool,
 }
 
 impl SafetensorsWriter {
@@ -69,6 +71,7 @@ impl SafetensorsWriter {
             out: AtomicFile::create(path, options.overwrite)?,
             metadata: options.metadata.clone(),
             spools: Vec::new(),
+            failed: false,
         })
     }
 
@@ -116,13 +119,15 @@ impl SafetensorsWriter {
     /// Appends little-endian bytes to a tensor; they need not end with a row.
     ///
     /// # Errors
-    /// When the disk is full.
+    /// When the disk is full; the file cannot be finished then.
     pub fn write(&mut self, tensor: TensorId, bytes: &[u8]) -> Result<()> {
         let path = self.out.target();
         let spool = self.spools.get_mut(tensor.0).ok_or_else(|| {
             Error::file(path, format!("tensor number {} belongs to another file", tensor.0))
         })?;
-        spool.write(path, bytes)
+        let written = spool.write(path, bytes);
+        self.failed |= written.is_err();
+        written
     }
 
     /// Bytes written to a tensor so far.
@@ -138,11 +143,14 @@ impl SafetensorsWriter {
     /// Joins the tensors, syncs the file to disk and gives it its name.
     ///
     /// # Errors
-    /// When a tensor does not end with a whole row, the disk is full, or the target appeared
+    /// When a write failed before, a tensor does not end with a whole row, the disk is full, or the target appeared
     /// meanwhile and may not be replaced. Nothing is left behind then.
     pub fn finish(self) -> Result<()> {
-        let Self { mut out, metadata, mut spools } = self;
+        let Self { mut out, metadata, mut spools, failed } = self;
         let path = out.target().to_path_buf();
+        if failed {
+            return Err(Error::file(path, "it is incomplete: a write before failed"));
+        }
         spools.sort_by(|a, b| order((a.dtype, &a.name), (b.dtype, &b.name)));
         let mut items = Vec::with_capacity(spools.len());
         for spool in &spools {
