@@ -80,3 +80,57 @@ impl RaggedTableBuilder {
         RaggedTable::try_new(rows, None, axes, self.columns)?.with_axis_names(self.names)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use arrow::array::Int32Array;
+
+    fn ints(n: i32) -> ArrayRef {
+        Arc::new(Int32Array::from_iter_values(0..n))
+    }
+
+    fn error(builder: RaggedTableBuilder) -> String {
+        builder.build().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn lengths_offsets_and_bounds_make_the_same_table() {
+        let make = |b: RaggedTableBuilder| b.column("x", 1, ints(5)).build().unwrap();
+        let table = make(RaggedTable::builder().lengths([3, 0, 2]).unwrap());
+        let offsets = Offsets::from_lengths([3, 0, 2]).unwrap();
+        assert_eq!(make(RaggedTable::builder().offsets(offsets)), table);
+        assert_eq!(make(RaggedTable::builder().bounds([3, 3, 5]).unwrap()), table);
+        let uniform = RaggedTable::builder().layout(Layout::Uniform { size: 5, lists: 1 });
+        assert_eq!(make(uniform).array("x").unwrap().shape(), [1, 5]);
+    }
+
+    #[test]
+    fn rows_come_from_the_first_axis_a_flat_column_or_as_said() {
+        let rows = |b: RaggedTableBuilder| b.build().unwrap().num_rows();
+        assert_eq!(rows(RaggedTable::builder()), 0);
+        assert_eq!(rows(RaggedTable::builder().rows(7)), 7);
+        assert_eq!(rows(RaggedTable::builder().column("x", 0, ints(3))), 3);
+        assert_eq!(rows(RaggedTable::builder().lengths([1, 1]).unwrap()), 2);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_by_name() {
+        let lists = || RaggedTable::builder().lengths([1, 2]).unwrap();
+        let text = error(lists().column("x", 1, ints(4)));
+        assert_eq!(text, "column \"x\" has 4 value(s) but axis 1 has 3");
+        let text = error(lists().column("x", 2, ints(3)));
+        assert!(text.contains("column \"x\" has 2 axes") && text.contains("no axis 2"), "{text}");
+        assert!(error(lists().lengths([1]).unwrap()).contains("1 lists for the 3 elements"));
+        assert!(error(lists().rows(3)).contains("2 lists for the 3 elements"));
+        assert!(error(lists().names(["a", "b", "c"])).contains("more names than axes"));
+        let huge = Layout::Uniform { size: usize::MAX, lists: 2 };
+        assert!(error(RaggedTable::builder().layout(huge)).contains("64 bits"));
+        let bounds = RaggedTable::builder().bounds([3, 2]).unwrap_err();
+        assert!(
+            matches!(&bounds, Error::Offsets { what, position: 1, .. } if what == "dim1/bounds")
+        );
+        assert!(RaggedTable::builder().bounds([-1]).is_err());
+    }
+}

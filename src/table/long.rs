@@ -240,7 +240,10 @@ impl RaggedTable {
                     own.into_iter().map(|e| if e == 0 { 0 } else { inner[e - 1] }).collect()
                 }
             };
-            let mut at = Vec::with_capacity(own.last().copied().unwrap_or(0));
+            let total = own.last().copied().unwrap_or(0);
+            let mut at = Vec::new();
+            at.try_reserve_exact(total)
+                .map_err(|e| Error::invalid(format!("a long table of {total} rows: {e}")))?;
             for (list, end) in (0u64..).zip(&own) {
                 at.resize(*end, list);
             }

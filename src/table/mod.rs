@@ -113,6 +113,14 @@ impl RaggedTable {
                     ),
                 });
             }
+            if let Layout::Uniform { size, lists } = layout
+                && size.checked_mul(*lists).is_none()
+            {
+                return Err(Error::invalid(format!(
+                    "axis {} of {lists} lists of {size} elements each has more elements than 64 bits count",
+                    i + 1
+                )));
+            }
             expected = layout.children();
         }
         let axes = axes

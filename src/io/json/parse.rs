@@ -223,3 +223,51 @@ impl<'a> Parser<'a> {
         Ok(text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(text: &str) -> Result<Scalar<'static>> {
+        let mut parser = Parser::new(text.as_bytes(), 1);
+        let number = parser.number()?;
+        parser.end()?;
+        Ok(number)
+    }
+
+    #[test]
+    fn numbers_are_read_as_written() {
+        assert!(matches!(number("-0"), Ok(Scalar::Int(0))));
+        assert!(
+            matches!(number("18446744073709551615"), Ok(Scalar::Int(i)) if i == u64::MAX.into())
+        );
+        assert!(matches!(number(&"9".repeat(60)), Ok(Scalar::Int(i128::MAX))));
+        assert!(matches!(number("-1.5e-3"), Ok(Scalar::Float(x)) if x == -1.5e-3));
+        assert!(matches!(number("1E400"), Ok(Scalar::Float(x)) if x.is_infinite()));
+        // The nearest float, to the last bit.
+        assert!(
+            matches!(number("0.1000000000000000055511151231257827"), Ok(Scalar::Float(x)) if x == 0.1)
+        );
+        for wrong in ["-", "01", "1.", ".5", "1e", "1e+", "+1", "0x1", "1 2", "Infinity"] {
+            assert!(number(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn texts_are_unescaped() {
+        let text = |t: &str| Parser::new(t.as_bytes(), 1).string().map(Cow::into_owned);
+        assert_eq!(text(r#""a\u00e9\"\\\ud83d\ude00""#).unwrap(), "a\u{e9}\"\\\u{1F600}");
+        assert_eq!(text("\"plain \u{1F600}\"").unwrap(), "plain \u{1F600}");
+        for wrong in ["\"open", "\"\\", "\"\\\"", "\"\\q\"", "\"\n\"", r#""\ud83d""#, "bare"] {
+            assert!(text(wrong).is_err(), "{wrong}");
+        }
+        assert!(Parser::new(b"\"\xff\"", 1).string().is_err());
+    }
+
+    #[test]
+    fn places_are_counted_from_one() {
+        let mut parser = Parser::new(b"\n  [1,\n  ?]", 7);
+        let error = parser.array(|p| p.expect(b'1', "a one")).unwrap_err();
+        assert!(error.to_string().starts_with("line 9, column 3: expected a one"), "{error}");
+    }
+}
