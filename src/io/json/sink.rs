@@ -377,7 +377,9 @@ impl Leaves {
 
     /// Adds a value to a column of which nothing is declared; the error is what was expected.
     fn push(&mut self, value: Scalar<'_>) -> Result<(), &'static str> {
-        self.make_room(value)?;
+        if !self.fits(value) {
+            self.make_room(value)?;
+        }
         match (&mut self.store, value) {
             (Store::Bool(v), Scalar::Bool(b)) => v.push(b),
             (Store::Int(v), Scalar::Bool(b)) => v.push(b.into()),
@@ -405,6 +407,17 @@ impl Leaves {
         }
         self.nulls.append_non_null();
         Ok(())
+    }
+
+    /// Whether the store holds values of this kind already, as it nearly always does.
+    fn fits(&self, value: Scalar<'_>) -> bool {
+        match (&self.store, value) {
+            (Store::Bool(_), Scalar::Bool(_))
+            | (Store::Float(_), Scalar::Float(_))
+            | (Store::Text(_), Scalar::Text(_)) => true,
+            (Store::Int(_), Scalar::Int(i)) => i64::try_from(i).is_ok(),
+            _ => false,
+        }
     }
 
     /// Changes the store so that it can hold `value`.
