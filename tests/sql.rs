@@ -14,6 +14,8 @@ mod formats;
 mod order;
 #[path = "sql/session.rs"]
 mod session;
+#[path = "sql/tables.rs"]
+mod tables;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -14,18 +14,23 @@
 //! # }
 //! ```
 
+mod batches;
 mod config;
+mod listing;
 mod nrt;
 mod order;
 mod output;
 mod relation;
 mod session;
 mod statement;
+mod table;
 mod urls;
 
 pub use crate::functions::{register_functions, register_operators};
+pub use batches::{BatchSizeExec, LeafBatches};
 pub use config::{NrtNan, SerrateOptions};
 pub use nrt::{NrtFormat, NrtFormatFactory};
 pub use order::{OrderedSinkExec, SourceOrder, SourceOrderExec, in_source_order};
 pub use session::{configure, register_formats, session, session_with};
 pub use statement::{execute, parse, sql};
+pub use table::{RaggedTableProvider, register_table};

@@ -14,8 +14,6 @@ use super::statement::rewrite_query;
 ///
 /// The parser of the DuckDB dialect, which our session uses for its lambdas, takes `unnest(..)` for a
 /// table function.
-///
-/// A list of the table to its left needs the word: `FROM t, LATERAL unnest(t.codes) AS u(code)`.
 #[derive(Debug)]
 pub(super) struct UnnestPlanner;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::catalog::{DynamicFileCatalog, UrlTableFactory};
+use datafusion::catalog::{DynamicFileCatalog, TableProviderFactory, UrlTableFactory};
 use datafusion::config::Dialect;
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::file_format::FileFormatFactory;
@@ -12,7 +12,9 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::registry::MemoryExtensionTypeRegistry;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use super::batches::LeafBatches;
 use super::config::SerrateOptions;
+use super::listing::FilesTableFactory;
 use super::nrt::NrtFormatFactory;
 use super::order::SourceOrder;
 use super::relation::UnnestPlanner;
@@ -25,7 +27,7 @@ use crate::functions::{register_functions, register_operators};
 ///
 /// It speaks the DuckDB dialect, the one with lambdas (`lambda v: v + 1`, `v -> v + 1`), `[1, 2]`,
 /// `FROM t` for all columns and `//` for integer division. `FROM unnest(..)`, which that dialect
-/// lacks, works too; to unnest a list of a table to the left, write `LATERAL unnest(..)`.
+/// lacks, works too. A list of a table is unnested in SELECT, not in FROM.
 pub fn session() -> SessionContext {
     session_with(SessionConfig::new())
 }
@@ -43,6 +45,9 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
     let ctx: SessionContext = SessionContext::new_with_state(configure(builder).build());
     let mut ctx = with_paths(ctx);
+    for factory in ctx.state_ref().write().table_factories_mut().values_mut() {
+        *factory = Arc::new(FilesTableFactory::new(Arc::clone(factory)));
+    }
     // Names are ours alone, so registering cannot fail; a session without a function is still one.
     let _ = register_functions(&mut ctx);
     let _ = register_operators(&ctx);
@@ -74,16 +79,23 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let analyzer = builder.analyzer_rules().get_or_insert_default();
     analyzer.push(Arc::new(FromAlone));
     analyzer.push(Arc::new(PlainChanges));
-    builder.physical_optimizer_rules().get_or_insert_default().push(Arc::new(SourceOrder));
+    let physical = builder.physical_optimizer_rules().get_or_insert_default();
+    physical.push(Arc::new(SourceOrder));
+    physical.push(Arc::new(LeafBatches));
     let formats = builder.file_formats().get_or_insert_default();
     formats.extend(file_formats());
     let factories = builder.table_factories().get_or_insert_default();
     for format in file_formats() {
-        factories.insert(format.get_ext().to_uppercase(), Arc::new(ListingTableFactory::new()));
+        factories.insert(format.get_ext().to_uppercase(), files_table_factory());
     }
     builder.with_extension_type_registry(Arc::new(
         MemoryExtensionTypeRegistry::new_with_canonical_extension_types(),
     ))
+}
+
+/// Tables over files in all formats, ours included.
+fn files_table_factory() -> Arc<dyn TableProviderFactory> {
+    Arc::new(FilesTableFactory::new(Arc::new(ListingTableFactory::new())))
 }
 
 /// Our file formats.
@@ -104,7 +116,7 @@ pub fn register_formats(ctx: &SessionContext) -> Result<()> {
     for format in file_formats() {
         let name = format.get_ext().to_uppercase();
         state.register_file_format(format, false)?;
-        state.table_factories_mut().insert(name, Arc::new(ListingTableFactory::new()));
+        state.table_factories_mut().insert(name, files_table_factory());
     }
     Ok(())
 }

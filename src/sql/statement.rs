@@ -23,7 +23,6 @@ use super::relation::as_unnest;
 ///
 /// * `FROM t` alone is all columns wherever a query may stand (`ctx.sql` knows it at the top and in
 ///   parentheses, not in WITH);
-/// * `FROM t, unnest(t.codes) AS u(code)` needs no `LATERAL`;
 /// * `STORED AS` something unknown is refused with the list of formats (DataFusion's COPY falls back
 ///   to the file's extension).
 ///

@@ -11,6 +11,8 @@ use datafusion::datasource::listing::{
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 
+use super::listing::FilesTable;
+
 /// Makes a table of a path. Unlike DataFusion's own, it says what is wrong with a path that was
 /// clearly meant as one instead of reporting an unknown table.
 #[derive(Debug)]
@@ -45,7 +47,7 @@ impl UrlTableFactory for PathTables {
             Err(_) => return Ok(None),
         };
         let config = config.infer_partitions_from_path(&state).await?.infer_schema(&state).await?;
-        Ok(Some(Arc::new(ListingTable::try_new(config)?)))
+        Ok(Some(Arc::new(FilesTable::new(Arc::new(ListingTable::try_new(config)?)))))
     }
 }
 

@@ -1,21 +1,189 @@
 //! Source order, whatever the number of partitions.
 
+use serrate::io::nrt::NrtFile;
+
 use super::*;
 
-#[tokio::test]
-async fn big_files_are_read_once_and_in_order_by_four_partitions() {
+fn read(path: &Path, column: &str) -> Vec<i64> {
+    let table = NrtFile::open(path, &Default::default()).unwrap().table().unwrap();
+    table.column(column).unwrap().values().as_primitive::<Int64Type>().values().to_vec()
+}
+
+async fn cut_small_files(ctx: &SessionContext) {
+    let sql = "SET datafusion.optimizer.repartition_file_min_size = 1048576";
+    batches(ctx, sql).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn big_files_are_read_once_by_four_partitions() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("big.nrt");
     let n = 200_000;
     write(&path, &numbered(0, n));
-    let ctx = four();
-    batches(&ctx, "SET datafusion.optimizer.repartition_file_min_size = 1048576").await.unwrap();
-    let from = format!("FROM '{}'", show(&path));
     assert!(std::fs::metadata(&path).unwrap().len() > 4 << 20);
+    let ctx = four();
+    cut_small_files(&ctx).await;
+    let from = format!("FROM '{}'", show(&path));
     let plan = text(&ctx, &format!("EXPLAIN SELECT id {from} WHERE id >= 0")).await;
-    assert!(plan.contains("4 groups") || plan.contains("file_groups={4"), "{plan}");
+    assert!(plan.contains("4 groups"), "{plan}");
     assert_eq!(one(&ctx, &format!("SELECT count(id) {from} WHERE id >= 0")).await, n as i64);
-    let mut ids = ints(&ctx, &format!("SELECT id {from}")).await;
+    let mut ids = ints(&ctx, &format!("SELECT id {from} WHERE id >= 0")).await;
     ids.sort_unstable();
     assert!(ids.into_iter().eq(0..n as i64));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_million_rows_filtered_by_four_partitions_are_written_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let n = 2_000_000;
+    let table = RaggedTable::builder().column("i", 0, flat(0..n)).build().unwrap();
+    let path = dir.path().join("in.nrt");
+    write(&path, &table);
+    let ctx = four();
+    let parquet = dir.path().join("in.parquet");
+    let copy = format!("COPY (SELECT i FROM '{}' ORDER BY i) TO '{}'", show(&path), show(&parquet));
+    batches(&ctx, &copy).await.unwrap();
+    for (k, source) in [&path, &parquet].into_iter().enumerate() {
+        let out = dir.path().join(format!("out{k}.nrt"));
+        let sql =
+            format!("COPY (SELECT i FROM '{}' WHERE i % 3 <> 1) TO '{}'", show(source), show(&out));
+        let plan = text(&ctx, &format!("EXPLAIN {sql}")).await;
+        assert!(plan.contains("4 groups") || k == 1, "{plan}");
+        assert!(!plan.contains("RoundRobin") && !plan.contains("CoalescePartitions"), "{plan}");
+        assert_eq!(one(&ctx, &sql).await, n - n.div_euclid(3) - 1);
+        assert!(read(&out, "i").into_iter().eq((0..n).filter(|i| i % 3 != 1)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn folders_are_written_and_limited_in_the_order_of_their_names() {
+    let dir = tempfile::tempdir().unwrap();
+    for k in (0..9).rev() {
+        write(&dir.path().join(format!("in/{k}.nrt")), &numbered(k * 1000, 1000));
+    }
+    let ctx = four();
+    let from = format!("'{}/in/*.nrt'", show(dir.path()));
+    for k in 0..5 {
+        let out = dir.path().join(format!("{k}.nrt"));
+        let sql =
+            format!("COPY (SELECT id, code FROM {from} WHERE id % 7 < 5) TO '{}'", show(&out));
+        batches(&ctx, &sql).await.unwrap();
+        assert!(read(&out, "id").into_iter().eq((0..9000).filter(|i| i % 7 < 5)));
+        let first = format!("SELECT id FROM {from} WHERE id % 7 < 5 LIMIT 2 OFFSET 998");
+        let expected: Vec<i64> = (0..9000).filter(|i| i % 7 < 5).skip(998).take(2).collect();
+        assert_eq!(ints(&ctx, &first).await, expected);
+        assert_eq!(ints(&ctx, &format!("SELECT id FROM {from} LIMIT 3")).await, [0, 1, 2]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn tables_in_memory_are_written_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    // Batches of growing size, which DataFusion would deal out by size.
+    let parts: Vec<RecordBatch> = (0..20i64)
+        .map(|k| {
+            let ids = flat(k * 1000..k * 1000 + 10 * k + 1);
+            RecordBatch::try_from_iter([("i", ids)]).unwrap()
+        })
+        .collect();
+    let expected: Vec<i64> = (0..20).flat_map(|k| k * 1000..k * 1000 + 10 * k + 1).collect();
+    let schema = parts[0].schema();
+    let table = datafusion::datasource::MemTable::try_new(schema, vec![parts]).unwrap();
+    ctx.register_table("m", Arc::new(table)).unwrap();
+    let out = dir.path().join("m.nrt");
+    let sql = format!("COPY (SELECT i FROM m WHERE i >= 0) TO '{}'", show(&out));
+    batches(&ctx, &sql).await.unwrap();
+    assert_eq!(read(&out, "i"), expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn plans_without_an_order_need_one_or_an_id() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("in.nrt");
+    write(&path, &numbered(0, 1000));
+    let ctx = four();
+    let from = format!("'{}'", show(&path));
+    let out = dir.path().join("out.nrt");
+    let copy = |query: &str| format!("COPY ({query}) TO '{}'", show(&out));
+    let grouped = format!("SELECT id % 10 AS k, count(*) AS n FROM {from} GROUP BY id % 10");
+    let joined = format!("SELECT a.id FROM {from} a JOIN {from} b ON a.id = b.id");
+    let ranked =
+        format!("SELECT id, rank() OVER (PARTITION BY id % 2 ORDER BY id) AS r FROM {from}");
+    for query in [&grouped, &joined, &ranked] {
+        let e = error(&ctx, &copy(query)).await;
+        assert!(e.contains("ORDER BY") && e.contains("subject_id"), "{e}");
+        assert!(!out.exists());
+        // Refused when it is planned, not after hours.
+        let planned = ctx.sql(&copy(query)).await.unwrap().create_physical_plan().await;
+        assert!(planned.unwrap_err().to_string().contains("ORDER BY"));
+    }
+    batches(&ctx, &copy(&format!("{grouped} ORDER BY k DESC"))).await.unwrap();
+    assert_eq!(read(&out, "k"), [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
+    let with_id = copy("SELECT k AS subject_id, n FROM g")
+        .replace("FROM g", &format!("FROM ({grouped}) WHERE n > 0"));
+    let exists = error(&ctx, &with_id).await;
+    assert!(exists.contains("exists"), "{exists}");
+    batches(&ctx, &format!("{with_id} OPTIONS (overwrite true)")).await.unwrap();
+    let mut ids = read(&out, "subject_id");
+    ids.sort_unstable();
+    assert!(ids.into_iter().eq(0..10));
+    let plain = format!("{with_id} OPTIONS (overwrite true, plain true)");
+    assert!(error(&ctx, &plain).await.contains("ORDER BY"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn unions_and_aggregates_without_keys_have_an_order() {
+    let dir = tempfile::tempdir().unwrap();
+    for k in 0..4 {
+        write(&dir.path().join(format!("{k}.nrt")), &numbered(k * 1000, 1000));
+    }
+    let ctx = four();
+    let out = dir.path().join("out/x.nrt");
+    std::fs::create_dir(dir.path().join("out")).unwrap();
+    let file = |k: i64| format!("'{}/{k}.nrt'", show(dir.path()));
+    let sql = format!(
+        "COPY (SELECT id FROM {} UNION ALL SELECT id FROM {}) TO '{}'",
+        file(2),
+        file(1),
+        show(&out)
+    );
+    batches(&ctx, &sql).await.unwrap();
+    assert!(read(&out, "id").into_iter().eq((2000..3000).chain(1000..2000)));
+    let all = format!("'{}/*.nrt'", show(dir.path()));
+    let sql = format!(
+        "COPY (SELECT max(id) AS m FROM {all}) TO '{}' OPTIONS (overwrite true)",
+        show(&out)
+    );
+    batches(&ctx, &sql).await.unwrap();
+    assert_eq!(read(&out, "m"), [3999]);
+    let sql = format!(
+        "COPY (SELECT unnest(array_sort(code[1])) AS c FROM {all} WHERE id < (SELECT max(id) FROM {all})) TO '{}' OPTIONS (overwrite true)",
+        show(&out)
+    );
+    batches(&ctx, &sql).await.unwrap();
+    assert!(read(&out, "c").is_sorted());
+}
+
+#[tokio::test]
+async fn a_copy_that_fails_leaves_nothing_and_one_that_cannot_work_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let to = |name: &str| format!("'{}'", show(&dir.path().join(name)));
+    let e = error(&ctx, &format!("COPY (SELECT 'x' AS name) TO {}", to("a.nrt"))).await;
+    assert!(e.contains("name") && e.contains("vocabulary"), "{e}");
+    let e = error(&ctx, &format!("COPY (SELECT NULL::BIGINT AS n) TO {}", to("a.nrt"))).await;
+    assert!(e.contains("\"n\""), "{e}");
+    let late = "SELECT 1 / (1000 - i) AS q FROM generate_series(1, 2000) AS t(i)";
+    error(&ctx, &format!("COPY ({late}) TO {}", to("a.nrt"))).await;
+    let e = error(&ctx, &format!("COPY (SELECT 1 AS a) TO {}", to("folder/"))).await;
+    assert!(!e.is_empty());
+    let e =
+        error(&ctx, &format!("COPY (SELECT 1 AS a) TO '{}' STORED AS NRT", show(dir.path()))).await;
+    assert!(e.contains("folder"), "{e}");
+    let e =
+        error(&ctx, &format!("COPY (SELECT 1 AS a) TO {} OPTIONS (overwrit true)", to("a.nrt")))
+            .await;
+    assert!(e.contains("overwrite"), "{e}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }

@@ -1,4 +1,4 @@
-//! The session: dialect, settings, paths in FROM.
+//! The session: dialect, settings, paths in FROM, statements.
 
 use serrate::sql::{NrtNan, SerrateOptions, session};
 
@@ -13,17 +13,45 @@ async fn unnest_in_from_works_beside_lambdas_and_arrays() {
     assert_eq!(ints(&ctx, "SELECT [1, 2, 3][2]").await, [2]);
     let doubled = "SELECT * FROM unnest(array_transform([1, 2], lambda v: v * 2))";
     assert_eq!(ints(&ctx, doubled).await, [2, 4]);
-    let lateral = "SELECT u.c FROM (SELECT [7, 8] AS cs) t, LATERAL unnest(t.cs) AS u(c)";
-    assert_eq!(ints(&ctx, lateral).await, [7, 8]);
 }
 
 #[tokio::test]
 async fn from_alone_is_all_columns() {
     let ctx = session();
     ctx.sql("CREATE TABLE t AS SELECT 1 AS a, 2 AS b").await.unwrap().collect().await.unwrap();
-    let all = batches(&ctx, "FROM t").await.unwrap();
-    assert_eq!(all[0].num_columns(), 2);
-    assert_eq!(text(&ctx, "FROM t WHERE a = 1").await, text(&ctx, "SELECT * FROM t").await);
+    let select = text(&ctx, "SELECT * FROM t").await;
+    for alone in ["FROM t", "FROM (FROM t)", "FROM t LIMIT 1", "FROM t SELECT * WHERE a = 1"] {
+        assert_eq!(text(&ctx, alone).await, select, "{alone}");
+    }
+    assert_eq!(ints(&ctx, "FROM t SELECT b").await, [2]);
+    assert_eq!(one(&ctx, "SELECT count(*) FROM (FROM t)").await, 1);
+    let with = serrate::sql::sql(&ctx, "WITH u AS (FROM t) FROM u").await.unwrap();
+    assert_eq!(with.schema().fields().len(), 2);
+}
+
+#[tokio::test]
+async fn a_text_of_many_statements_is_split() {
+    let ctx = session();
+    let statements = serrate::sql::parse(&ctx, "SELECT 1; SELECT ';'; -- done\n").unwrap();
+    assert_eq!(statements.len(), 2);
+    let two = serrate::sql::sql(&ctx, "SELECT 1; SELECT 2").await.unwrap_err().to_string();
+    assert!(two.contains("2 statements"), "{two}");
+}
+
+#[tokio::test]
+async fn a_format_that_is_none_is_refused_with_those_there_are() {
+    let ctx = session();
+    for sql in [
+        "COPY (SELECT 1 AS a) TO 'x.nrt' STORED AS nrtt",
+        "EXPLAIN COPY (SELECT 1 AS a) TO 'x.nrt' STORED AS nrtt",
+        "CREATE EXTERNAL TABLE t STORED AS nrtt LOCATION 'x.nrt'",
+    ] {
+        let e = serrate::sql::sql(&ctx, sql).await.unwrap_err().to_string();
+        assert!(e.contains("NRTT") || e.contains("nrtt"), "{e}");
+        for known in ["NRT", "SAFETENSORS", "PARQUET", "CSV", "JSON", "ARROW"] {
+            assert!(e.contains(known), "{known} in {e}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -54,4 +82,36 @@ async fn a_path_that_is_none_says_so() {
     assert!(missing.contains("nowhere/x.nrt") && missing.contains("no such file"), "{missing}");
     let table = error(&ctx, "SELECT * FROM nowhere").await;
     assert!(table.contains("table") && table.contains("nowhere"), "{table}");
+}
+
+#[tokio::test]
+async fn changes_whose_condition_would_be_lost_are_refused() {
+    let ctx = session();
+    for sql in ["CREATE TABLE t AS SELECT 1 AS a", "CREATE TABLE u AS SELECT 2 AS a"] {
+        batches(&ctx, sql).await.unwrap();
+    }
+    let e = error(&ctx, "DELETE FROM t WHERE a IN (SELECT a FROM u)").await;
+    assert!(e.contains("subquery"), "{e}");
+    let e = error(&ctx, "UPDATE t SET a = 3 WHERE a = (SELECT max(a) FROM u)").await;
+    assert!(e.contains("subquery"), "{e}");
+    assert_eq!(one(&ctx, "SELECT count(*) FROM t").await, 1);
+    batches(&ctx, "DELETE FROM t WHERE a = 2").await.unwrap();
+    assert_eq!(one(&ctx, "SELECT count(*) FROM t").await, 1);
+}
+
+#[tokio::test]
+async fn a_session_of_others_can_have_the_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.nrt");
+    write(&path, &numbered(1, 3));
+    let ctx = SessionContext::new();
+    serrate::sql::register_formats(&ctx).unwrap();
+    let create = format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{}'", show(&path));
+    batches(&ctx, &create).await.unwrap();
+    assert_eq!(one(&ctx, "SELECT count(*) FROM t").await, 3);
+    // No settings, no rules: defaults hold, order is found when the plan runs.
+    let out = dir.path().join("y.nrt");
+    let copy = format!("COPY (SELECT * FROM t WHERE id > 1) TO '{}' STORED AS NRT", show(&out));
+    batches(&ctx, &copy).await.unwrap();
+    assert_eq!(nrt::NrtFile::open(&out, &Default::default()).unwrap().num_rows(), 2);
 }

@@ -1,0 +1,231 @@
+//! Batches sized by leaf values where lists flow.
+//!
+//! A batch of 8,192 rows of patients can be gigabytes. Scans of `.nrt` cut theirs by leaves, but filters,
+//! joins and repartitioning collect rows up to the session's batch size again, and Parquet is read by
+//! rows. So the batch size of a plan that carries lists is lowered to what holds about
+//! `serrate.leaf_batch_size` leaves.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Statistics, internal_err};
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::execution_plan::CardinalityEffect;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
+    ReplaceChildrenOptions,
+};
+
+use super::config::SerrateOptions;
+use crate::array::{leaf_type, list_depth};
+
+/// Physical optimizer rule: lowers the batch size of plans over nested columns.
+#[derive(Debug, Default)]
+pub struct LeafBatches;
+
+impl PhysicalOptimizerRule for LeafBatches {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if plan.is::<BatchSizeExec>() {
+            return Ok(plan);
+        }
+        let leaves = SerrateOptions::of(config).leaf_batch_size;
+        let batch_size: usize = config.execution.batch_size.get();
+        let mut rows = batch_size;
+        plan.apply(|node| {
+            if let Some(scan) = node.downcast_ref::<DataSourceExec>() {
+                if let Some(per_row) = leaves_per_row(scan)? {
+                    rows = rows.min(fitting(leaves, per_row));
+                }
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        if rows >= batch_size {
+            return Ok(plan);
+        }
+        // Filters keep the batch size they were planned with.
+        let plan = plan.transform_down(|node| {
+            let lowered = match node.downcast_ref::<FilterExec>() {
+                Some(filter) if filter.batch_size() > rows => Some(filter.with_batch_size(rows)?),
+                _ => None,
+            };
+            Ok(match lowered {
+                Some(filter) => Transformed::yes(Arc::new(filter) as Arc<dyn ExecutionPlan>),
+                None => Transformed::no(node),
+            })
+        })?;
+        Ok(Arc::new(BatchSizeExec { input: plan.data, rows }))
+    }
+
+    fn name(&self) -> &str {
+        "serrate_leaf_batches"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Rows of `per_row` leaves each that hold `leaves` leaves; one at least.
+fn fitting(leaves: usize, per_row: f64) -> usize {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "`as` saturates, and the quotient is not negative"
+    )]
+    let rows = (leaves as f64 / per_row.max(f64::MIN_POSITIVE)) as usize;
+    rows.max(1)
+}
+
+/// How many leaves a row has in the largest list column that a scan reads; `None` when it reads none or
+/// nothing is known about their size.
+fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
+    let source = scan.data_source();
+    if let Some(config) = source.downcast_ref::<FileScanConfig>() {
+        let schema = config.file_schema();
+        let read: Vec<usize> = match config.file_source().projection() {
+            None => (0..schema.fields().len()).collect(),
+            Some(exprs) => exprs
+                .iter()
+                .flat_map(|e| collect_columns(&e.expr))
+                .map(|c| c.index())
+                .filter(|i| *i < schema.fields().len())
+                .collect(),
+        };
+        return Ok(largest(schema, &read, &config.statistics()));
+    }
+    let schema = scan.schema();
+    let all: Vec<usize> = (0..schema.fields().len()).collect();
+    if !schema.fields().iter().any(|f| is_list(f.data_type())) {
+        return Ok(None);
+    }
+    Ok(largest(&schema, &all, source.partition_statistics(None)?.as_ref()))
+}
+
+fn is_list(data_type: &DataType) -> bool {
+    list_depth(data_type) > 0
+}
+
+fn largest(schema: &Schema, columns: &[usize], statistics: &Statistics) -> Option<f64> {
+    let rows = *statistics.num_rows.get_value()?;
+    if rows == 0 {
+        return None;
+    }
+    let average = statistics
+        .total_byte_size
+        .get_value()
+        .map(|total| *total as f64 / schema.fields().len().max(1) as f64);
+    columns
+        .iter()
+        .filter_map(|i| {
+            let data_type = schema.fields().get(*i)?.data_type();
+            if !is_list(data_type) {
+                return None;
+            }
+            let known = statistics.column_statistics.get(*i).and_then(|c| c.byte_size.get_value());
+            let bytes = known.map(|b| *b as f64).or(average)?;
+            let width = leaf_type(data_type).primitive_width().unwrap_or(8);
+            Some(bytes / width as f64 / rows as f64)
+        })
+        .reduce(f64::max)
+}
+
+/// Runs its input with a lower batch size.
+#[derive(Debug)]
+pub struct BatchSizeExec {
+    input: Arc<dyn ExecutionPlan>,
+    rows: usize,
+}
+
+impl DisplayAs for BatchSizeExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BatchSizeExec: rows={}", self.rows)
+    }
+}
+
+impl ExecutionPlan for BatchSizeExec {
+    fn name(&self) -> &str {
+        "BatchSizeExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.is_empty()) {
+            (Some(input), true) => Ok(Arc::new(Self { input, rows: self.rows })),
+            _ => internal_err!("BatchSizeExec has one child"),
+        }
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
+        )
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let rows = self.rows.min(context.session_config().batch_size());
+        let config = context.session_config().clone().with_batch_size(rows);
+        let context = TaskContext::new(
+            context.task_id(),
+            context.session_id(),
+            config,
+            context.scalar_functions().clone(),
+            context.higher_order_functions().clone(),
+            context.aggregate_functions().clone(),
+            context.window_functions().clone(),
+            context.runtime_env(),
+        );
+        self.input.execute(partition, Arc::new(context))
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Equal
+    }
+}

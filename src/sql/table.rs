@@ -1,0 +1,421 @@
+//! [`RaggedTableProvider`]: a table in memory as a table of SQL.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use bytes::Bytes;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{ColumnStatistics, Statistics};
+use datafusion::datasource::source::{DataSource, DataSourceExec};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
+use futures::stream;
+
+use super::config::SerrateOptions;
+use crate::array::RaggedArray;
+use crate::table::RaggedTable;
+
+/// A [`RaggedTable`] as a table of SQL.
+///
+/// Columns are sibling lists. Partitions are ranges of rows with about as many leaves each; batches hold
+/// about `serrate.leaf_batch_size` leaves and copy no values, and each is charged for its own extent of
+/// the shared buffers only. The number of rows is exact in the statistics.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use serrate::arrow::array::{AsArray, UInt16Array};
+/// use serrate::arrow::datatypes::Int64Type;
+/// use serrate::sql::{RaggedTableProvider, session};
+/// use serrate::table::RaggedTable;
+///
+/// let table = RaggedTable::builder()
+///     .lengths([2, 1])?
+///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+///     .build()?;
+/// let ctx = session();
+/// ctx.register_table("patients", Arc::new(RaggedTableProvider::try_new(table)?))?;
+/// let rows = ctx.sql("SELECT count(*) FROM patients WHERE code[1] > 7").await?.collect().await?;
+/// assert_eq!(rows[0].column(0).as_primitive::<Int64Type>().value(0), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct RaggedTableProvider {
+    table: Arc<RaggedTable>,
+    schema: SchemaRef,
+}
+
+impl RaggedTableProvider {
+    /// Over a table, which is shared, not copied.
+    ///
+    /// # Errors
+    /// When the table has no Arrow schema: a uniform axis larger than 2^31 - 1.
+    pub fn try_new(table: RaggedTable) -> crate::Result<Self> {
+        let schema = table.arrow_schema()?;
+        Ok(Self { table: Arc::new(table), schema })
+    }
+
+    /// The table.
+    pub fn table(&self) -> &RaggedTable {
+        &self.table
+    }
+}
+
+#[async_trait]
+impl TableProvider for RaggedTableProvider {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let columns: Vec<usize> = match projection {
+            Some(columns) => columns.clone(),
+            None => (0..self.schema.fields().len()).collect(),
+        };
+        let source = TableSource {
+            schema: Arc::new(self.schema.project(&columns)?),
+            partitions: partitions(&self.table, state.config().target_partitions())?,
+            table: Arc::clone(&self.table),
+            columns,
+            limit,
+        };
+        Ok(DataSourceExec::from_data_source(source))
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        let all: Vec<usize> = (0..self.schema.fields().len()).collect();
+        Some(statistics(&self.table, &all, self.table.num_rows()))
+    }
+}
+
+/// The deepest axis with columns among some.
+fn depth(table: &RaggedTable, columns: &[usize]) -> usize {
+    columns.iter().filter_map(|c| table.columns().get(*c)).map(|c| c.axis()).max().unwrap_or(0)
+}
+
+/// At most `count` ranges of rows with about as many elements of the innermost axis each.
+fn partitions(table: &RaggedTable, count: usize) -> Result<Vec<Range<usize>>> {
+    let rows = table.num_rows();
+    let axis = table.ndim() - 1;
+    let total = table.axis_len(axis)?;
+    let mut parts = Vec::with_capacity(count);
+    let mut start = 0;
+    for part in 0..count {
+        let left = count - part;
+        if start == rows {
+            break;
+        }
+        let before = elements(table, start, axis)?;
+        let end = match left {
+            1 => rows,
+            _ => start + rows_within(table, start..rows, axis, (total - before).div_ceil(left))?,
+        };
+        parts.push(start..end);
+        start = end;
+    }
+    if parts.is_empty() {
+        parts.push(0..0);
+    }
+    Ok(parts)
+}
+
+/// Elements of `axis` before row `row`.
+fn elements(table: &RaggedTable, row: usize, axis: usize) -> Result<usize> {
+    let mut position = row;
+    for axis in 1..=axis {
+        let layout = table.layout(axis)?;
+        let first = layout.ranges(0..0).start;
+        position = layout.ranges(position..position).start - first;
+    }
+    Ok(position)
+}
+
+/// The most rows from `rows.start` on that hold at most `limit` elements of `axis`; one at least.
+fn rows_within(
+    table: &RaggedTable,
+    rows: Range<usize>,
+    axis: usize,
+    limit: usize,
+) -> Result<usize> {
+    let end = elements(table, rows.start, axis)?.saturating_add(limit);
+    let (mut fits, mut over) = (rows.start + 1, rows.end + 1);
+    while over - fits > 1 {
+        let middle = fits.midpoint(over);
+        if elements(table, middle, axis)? <= end {
+            fits = middle;
+        } else {
+            over = middle;
+        }
+    }
+    Ok((fits - rows.start).min(rows.len()))
+}
+
+fn statistics(table: &RaggedTable, columns: &[usize], rows: usize) -> Statistics {
+    let share = |bytes: usize| match table.num_rows() {
+        0 => 0,
+        all => (bytes as u128 * rows as u128 / all as u128).try_into().unwrap_or(usize::MAX),
+    };
+    let mut total = 0usize;
+    let column_statistics = columns
+        .iter()
+        .filter_map(|c| table.columns().get(*c))
+        .map(|column| {
+            let width = column.data_type().primitive_width().unwrap_or(8);
+            let bytes = share(column.values().len().saturating_mul(width));
+            total = total.saturating_add(bytes);
+            let mut statistics = ColumnStatistics::new_unknown();
+            statistics.byte_size = Precision::Inexact(bytes);
+            statistics
+        })
+        .collect();
+    Statistics {
+        num_rows: Precision::Exact(rows),
+        total_byte_size: Precision::Inexact(total),
+        column_statistics,
+    }
+}
+
+/// Ranges of rows of a table.
+#[derive(Clone, Debug)]
+struct TableSource {
+    table: Arc<RaggedTable>,
+    columns: Vec<usize>,
+    schema: SchemaRef,
+    partitions: Vec<Range<usize>>,
+    limit: Option<usize>,
+}
+
+impl TableSource {
+    fn batch(&self, rows: Range<usize>) -> Result<RecordBatch> {
+        let part = self.table.slice(rows.clone())?;
+        let arrays = self
+            .columns
+            .iter()
+            .zip(self.schema.fields())
+            .map(|(c, field)| {
+                let name = self.table.columns()[*c].name();
+                let (rows, axes, leaves) = part.array(name)?.into_parts();
+                let array = RaggedArray::try_new(rows, axes, own_extent(&leaves)?)?;
+                Ok(array.to_arrow_as(field.data_type())?)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?)
+    }
+}
+
+impl DataSource for TableSource {
+    fn open(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let leaves = SerrateOptions::of(context.session_config().options()).leaf_batch_size;
+        let batch_size = context.session_config().batch_size();
+        let source = self.clone();
+        let axis = depth(&self.table, &self.columns);
+        let mut rows = self.partitions.get(partition).cloned().unwrap_or(0..0);
+        if let Some(limit) = self.limit {
+            rows.end = rows.end.min(rows.start.saturating_add(limit));
+        }
+        let batches = stream::iter(std::iter::from_fn(move || {
+            if rows.is_empty() {
+                return None;
+            }
+            let most = rows.start..rows.end.min(rows.start.saturating_add(batch_size));
+            let count = match axis {
+                0 => Ok(most.len()),
+                axis => rows_within(&source.table, most, axis, leaves),
+            };
+            let batch = count.and_then(|count| {
+                let part = rows.start..rows.start + count;
+                rows.start = part.end;
+                source.batch(part)
+            });
+            if batch.is_err() {
+                rows.start = rows.end;
+            }
+            Some(batch)
+        }));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
+    }
+
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
+        write!(
+            f,
+            "RaggedTable: rows={}, projection=[{}]",
+            self.table.num_rows(),
+            names.join(", ")
+        )?;
+        match self.limit {
+            Some(limit) => write!(f, ", limit={limit}"),
+            None => Ok(()),
+        }
+    }
+
+    fn output_partitioning(&self) -> Partitioning {
+        Partitioning::UnknownPartitioning(self.partitions.len())
+    }
+
+    fn eq_properties(&self) -> EquivalenceProperties {
+        EquivalenceProperties::new(Arc::clone(&self.schema))
+    }
+
+    fn partition_statistics(&self, partition: Option<usize>) -> Result<Arc<Statistics>> {
+        let limit = self.limit.unwrap_or(usize::MAX);
+        let rows = |r: &Range<usize>| r.len().min(limit);
+        let rows = match partition {
+            Some(p) => self.partitions.get(p).map_or(0, rows),
+            None => self.partitions.iter().map(rows).sum(),
+        };
+        Ok(Arc::new(statistics(&self.table, &self.columns, rows)))
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
+        Some(Arc::new(Self { limit, ..self.clone() }))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.limit
+    }
+
+    fn try_swapping_with_projection(
+        &self,
+        _projection: &ProjectionExprs,
+    ) -> Result<Option<Arc<dyn DataSource>>> {
+        Ok(None)
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+}
+
+/// Flat values in buffers of their own extent within the buffers they share, so that whoever adds up
+/// the memory of batches does not count the whole table with each.
+///
+/// Fixed-width values; others stay as they are.
+fn own_extent(values: &ArrayRef) -> Result<ArrayRef> {
+    let Some(width) = values.data_type().primitive_width() else {
+        return Ok(Arc::clone(values));
+    };
+    let data = values.to_data();
+    let [buffer] = data.buffers() else {
+        return Ok(Arc::clone(values));
+    };
+    let (start, len) = (data.offset() * width, data.len() * width);
+    if buffer.capacity() == len {
+        return Ok(Arc::clone(values));
+    }
+    let whole = Bytes::from_owner(Shared(buffer.clone()));
+    let part = Buffer::from(whole.slice(start..start + len));
+    // Validity is an eighth of a byte per value: copied.
+    let nulls = values.nulls().filter(|n| n.null_count() > 0);
+    let nulls =
+        nulls.map(|n| NullBuffer::new(BooleanBuffer::new(n.inner().sliced(), 0, values.len())));
+    let builder = data.into_builder().offset(0).buffers(vec![part]).nulls(nulls);
+    Ok(make_array(builder.build()?))
+}
+
+/// A buffer as an owner of bytes.
+struct Shared(Buffer);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_slice()
+    }
+}
+
+/// Registers a table under a name, replacing what had it.
+///
+/// # Errors
+/// As [`RaggedTableProvider::try_new`], or when the name is not valid in the catalog.
+pub fn register_table(
+    ctx: &datafusion::prelude::SessionContext,
+    name: &str,
+    table: RaggedTable,
+) -> Result<()> {
+    ctx.deregister_table(name)?;
+    ctx.register_table(name, Arc::new(RaggedTableProvider::try_new(table)?))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::Int64Array;
+
+    fn table(lengths: &[usize]) -> RaggedTable {
+        let n = lengths.iter().sum::<usize>();
+        RaggedTable::builder()
+            .lengths(lengths.iter().copied())
+            .unwrap()
+            .column("v", 1, Arc::new(Int64Array::from_iter_values(0..n as i64)))
+            .build()
+            .unwrap()
+    }
+
+    #[test]
+    fn partitions_cover_all_rows_once_and_balance_leaves() {
+        for (lengths, count) in [
+            (vec![1; 100], 4),
+            (vec![0; 10], 4),
+            (vec![1000, 0, 0, 1, 1, 1], 4),
+            (vec![0, 0, 1000], 2),
+            (vec![], 3),
+            (vec![5], 8),
+        ] {
+            for skip in [0, 1.min(lengths.len())] {
+                let table = table(&lengths).slice(skip..lengths.len()).unwrap();
+                let parts = partitions(&table, count).unwrap();
+                assert!(parts.len() <= count);
+                let mut next = 0;
+                for part in &parts {
+                    assert_eq!(part.start, next);
+                    next = part.end;
+                }
+                assert_eq!(next, table.num_rows(), "{lengths:?}");
+            }
+        }
+        let even = partitions(&table(&[1; 100]), 4).unwrap();
+        assert_eq!(even, [0..25, 25..50, 50..75, 75..100]);
+    }
+
+    #[test]
+    fn a_slice_is_charged_its_own_extent() {
+        let values: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1000));
+        let part = own_extent(&values.slice(10, 5)).unwrap();
+        assert_eq!(*part, *values.slice(10, 5));
+        assert!(part.get_array_memory_size() < 300, "{}", part.get_array_memory_size());
+        let at = |a: &ArrayRef| a.to_data().buffers()[0].as_ptr();
+        assert_eq!(at(&part), at(&values).wrapping_add(80));
+    }
+}

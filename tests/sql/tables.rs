@@ -1,0 +1,94 @@
+//! Tables in memory, and batches sized by leaves.
+
+use serrate::sql::{RaggedTableProvider, register_table};
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_table_in_memory_is_a_table() {
+    let ctx = four();
+    register_table(&ctx, "t", numbered(0, 10_000)).unwrap();
+    register_table(&ctx, "t", numbered(0, 1000).slice(100..1000).unwrap()).unwrap();
+    assert_eq!(one(&ctx, "SELECT count(*) FROM t").await, 900);
+    let plan = text(&ctx, "EXPLAIN SELECT count(*) FROM t").await;
+    assert!(plan.contains("PlaceholderRowExec"), "{plan}");
+    let sum = "SELECT sum(c) FROM (SELECT unnest(code[1]) AS c FROM t)";
+    let expected: i64 = (100..1000).flat_map(|i| (0..i % 10).map(move |k| i * 10 + k)).sum();
+    assert_eq!(one(&ctx, sum).await, expected);
+    assert_eq!(ints(&ctx, "SELECT id FROM t WHERE id % 2 = 0 LIMIT 3").await, [100, 102, 104]);
+    assert_eq!(ints(&ctx, "SELECT id FROM t LIMIT 2 OFFSET 898").await, [998, 999]);
+    let plan = text(&ctx, "EXPLAIN SELECT id FROM t WHERE id > 3").await;
+    assert!(plan.contains("projection=[id]"), "{plan}");
+}
+
+#[tokio::test]
+async fn batches_share_values_and_are_charged_for_their_own() {
+    let table = numbered(0, 20_000);
+    let values = table.column("code").unwrap().values().to_data().buffers()[0].clone();
+    let ctx = four();
+    batches(&ctx, "SET serrate.leaf_batch_size = 500").await.unwrap();
+    register_table(&ctx, "t", table).unwrap();
+    let all = batches(&ctx, "SELECT id, code FROM t").await.unwrap();
+    assert!(all.len() > 100, "{}", all.len());
+    let within = values.as_ptr_range();
+    for batch in &all {
+        let leaves = batch.column(1).as_list::<i32>().values().as_list::<i32>().values().clone();
+        assert!(leaves.len() <= 500);
+        assert!(within.contains(&leaves.to_data().buffers()[0].as_ptr()), "copied");
+        let own = batch.num_rows() * 16 + leaves.len() * 8 + 2048;
+        assert!(batch.get_array_memory_size() <= own, "{}", batch.get_array_memory_size());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn batches_stay_small_downstream_of_filters_and_joins() {
+    let dir = tempfile::tempdir().unwrap();
+    let wide = |rows: usize, leaves: usize| {
+        RaggedTable::builder()
+            .lengths(vec![leaves; rows])
+            .unwrap()
+            .column("id", 0, flat(0..rows as i64))
+            .column("v", 1, flat(0..(rows * leaves) as i64))
+            .build()
+            .unwrap()
+    };
+    let nrt = dir.path().join("wide.nrt");
+    write(&nrt, &wide(4000, 100));
+    let ctx = four();
+    register_table(&ctx, "t", wide(4000, 100)).unwrap();
+    let parquet = dir.path().join("wide.parquet");
+    let copy = format!("COPY (SELECT * FROM '{}') TO '{}'", show(&nrt), show(&parquet));
+    batches(&ctx, &copy).await.unwrap();
+    batches(&ctx, "SET serrate.leaf_batch_size = 5000").await.unwrap();
+    for from in ["t".into(), format!("'{}'", show(&nrt)), format!("'{}'", show(&parquet))] {
+        for sql in [
+            format!("SELECT v FROM {from} WHERE id >= 0"),
+            format!("SELECT a.v FROM {from} a JOIN {from} b ON a.id = b.id"),
+            format!("SELECT id, v FROM {from} ORDER BY id DESC"),
+        ] {
+            let all = batches(&ctx, &sql).await.unwrap();
+            let most = all.iter().map(RecordBatch::num_rows).max().unwrap();
+            assert_eq!(all.iter().map(RecordBatch::num_rows).sum::<usize>(), 4000);
+            // Sizes in Parquet are those of encoded values.
+            let limit = if from.contains("parquet") { 1000 } else { 50 };
+            assert!(most <= limit, "{most} rows of 100 leaves: {sql}");
+        }
+        let flat = text(&ctx, &format!("EXPLAIN SELECT id FROM {from} WHERE id > 3")).await;
+        assert!(!flat.contains("BatchSizeExec"), "{flat}");
+    }
+}
+
+#[tokio::test]
+async fn tables_without_rows_columns_or_lists_work() {
+    let ctx = four();
+    register_table(&ctx, "none", numbered(0, 0)).unwrap();
+    assert_eq!(one(&ctx, "SELECT count(id) FROM none").await, 0);
+    let flat_only = RaggedTable::builder().column("i", 0, flat(0..5)).build().unwrap();
+    register_table(&ctx, "flat", flat_only).unwrap();
+    assert_eq!(one(&ctx, "SELECT sum(i) FROM flat").await, 10);
+    let bare = RaggedTable::builder().rows(7).build().unwrap();
+    let bare = RaggedTableProvider::try_new(bare).unwrap();
+    ctx.register_table("bare", Arc::new(bare)).unwrap();
+    assert_eq!(one(&ctx, "SELECT count(*) FROM bare").await, 7);
+    assert_eq!(ints(&ctx, "SELECT 1 FROM bare").await, [1; 7]);
+}
