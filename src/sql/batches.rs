@@ -12,7 +12,8 @@ use arrow::datatypes::{DataType, Schema};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Statistics, internal_err};
-use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -105,7 +106,9 @@ fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
                 .filter(|i| *i < schema.fields().len())
                 .collect(),
         };
-        return Ok(largest(schema, &read, &config.statistics()));
+        let statistics = config.statistics();
+        return Ok(largest(schema, &read, &statistics)
+            .or_else(|| on_disk(schema, &read, config, *statistics.num_rows.get_value()?)));
     }
     let schema = scan.schema();
     let all: Vec<usize> = (0..schema.fields().len()).collect();
@@ -117,6 +120,24 @@ fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
 
 fn is_list(data_type: &DataType) -> bool {
     list_depth(data_type) > 0
+}
+
+/// Bytes that a leaf is taken to have in a compressed file.
+const LEAF_ON_DISK: f64 = 2.0;
+
+/// An estimate from the size of the files, all of which is taken to be leaves, shared equally by the
+/// list columns.
+fn on_disk(schema: &Schema, read: &[usize], config: &FileScanConfig, rows: usize) -> Option<f64> {
+    let is = |i: &usize| schema.fields().get(*i).is_some_and(|f| is_list(f.data_type()));
+    if rows == 0 || !read.iter().any(is) {
+        return None;
+    }
+    let lists = (0..schema.fields().len()).filter(is).count();
+    // A file cut into ranges is counted once, at its first.
+    let first = |f: &&PartitionedFile| f.range.as_ref().is_none_or(|r| r.start == 0);
+    let files = config.file_groups.iter().flat_map(FileGroup::iter).filter(first);
+    let bytes: u64 = files.map(|f| f.object_meta.size).sum();
+    Some(bytes as f64 / LEAF_ON_DISK / lists as f64 / rows as f64)
 }
 
 fn largest(schema: &Schema, columns: &[usize], statistics: &Statistics) -> Option<f64> {

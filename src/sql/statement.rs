@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::common::plan_err;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
@@ -149,16 +149,27 @@ pub(super) struct FromAlone;
 
 impl AnalyzerRule for FromAlone {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        match plan {
+        let alone = |plan: &LogicalPlan| {
+            matches!(plan, LogicalPlan::Projection(p)
+                if p.expr.is_empty() && !p.input.schema().fields().is_empty())
+        };
+        if !plan.exists(|node| Ok(alone(node)))? {
+            return Ok(plan);
+        }
+        let plan = plan.transform_up(|node| match node {
             LogicalPlan::Projection(projection)
                 if projection.expr.is_empty() && !projection.input.schema().fields().is_empty() =>
             {
                 let all: Vec<Expr> =
                     projection.input.schema().columns().into_iter().map(col).collect();
-                LogicalPlanBuilder::from(projection.input).project(all)?.build()
+                LogicalPlanBuilder::from(projection.input)
+                    .project(all)?
+                    .build()
+                    .map(Transformed::yes)
             }
-            other => Ok(other),
-        }
+            other => other.recompute_schema().map(Transformed::yes),
+        })?;
+        Ok(plan.data)
     }
 
     fn name(&self) -> &str {

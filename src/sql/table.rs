@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow::array::{Array, ArrayData, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
@@ -24,7 +24,6 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream;
 
 use super::config::SerrateOptions;
-use crate::array::RaggedArray;
 use crate::table::RaggedTable;
 
 /// A [`RaggedTable`] as a table of SQL.
@@ -218,9 +217,7 @@ impl TableSource {
             .zip(self.schema.fields())
             .map(|(c, field)| {
                 let name = self.table.columns()[*c].name();
-                let (rows, axes, leaves) = part.array(name)?.into_parts();
-                let array = RaggedArray::try_new(rows, axes, own_extent(&leaves)?)?;
-                Ok(array.to_arrow_as(field.data_type())?)
+                own_extent(&part.array(name)?.to_arrow_as(field.data_type())?)
             })
             .collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
@@ -319,30 +316,29 @@ impl DataSource for TableSource {
     }
 }
 
-/// Flat values in buffers of their own extent within the buffers they share, so that whoever adds up
-/// the memory of batches does not count the whole table with each.
-///
-/// Fixed-width values; others stay as they are.
-fn own_extent(values: &ArrayRef) -> Result<ArrayRef> {
-    let Some(width) = values.data_type().primitive_width() else {
-        return Ok(Arc::clone(values));
-    };
-    let data = values.to_data();
-    let [buffer] = data.buffers() else {
-        return Ok(Arc::clone(values));
-    };
-    let (start, len) = (data.offset() * width, data.len() * width);
-    if buffer.capacity() == len {
-        return Ok(Arc::clone(values));
+/// The same array with buffers that own no more than it uses, so that whoever adds up the memory of
+/// batches does not count the whole table with each. Nothing is copied.
+fn own_extent(array: &ArrayRef) -> Result<ArrayRef> {
+    Ok(make_array(own_data(&array.to_data())?))
+}
+
+fn own_data(data: &ArrayData) -> Result<ArrayData> {
+    let buffers = data.buffers().iter().map(own_buffer).collect();
+    let children = data.child_data().iter().map(own_data).collect::<Result<_>>()?;
+    let nulls = data.nulls().map(|n| {
+        let bits = n.inner();
+        let bits = BooleanBuffer::new(own_buffer(bits.inner()), bits.offset(), bits.len());
+        NullBuffer::new(bits)
+    });
+    Ok(data.clone().into_builder().buffers(buffers).child_data(children).nulls(nulls).build()?)
+}
+
+/// The part of an allocation that a buffer sees, as an allocation of its own.
+fn own_buffer(buffer: &Buffer) -> Buffer {
+    if buffer.capacity() == buffer.len() {
+        return buffer.clone();
     }
-    let whole = Bytes::from_owner(Shared(buffer.clone()));
-    let part = Buffer::from(whole.slice(start..start + len));
-    // Validity is an eighth of a byte per value: copied.
-    let nulls = values.nulls().filter(|n| n.null_count() > 0);
-    let nulls =
-        nulls.map(|n| NullBuffer::new(BooleanBuffer::new(n.inner().sliced(), 0, values.len())));
-    let builder = data.into_builder().offset(0).buffers(vec![part]).nulls(nulls);
-    Ok(make_array(builder.build()?))
+    Buffer::from(Bytes::from_owner(Shared(buffer.clone())))
 }
 
 /// A buffer as an owner of bytes.
