@@ -1,1 +1,57 @@
-//! Parquet with list columns.
+//! Ragged tables as Parquet files: one list column per column, nested as deep as its axis.
+//!
+//! [`ParquetTableWriter`] and [`ParquetTableReader`] stream chunks of rows; [`write()`] and [`read`] do a
+//! whole table at once.
+
+mod reader;
+mod writer;
+
+use std::path::Path;
+
+pub use reader::{ParquetReadOptions, ParquetTableReader};
+pub use writer::{ParquetTableWriter, ParquetWriteOptions};
+
+use crate::error::Result;
+use crate::table::RaggedTable;
+
+/// Writes a table as one Parquet file; see [`ParquetTableWriter`].
+///
+/// # Errors
+/// When the file exists and may not be replaced, or cannot be written.
+///
+/// ```
+/// use serrate::io::parquet;
+/// let table = serrate::generate::mimic_table(2, 1)?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.parquet");
+/// parquet::write(&path, &table, &Default::default())?;
+/// assert_eq!(parquet::read(&path, &Default::default())?, table);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn write(
+    path: impl AsRef<Path>,
+    table: &RaggedTable,
+    options: &ParquetWriteOptions,
+) -> Result<()> {
+    let mut writer = ParquetTableWriter::create(path, &table.arrow_schema()?, options)?;
+    writer.write(table)?;
+    writer.finish()
+}
+
+/// Reads a Parquet file, or the columns and rows of it that the options name, as one table.
+///
+/// # Errors
+/// When the file cannot be read, or its columns do not share their lists.
+pub fn read(path: impl AsRef<Path>, options: &ParquetReadOptions) -> Result<RaggedTable> {
+    let reader = ParquetTableReader::open(path, &options.clone().whole())?;
+    let schema = reader.schema();
+    let mut tables = reader.collect::<Result<Vec<_>>>()?;
+    match (tables.pop(), tables.is_empty()) {
+        (None, _) => RaggedTable::try_from_batch(&arrow::array::RecordBatch::new_empty(schema)),
+        (Some(one), true) => Ok(one),
+        (Some(last), false) => {
+            tables.push(last);
+            RaggedTable::concat(&tables)
+        }
+    }
+}

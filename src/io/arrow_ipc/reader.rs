@@ -1,0 +1,175 @@
+//! Reader of both forms.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::ipc::reader::StreamReader;
+
+use super::file::MappedFile;
+use crate::error::{Error, Result};
+use crate::table::RaggedTable;
+
+/// Options of [`IpcTableReader`].
+#[derive(Clone, Debug)]
+pub struct IpcReadOptions {
+    /// Names of the columns to read; `None` for all. They come in the order of the file.
+    pub columns: Option<Vec<String>>,
+    /// Whether a file is mapped into memory, so that buffers are used in place; otherwise it is read
+    /// whole at the start. A mapped file that somebody truncates kills the process. Streams are never mapped.
+    pub mmap: bool,
+}
+
+impl Default for IpcReadOptions {
+    fn default() -> Self {
+        Self { columns: None, mmap: true }
+    }
+}
+
+/// Reads an Arrow IPC file or stream, batch by batch, as chunks of a ragged table.
+pub struct IpcTableReader {
+    path: PathBuf,
+    inner: Inner,
+    schema: SchemaRef,
+}
+
+enum Inner {
+    File {
+        file: MappedFile,
+        next: usize,
+    },
+    /// A stream is decoded whole; columns not asked for are dropped.
+    Stream {
+        reader: Box<StreamReader<BufReader<Box<dyn Read + Send>>>>,
+        columns: Option<Vec<usize>>,
+    },
+}
+
+impl IpcTableReader {
+    /// Opens a file and finds out its form.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is in neither form, or lacks a column that was asked for.
+    pub fn open(path: impl AsRef<Path>, options: &IpcReadOptions) -> Result<Self> {
+        let path = path.as_ref().to_path_buf();
+        let mut file = File::open(&path).map_err(|e| Error::io(&path, e))?;
+        let mut magic = [0; 6];
+        let found = file.read(&mut magic).map_err(|e| Error::io(&path, e))?;
+        file.seek(SeekFrom::Start(0)).map_err(|e| Error::io(&path, e))?;
+        if found == 6 && magic == *b"ARROW1" {
+            let file = MappedFile::open(&path, file, options)?;
+            let schema = file.schema();
+            return Ok(Self { path, inner: Inner::File { file, next: 0 }, schema });
+        }
+        Self::stream(Box::new(file), &path, options)
+    }
+
+    /// Reads a stream (standard input, say); `name` stands in errors.
+    ///
+    /// # Errors
+    /// When its beginning is not that of an Arrow stream, or it lacks a column that was asked for.
+    pub fn from_stream(
+        stream: impl Read + Send + 'static,
+        name: &str,
+        options: &IpcReadOptions,
+    ) -> Result<Self> {
+        Self::stream(Box::new(stream), Path::new(name), options)
+    }
+
+    fn stream(stream: Box<dyn Read + Send>, path: &Path, options: &IpcReadOptions) -> Result<Self> {
+        let fail = |e: arrow::error::ArrowError| {
+            Error::file(path, format!("not an Arrow file, and as a stream: {e}"))
+        };
+        let stream = BufReader::with_capacity(1 << 20, stream);
+        let reader = StreamReader::try_new(stream, None).map_err(fail)?;
+        let (schema, columns) = match options.columns.as_deref() {
+            None => (reader.schema(), None),
+            Some(columns) => {
+                let indices = projection(path, &reader.schema(), columns)?;
+                (Arc::new(reader.schema().project(&indices)?), Some(indices))
+            }
+        };
+        let inner = Inner::Stream { reader: Box::new(reader), columns };
+        Ok(Self { path: path.to_path_buf(), inner, schema })
+    }
+
+    /// Schema of the batches.
+    pub fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(&self.schema)
+    }
+
+    /// Number of batches; unknown for a stream.
+    pub fn num_batches(&self) -> Option<usize> {
+        match &self.inner {
+            Inner::File { file, .. } => Some(file.num_batches()),
+            Inner::Stream { .. } => None,
+        }
+    }
+
+    /// The next batch as it comes; its list columns need not share their lengths.
+    ///
+    /// # Errors
+    /// When the file is damaged.
+    pub fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
+        match &mut self.inner {
+            Inner::File { file, next } => {
+                if *next >= file.num_batches() {
+                    return None;
+                }
+                *next += 1;
+                Some(file.batch(*next - 1))
+            }
+            Inner::Stream { reader, columns } => {
+                let batch = reader.next()?;
+                let batch = match columns {
+                    None => batch,
+                    Some(columns) => batch.and_then(|b| b.project(columns)),
+                };
+                Some(batch.map_err(|e| Error::file(&self.path, e.to_string())))
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for IpcTableReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IpcTableReader")
+            .field("path", &self.path)
+            .field("schema", &self.schema)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Iterator for IpcTableReader {
+    type Item = Result<RaggedTable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.next_batch()?.and_then(|b| RaggedTable::try_from_batch(&b)))
+    }
+}
+
+/// Positions of columns, ascending.
+pub(super) fn projection(
+    path: &Path,
+    schema: &SchemaRef,
+    columns: &[String],
+) -> Result<Vec<usize>> {
+    let mut indices = columns
+        .iter()
+        .map(|name| {
+            schema.index_of(name).map_err(|_| {
+                let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+                Error::file(
+                    path,
+                    format!("no column {name:?}; the columns are {}", names.join(", ")),
+                )
+            })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    indices.sort_unstable();
+    indices.dedup();
+    Ok(indices)
+}

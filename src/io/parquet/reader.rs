@@ -1,0 +1,203 @@
+//! Streaming reader: some columns, some rows, a bounded number of leaves at a time.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use arrow::array::{RecordBatch, RecordBatchReader};
+use arrow::datatypes::SchemaRef;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+};
+use parquet::file::metadata::{PageIndexPolicy, RowGroupMetaData};
+
+use crate::error::{Error, Result};
+use crate::table::RaggedTable;
+
+/// Options of [`ParquetTableReader`].
+#[derive(Clone, Debug)]
+pub struct ParquetReadOptions {
+    /// Names of the columns to read; `None` for all. They come in the order of the file.
+    pub columns: Option<Vec<String>>,
+    /// Rows to read, counted over the whole file; `None` for all. Row groups outside are not touched.
+    pub rows: Option<Range<usize>>,
+    /// Leaves of the longest column that a chunk has on average.
+    pub chunk_leaves: usize,
+}
+
+impl Default for ParquetReadOptions {
+    fn default() -> Self {
+        Self { columns: None, rows: None, chunk_leaves: 1 << 18 }
+    }
+}
+
+impl ParquetReadOptions {
+    /// With chunks as large as 32-bit offsets allow.
+    pub(super) fn whole(mut self) -> Self {
+        self.chunk_leaves = i32::MAX as usize;
+        self
+    }
+}
+
+/// Reads a Parquet file as chunks of a ragged table, in the order of its rows.
+///
+/// List columns of any depth become columns on axes, lists of structs as in
+/// [`RaggedTable::try_from_batch`].
+///
+/// ```
+/// use serrate::io::parquet::{self, ParquetReadOptions, ParquetTableReader};
+/// let table = serrate::generate::mimic_table(9, 1)?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.parquet");
+/// parquet::write(&path, &table, &Default::default())?;
+///
+/// let options = ParquetReadOptions {
+///     columns: Some(vec!["code".into()]),
+///     rows: Some(3..7),
+///     ..Default::default()
+/// };
+/// let mut rows = 0;
+/// for chunk in ParquetTableReader::open(&path, &options)? {
+///     rows += chunk?.num_rows();
+/// }
+/// assert_eq!(rows, 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct ParquetTableReader {
+    path: PathBuf,
+    reader: ParquetRecordBatchReader,
+    rows: Range<usize>,
+    file_rows: usize,
+}
+
+impl ParquetTableReader {
+    /// Opens a file and reads its footer.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is no Parquet, lacks a column that was asked for, or the rows
+    /// asked for are not within it.
+    pub fn open(path: impl AsRef<Path>, options: &ParquetReadOptions) -> Result<Self> {
+        let path = path.as_ref().to_path_buf();
+        let fail = |e: parquet::errors::ParquetError| Error::file(&path, e.to_string());
+        let file = File::open(&path).map_err(|e| Error::io(&path, e))?;
+        // The page index lets rows be skipped without decoding them.
+        let policy = match options.rows {
+            None => PageIndexPolicy::Skip,
+            Some(_) => PageIndexPolicy::Optional,
+        };
+        let metadata = ArrowReaderMetadata::load(
+            &file,
+            ArrowReaderOptions::new().with_page_index_policy(policy),
+        )
+        .map_err(fail)?;
+        let count = |n: i64| {
+            usize::try_from(n)
+                .map_err(|_| Error::file(&path, format!("the footer counts {n} rows")))
+        };
+
+        let file_rows = count(metadata.metadata().file_metadata().num_rows())?;
+        let rows = options.rows.clone().unwrap_or(0..file_rows);
+        if rows.start > rows.end || rows.end > file_rows {
+            return Err(Error::file(
+                &path,
+                format!("rows {}..{} of {file_rows} were asked for", rows.start, rows.end),
+            ));
+        }
+        let mask = projection(&path, &metadata, options.columns.as_deref())?;
+
+        let (mut groups, mut selectors, mut start) = (Vec::new(), Vec::new(), 0usize);
+        let (mut leaves, mut group_rows) = (0u128, 0u128);
+        for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
+            let length = count(group.num_rows())?;
+            let end = start.saturating_add(length);
+            let (from, to) = (rows.start.max(start), rows.end.min(end));
+            if from < to {
+                groups.push(i);
+                selectors.push(RowSelector::skip(from - start));
+                selectors.push(RowSelector::select(to - from));
+                selectors.push(RowSelector::skip(end - to));
+                leaves += longest(group, &mask);
+                group_rows += length as u128;
+            }
+            start = end;
+        }
+        let leaves_per_row = leaves.div_ceil(group_rows.max(1)).max(1);
+        let batch = usize::try_from(options.chunk_leaves as u128 / leaves_per_row)
+            .unwrap_or(usize::MAX)
+            .clamp(1, rows.len().max(1));
+
+        let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
+            .with_projection(mask)
+            .with_row_groups(groups)
+            .with_batch_size(batch);
+        if options.rows.is_some() {
+            builder = builder.with_row_selection(RowSelection::from(selectors));
+        }
+        let reader = builder.build().map_err(fail)?;
+        Ok(Self { path, reader, rows, file_rows })
+    }
+
+    /// Rows that are read, counted over the whole file.
+    pub fn rows(&self) -> Range<usize> {
+        self.rows.clone()
+    }
+
+    /// Rows of the whole file.
+    pub fn file_rows(&self) -> usize {
+        self.file_rows
+    }
+
+    /// Schema of the batches: the columns asked for.
+    pub fn schema(&self) -> SchemaRef {
+        self.reader.schema()
+    }
+
+    /// The next chunk as it comes from the file; its list columns need not share their lengths.
+    ///
+    /// # Errors
+    /// When the file is damaged.
+    pub fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
+        let batch = self.reader.next()?;
+        Some(batch.map_err(|e| Error::file(&self.path, e.to_string())))
+    }
+}
+
+impl Iterator for ParquetTableReader {
+    type Item = Result<RaggedTable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.next_batch()?;
+        Some(batch.and_then(|b| RaggedTable::try_from_batch(&b)))
+    }
+}
+
+fn projection(
+    path: &Path,
+    metadata: &ArrowReaderMetadata,
+    columns: Option<&[String]>,
+) -> Result<ProjectionMask> {
+    let Some(columns) = columns else { return Ok(ProjectionMask::all()) };
+    let fields = metadata.schema().fields();
+    let roots = columns
+        .iter()
+        .map(|name| {
+            fields.iter().position(|f| f.name() == name).ok_or_else(|| {
+                let names: Vec<&str> = fields.iter().map(|f| f.name().as_str()).collect();
+                Error::file(
+                    path,
+                    format!("no column {name:?}; the columns are {}", names.join(", ")),
+                )
+            })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(ProjectionMask::roots(metadata.parquet_schema(), roots))
+}
+
+/// Values of the longest of the columns in a row group.
+fn longest(group: &RowGroupMetaData, mask: &ProjectionMask) -> u128 {
+    let columns = group.columns().iter().enumerate().filter(|(i, _)| mask.leaf_included(*i));
+    columns.map(|(_, c)| u128::try_from(c.num_values()).unwrap_or(0)).max().unwrap_or(0)
+}

@@ -1,0 +1,200 @@
+//! Streaming writer: row groups of about as many leaves each, a file that appears whole.
+
+use std::path::Path;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
+use parquet::basic::{Compression, ConvertedType, Encoding, Type, ZstdLevel};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+
+use crate::array::{Layout, RaggedArray};
+use crate::error::{Error, Result};
+use crate::io::atomic::AtomicFile;
+use crate::table::RaggedTable;
+
+/// Options of [`ParquetTableWriter`].
+#[derive(Clone, Debug)]
+pub struct ParquetWriteOptions {
+    /// Whether a file that exists is replaced; it is refused otherwise.
+    pub overwrite: bool,
+    /// Leaves of the longest column in a row group: the next one is begun before more. A row with
+    /// more has a row group of its own.
+    pub row_group_leaves: usize,
+    /// Level of zstd, 1 to 22.
+    pub zstd_level: i32,
+}
+
+impl Default for ParquetWriteOptions {
+    fn default() -> Self {
+        Self { overwrite: false, row_group_leaves: 1 << 21, zstd_level: 3 }
+    }
+}
+
+/// Writes the rows of tables, one after the other, to one Parquet file.
+///
+/// zstd; dictionaries for strings and integers of up to 32 bits, delta packing for 64-bit integers and
+/// times; statistics and a page index; the Arrow schema, with the names of axes in its metadata. The
+/// encoded row group in progress is all that is kept in memory. The file appears under its name when
+/// [`finish`](Self::finish) returns; dropped before, nothing is left.
+#[derive(Debug)]
+pub struct ParquetTableWriter {
+    writer: ArrowWriter<AtomicFile>,
+    schema: SchemaRef,
+    row_group_leaves: usize,
+    /// Leaves in the row group in progress.
+    leaves: usize,
+    rows: u64,
+}
+
+impl ParquetTableWriter {
+    /// Starts a file. The schema is that of [`RaggedTable::arrow_schema`], or one that its batches can
+    /// be given as, such as with `LargeList`.
+    ///
+    /// # Errors
+    /// When the file exists and may not be replaced, cannot be made, or a type has no form in Parquet.
+    pub fn create(
+        path: impl AsRef<Path>,
+        schema: &SchemaRef,
+        options: &ParquetWriteOptions,
+    ) -> Result<Self> {
+        if options.row_group_leaves == 0 {
+            return Err(Error::invalid("row groups of 0 leaves; at least 1"));
+        }
+        let mut properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(options.zstd_level)?))
+            .set_statistics_enabled(EnabledStatistics::Page)
+            .set_created_by(concat!("serrate ", env!("CARGO_PKG_VERSION")).into())
+            .set_dictionary_enabled(false);
+        for column in ArrowSchemaConverter::new().convert(schema)?.columns() {
+            let narrow = column.converted_type() != ConvertedType::DATE;
+            properties = match column.physical_type() {
+                Type::BYTE_ARRAY => {
+                    properties.set_column_dictionary_enabled(column.path().clone(), true)
+                }
+                Type::INT32 if narrow => {
+                    properties.set_column_dictionary_enabled(column.path().clone(), true)
+                }
+                Type::INT64 => properties
+                    .set_column_encoding(column.path().clone(), Encoding::DELTA_BINARY_PACKED),
+                _ => properties,
+            };
+        }
+        let file = AtomicFile::create(path, options.overwrite)?;
+        Ok(Self {
+            writer: ArrowWriter::try_new(file, SchemaRef::clone(schema), Some(properties.build()))?,
+            schema: SchemaRef::clone(schema),
+            row_group_leaves: options.row_group_leaves,
+            leaves: 0,
+            rows: 0,
+        })
+    }
+
+    /// Appends the rows of a table that has the columns of the schema, in the same types.
+    ///
+    /// # Errors
+    /// A missing column, another type, or the system's refusal to write.
+    pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
+        self.write_batch(&table.to_batch_as(&self.schema)?)
+    }
+
+    /// Appends the rows of a batch of the schema; its list columns need not share their lengths.
+    ///
+    /// # Errors
+    /// Another schema, or the system's refusal to write.
+    pub fn write_batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        let ends = leaf_ends(batch)?;
+        let (mut row, mut before) = (0, 0);
+        while row < batch.num_rows() {
+            let room = self.row_group_leaves - self.leaves.min(self.row_group_leaves);
+            let fits = ends[row..].partition_point(|end| end - before <= room);
+            if fits == 0 && self.leaves > 0 {
+                self.flush()?;
+                continue;
+            }
+            // A single row that is too large on its own goes by itself.
+            let next = row + fits.max(1);
+            self.writer.write(&batch.slice(row, next - row))?;
+            self.leaves += ends[next - 1] - before;
+            before = ends[next - 1];
+            row = next;
+            if self.leaves >= self.row_group_leaves {
+                self.flush()?;
+            }
+        }
+        self.rows += batch.num_rows() as u64;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.writer.flush()?;
+        self.leaves = 0;
+        Ok(())
+    }
+
+    /// Rows written so far.
+    pub fn num_rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Completes the file, syncs it to disk and gives it its name.
+    ///
+    /// # Errors
+    /// When the disk is full, or a file of that name appeared meanwhile and may not be replaced.
+    pub fn finish(self) -> Result<()> {
+        self.writer.into_inner()?.commit()
+    }
+}
+
+/// For every row, the leaves up to its end, of the column that has most by then; a row counts for 1 at
+/// least.
+fn leaf_ends(batch: &RecordBatch) -> Result<Vec<usize>> {
+    let mut out: Vec<usize> = (1..=batch.num_rows()).collect();
+    for column in batch.columns() {
+        let array = RaggedArray::try_from_arrow(column)?;
+        if array.ndim() == 1 {
+            continue;
+        }
+        let mut ends: Option<Vec<usize>> = None;
+        for axis in array.axes() {
+            let layout: &Layout = axis.layout();
+            let end = |list: usize| layout.ranges(0..list).end;
+            ends = Some(match ends {
+                None => (1..=layout.lists()).map(end).collect(),
+                Some(outer) => outer.into_iter().map(end).collect(),
+            });
+        }
+        for (most, end) in out.iter_mut().zip(ends.into_iter().flatten()) {
+            *most = (*most).max(end);
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{Int32Array, Int64Array};
+
+    use super::*;
+    use crate::table::RaggedTable;
+
+    #[test]
+    fn ends_count_the_leaves_of_the_longest_column() {
+        let table = RaggedTable::builder()
+            .lengths([2, 0, 1])
+            .unwrap()
+            .lengths([3, 4, 5])
+            .unwrap()
+            .column("id", 0, Arc::new(Int64Array::from(vec![1, 2, 3])))
+            .column("t", 1, Arc::new(Int64Array::from(vec![1, 2, 3])))
+            .column("x", 2, Arc::new(Int32Array::from_iter_values(0..12)))
+            .build()
+            .unwrap();
+        let batch = table.to_batch().unwrap();
+        assert_eq!(leaf_ends(&batch).unwrap(), [7, 7, 12]);
+        assert_eq!(leaf_ends(&batch.slice(1, 2)).unwrap(), [1, 5]);
+        assert_eq!(leaf_ends(&batch.project(&[0]).unwrap()).unwrap(), [1, 2, 3]);
+    }
+}
