@@ -6,7 +6,7 @@
     venv/bin/python tests/interop/nrt_interop.py target/debug/examples/nrt_roundtrip
 
 The argument is the command that converts: it is run as `COMMAND IN OUT`, with `.nrt` and `.arrow`
-files. `serrate convert` with `--overwrite` is another that will do.
+files; another command of that form, as `serrate convert`, can take its place.
 """
 
 import argparse
@@ -187,6 +187,7 @@ def main():
         target.unlink(missing_ok=True)
         done = subprocess.run([*command, source, target], capture_output=True, text=True)
         assert done.returncode == 0, f"{source} to {target}: {done.stderr}"
+        assert target.exists(), f"{source} to {target}: nothing was written"
 
     with tempfile.TemporaryDirectory() as folder:
         for case in range(args.cases):
