@@ -210,3 +210,22 @@ fn uniform_axes_reduce_and_times_have_extremes() {
     assert_eq!(sums.leaf_type(), &DataType::Duration(TimeUnit::Second));
     assert_eq!(sums.leaves().len(), 2);
 }
+
+#[test]
+fn leaves_without_a_type_and_dictionaries_reduce() {
+    let nothing = rows(&[2, 0], Arc::new(arrow::array::NullArray::new(2)));
+    assert_eq!(meaning(&reduce::sum(&nothing, None).unwrap()), [Node::Int(0), Node::Int(0)]);
+    let mean = reduce::mean(&nothing, Some(1)).unwrap();
+    assert_eq!(mean.leaf_type(), &DataType::Float64);
+    assert_eq!(meaning(&mean), [Node::Null, Node::Null]);
+    let least = reduce::min(&nothing, None).unwrap();
+    assert_eq!((least.leaf_type(), least.leaves().len()), (&DataType::Null, 2));
+
+    let keys = arrow::array::UInt8Array::from(vec![Some(1), Some(0), None, Some(1)]);
+    let values = Arc::new(Int64Array::from(vec![5, 7]));
+    let tagged = arrow::array::DictionaryArray::new(keys, values);
+    let a = rows(&[3, 1], Arc::new(tagged));
+    assert_eq!(meaning(&reduce::sum(&a, None).unwrap()), [Node::Int(12), Node::Int(7)]);
+    assert_eq!(meaning(&reduce::min(&a, None).unwrap()), [Node::Int(5), Node::Int(7)]);
+    assert_eq!(reduce::min(&a, None).unwrap().leaf_type(), &DataType::Int64);
+}

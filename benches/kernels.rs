@@ -1,0 +1,208 @@
+//! Kernels over the leaves of 1,250 patients: 10.7 million float32 in 293,000 lists.
+//!
+//! Before Criterion's numbers comes a table that sets each kernel beside its floor in the same run:
+//! one pass that reads what it must read, or reads and writes what it must write (into fresh memory,
+//! as a kernel does).
+#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float32Array, Int32Array, Int64Array};
+use arrow::datatypes::Float32Type;
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serrate::array::{Offsets, RaggedArray};
+use serrate::kernels::elementwise::{Op, Operand, binary};
+use serrate::kernels::{filter, index, reduce, shape};
+
+const ROWS: usize = 1_250;
+const LISTS: usize = 293_000;
+const LEAVES: usize = 10_700_000;
+
+/// Lengths around the mean with a long tail that add up to `total`.
+fn lengths(lists: usize, total: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
+    let weights: Vec<f64> = (0..lists).map(|_| -rng.random_range(1e-6..1f64).ln()).collect();
+    let scale = total as f64 / weights.iter().sum::<f64>();
+    let mut lengths: Vec<usize> = weights.iter().map(|w| (w * scale) as usize).collect();
+    let missing = total - lengths.iter().sum::<usize>();
+    for i in 0..missing {
+        lengths[i % lists] += 1;
+    }
+    lengths
+}
+
+struct Data {
+    values: RaggedArray,
+    with_nulls: RaggedArray,
+    mask: RaggedArray,
+    events: RaggedArray,
+}
+
+fn data() -> Data {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let axes = vec![
+        Offsets::from_lengths(lengths(ROWS, LISTS, &mut rng)).unwrap().into(),
+        Offsets::from_lengths(lengths(LISTS, LEAVES, &mut rng)).unwrap().into(),
+    ];
+    let leaves: Vec<f32> = (0..LEAVES).map(|_| rng.random_range(-1.0..1.0)).collect();
+    let holes = leaves.iter().map(|v| (*v < 0.9).then_some(*v));
+    let holes: ArrayRef = Arc::new(holes.collect::<Float32Array>());
+    let mask = leaves.iter().map(|v| Some(*v > 0.0)).collect::<BooleanArray>();
+    let values = RaggedArray::try_new(ROWS, axes, Arc::new(Float32Array::from(leaves))).unwrap();
+    let events = RaggedArray::try_new(
+        ROWS,
+        values.axes()[..1].to_vec(),
+        Arc::new((0..LISTS).map(|i| Some(i % 2 == 0)).collect::<BooleanArray>()),
+    );
+    Data {
+        with_nulls: values.with_leaves(holes).unwrap(),
+        mask: values.with_leaves(Arc::new(mask)).unwrap(),
+        events: events.unwrap(),
+        values,
+    }
+}
+
+/// Name, leaf bytes read and written, and the work, which returns something of its result.
+type Task<'a> = (&'static str, usize, usize, Box<dyn Fn() -> usize + 'a>);
+
+fn tasks(d: &Data) -> Vec<Task<'_>> {
+    fn scalar(n: i64) -> ArrayRef {
+        Arc::new(Int64Array::from(vec![n]))
+    }
+    let (one, two) = (scalar(1), scalar(2));
+    let bytes = 4 * LEAVES;
+    let times =
+        move |a: &RaggedArray| binary(Op::Mul, Operand::Array(a), Operand::Scalar(&two)).unwrap();
+    let plus =
+        move |a: &RaggedArray| binary(Op::Add, Operand::Array(a), Operand::Scalar(&one)).unwrap();
+    let more: ArrayRef = Arc::new(Float32Array::from(vec![0.5]));
+    let some: ArrayRef = Arc::new(Int32Array::from(vec![3]));
+    let reduced = |how: fn(&RaggedArray, Option<i64>) -> serrate::Result<RaggedArray>, axis| {
+        move |a: &RaggedArray| how(a, axis).unwrap().leaves().len()
+    };
+    let (sum, max, mean) = (
+        reduced(reduce::sum, Some(-1)),
+        reduced(reduce::max, Some(-1)),
+        reduced(reduce::mean, Some(-1)),
+    );
+    let (all, outer) = (reduced(reduce::sum, None), reduced(reduce::sum, Some(1)));
+    let (sum2, max2) = (reduced(reduce::sum, Some(-1)), reduced(reduce::max, Some(-1)));
+    let v = &d.values;
+    vec![
+        ("sum, innermost", bytes, 0, Box::new(move || sum(v))),
+        ("max, innermost", bytes, 0, Box::new(move || max(v))),
+        ("mean, innermost", bytes, 0, Box::new(move || mean(v))),
+        ("sum, a tenth null", bytes, 0, Box::new(move || sum2(&d.with_nulls))),
+        ("max, a tenth null", bytes, 0, Box::new(move || max2(&d.with_nulls))),
+        ("sum of whole rows", bytes, 0, Box::new(move || all(v))),
+        ("sum over events (axis 1)", bytes, 0, Box::new(move || outer(v))),
+        ("v * 2", bytes, bytes, {
+            let times = times.clone();
+            Box::new(move || times(v).len())
+        }),
+        ("v * 2 + 1", 2 * bytes, 2 * bytes, Box::new(move || plus(&times(v)).len())),
+        ("v > 0.5", bytes, LEAVES / 8, {
+            Box::new(move || {
+                binary(Op::Gt, Operand::Array(v), Operand::Scalar(&more)).unwrap().len()
+            })
+        }),
+        ("v + v", 2 * bytes, bytes, {
+            Box::new(move || binary(Op::Add, Operand::Array(v), Operand::Array(v)).unwrap().len())
+        }),
+        ("v * 3 (int32 literal)", bytes, bytes, {
+            Box::new(move || {
+                binary(Op::Mul, Operand::Array(v), Operand::Scalar(&some)).unwrap().len()
+            })
+        }),
+        ("filter by v > 0", bytes + LEAVES / 8, bytes / 2, {
+            Box::new(move || filter::filter(v, &d.mask).unwrap().leaves().len())
+        }),
+        ("filter every other event", bytes / 2, bytes / 2, {
+            Box::new(move || filter::filter(v, &d.events).unwrap().leaves().len())
+        }),
+        ("last 20 of every event", bytes / 2, bytes / 2, {
+            Box::new(move || index::tail(v, 2, &20.into()).unwrap().leaves().len())
+        }),
+        ("lengths of events", 4 * LISTS, 8 * LISTS, {
+            Box::new(move || shape::lengths(v, 2).unwrap().leaves().len())
+        }),
+    ]
+}
+
+fn median(mut run: impl FnMut()) -> Duration {
+    let mut times: Vec<Duration> = (0..15)
+        .map(|_| {
+            let start = Instant::now();
+            run();
+            start.elapsed()
+        })
+        .collect();
+    times.sort();
+    times[times.len() / 2]
+}
+
+/// Time to read `read` bytes and to fill `write` fresh ones from them.
+fn floor(source: &[f32], read: usize, write: usize) -> Duration {
+    let pass = |n: usize| {
+        let mut lanes = [0u32; 16];
+        for chunk in source[..n.min(source.len())].chunks_exact(16) {
+            for (lane, v) in lanes.iter_mut().zip(chunk) {
+                *lane ^= v.to_bits();
+            }
+        }
+        black_box(lanes);
+    };
+    median(|| {
+        let (mut read, mut write) = (read / 4, write / 4);
+        while write > 0 {
+            let n = write.min(source.len());
+            black_box(source[..n].to_vec());
+            write -= n;
+            read = read.saturating_sub(n);
+        }
+        while read > 0 {
+            let n = read.min(source.len());
+            pass(n);
+            read -= n;
+        }
+    })
+}
+
+fn report(d: &Data) {
+    let source = d.values.leaves().as_primitive::<Float32Type>().values();
+    println!("{:<26} {:>10} {:>10} {:>8}", "", "ms", "floor ms", "ratio");
+    for (name, read, write, run) in tasks(d) {
+        let floor = floor(source, read, write);
+        let found = median(|| {
+            black_box(run());
+        });
+        let ms = |t: Duration| t.as_secs_f64() * 1e3;
+        println!(
+            "{name:<26} {:>10.2} {:>10.2} {:>8.2}   ({} MB read, {} MB written)",
+            ms(found),
+            ms(floor),
+            ms(found) / ms(floor),
+            read / 1_000_000,
+            write / 1_000_000
+        );
+    }
+}
+
+fn kernels(c: &mut Criterion) {
+    let d = data();
+    report(&d);
+    let mut group = c.benchmark_group("kernels");
+    group.sample_size(20);
+    for (name, read, write, run) in tasks(&d) {
+        group.throughput(Throughput::Bytes((read + write) as u64));
+        group.bench_function(name, |b| b.iter(&run));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, kernels);
+criterion_main!(benches);
