@@ -15,9 +15,11 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use super::batches::LeafBatches;
 use super::config::SerrateOptions;
 use super::listing::FilesTableFactory;
+use super::meds::MedsFunction;
 use super::nrt::NrtFormatFactory;
 use super::order::SourceOrder;
 use super::relation::UnnestPlanner;
+use super::safetensors::SafetensorsFormatFactory;
 use super::statement::{FromAlone, PlainChanges};
 use super::urls::PathTables;
 use crate::functions::{register_functions, register_operators};
@@ -48,6 +50,7 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     for factory in ctx.state_ref().write().table_factories_mut().values_mut() {
         *factory = Arc::new(FilesTableFactory::new(Arc::clone(factory)));
     }
+    ctx.register_udtf("meds", Arc::new(MedsFunction));
     // Names are ours alone, so registering cannot fail; a session without a function is still one.
     let _ = register_functions(&mut ctx);
     let _ = register_operators(&ctx);
@@ -100,7 +103,7 @@ fn files_table_factory() -> Arc<dyn TableProviderFactory> {
 
 /// Our file formats.
 fn file_formats() -> Vec<Arc<dyn FileFormatFactory>> {
-    vec![Arc::new(NrtFormatFactory)]
+    vec![Arc::new(NrtFormatFactory), Arc::new(SafetensorsFormatFactory)]
 }
 
 /// Adds the file formats `.nrt` and `.safetensors` to a session of somebody else's: for paths in FROM

@@ -154,7 +154,7 @@ fn elements(table: &RaggedTable, row: usize, axis: usize) -> Result<usize> {
 }
 
 /// The most rows from `rows.start` on that hold at most `limit` elements of `axis`; one at least.
-fn rows_within(
+pub(super) fn rows_within(
     table: &RaggedTable,
     rows: Range<usize>,
     axis: usize,
@@ -318,7 +318,7 @@ impl DataSource for TableSource {
 
 /// The same array with buffers that own no more than it uses, so that whoever adds up the memory of
 /// batches does not count the whole table with each. Nothing is copied.
-fn own_extent(array: &ArrayRef) -> Result<ArrayRef> {
+pub(super) fn own_extent(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(make_array(own_data(&array.to_data())?))
 }
 

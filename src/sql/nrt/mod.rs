@@ -4,7 +4,6 @@ mod schema;
 mod sink;
 mod source;
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -184,10 +183,4 @@ fn statistics(file: &NrtFile, schema: &SchemaRef) -> Statistics {
         total_byte_size: Precision::Inexact(total),
         column_statistics: columns,
     }
-}
-
-/// Whether a plan's source reads `.nrt` files.
-pub(super) fn is_nrt_source(source: &Arc<dyn FileSource>) -> bool {
-    let any: &dyn Any = source.as_ref();
-    any.is::<NrtSource>()
 }
