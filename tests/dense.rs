@@ -1,6 +1,13 @@
 //! Dense forms of ragged data, against slow references on nested lists and the Python library's
 //! results.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss
+)]
 
 #[path = "dense/densify.rs"]
 mod densify;
