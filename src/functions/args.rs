@@ -97,15 +97,6 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// An argument that must be a list of numbers.
-    pub(crate) fn numeric_lists(&self, i: usize) -> Result<Lists> {
-        let lists = self.lists(i)?;
-        match lists.leaf() {
-            t if t.is_numeric() || *t == DataType::Null => Ok(lists),
-            t => Err(self.refuse(i, format!("must be a list of numbers; its values are {t}"))),
-        }
-    }
-
     /// An argument that must be a list of booleans.
     pub(crate) fn boolean_lists(&self, i: usize) -> Result<Lists> {
         let lists = self.lists(i)?;
@@ -143,10 +134,19 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// The value of an argument, if it is written out.
+    pub(crate) fn known(&self, i: usize) -> Option<&'a ScalarValue> {
+        self.literals.get(i).copied().flatten()
+    }
+
+    /// Whether an argument is one of the list types that are not taken.
+    pub(crate) fn is_list_view(&self, i: usize) -> bool {
+        matches!(self.data_type(i), DataType::ListView(_) | DataType::LargeListView(_))
+    }
+
     /// Whether an argument is the literal 0.
     pub(crate) fn literal_is_zero(&self, i: usize) -> bool {
-        let value = self.literals.get(i).copied().flatten();
-        value.and_then(integer_of).flatten() == Some(0)
+        self.known(i).and_then(integer_of).flatten() == Some(0)
     }
 
     /// As [`literal`](Self::literal), an integer; a NULL is as if not given.
@@ -232,11 +232,6 @@ impl<'a> Call<'a> {
     /// Number of arguments.
     pub(crate) fn len(&self) -> usize {
         self.args.len()
-    }
-
-    /// Number of rows of the batch.
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
     }
 
     /// Settings of the session.

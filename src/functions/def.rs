@@ -62,11 +62,6 @@ impl RaggedUdf {
             documentation: def.doc.to_documentation(),
         })
     }
-
-    /// The definition behind a function of this crate.
-    pub(crate) fn def_of(udf: &ScalarUDF) -> Option<&'static Def> {
-        udf.inner().downcast_ref::<Self>().map(|f| f.def)
-    }
 }
 
 impl fmt::Debug for RaggedUdf {

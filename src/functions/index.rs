@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::Scalar;
+use arrow::array::{Scalar, new_null_array};
 use arrow::compute::can_cast_types;
 use arrow::datatypes::{DataType, FieldRef};
 
@@ -11,6 +11,7 @@ use super::def::{ANY, Def, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
+use crate::array::{RaggedArray, list_of};
 use crate::error::Result;
 use crate::kernels::index::{self, Index};
 use crate::kernels::search::{self, Side};
@@ -277,7 +278,11 @@ pub(super) static FILTER: Def = Def {
         example: example!("ragged_filter"),
     },
     plan: |plan| {
-        let (lists, mask) = (plan.lists(0)?, plan.boolean_lists(1)?);
+        let lists = plan.lists(0)?;
+        if plan.is_untyped_null(1) {
+            return same(plan);
+        }
+        let mask = plan.boolean_lists(1)?;
         if mask.depth() > lists.depth() {
             return Err(plan.refuse(
                 1,
@@ -291,7 +296,13 @@ pub(super) static FILTER: Def = Def {
         same(plan)
     },
     call: |call| {
-        let mask = super::operators::booleans(&call.ragged(1)?)?;
+        let mask = match call.array(1)? {
+            null if null.data_type().is_null() => {
+                new_null_array(&list_of(1, DataType::Boolean), null.len())
+            }
+            mask => mask,
+        };
+        let mask = super::operators::booleans(&RaggedArray::try_from_arrow(&mask)?)?;
         call.lists(&filter::filter(&call.ragged(0)?, &mask)?)
     },
     infix: None,

@@ -51,6 +51,31 @@ impl Lists {
         self.with_leaf(self.leaf.clone())
     }
 
+    /// The same levels with plain fields: named `item`, without metadata.
+    pub(crate) fn plain(&self) -> Self {
+        let plain = |f: &FieldRef| Arc::new(Field::new_list_field(f.data_type().clone(), true));
+        Self {
+            levels: self.levels.iter().map(|(k, f)| (*k, plain(f))).collect(),
+            leaf: self.leaf.clone(),
+        }
+    }
+
+    /// The same levels around other values, whose field is plain.
+    pub(crate) fn plain_leaf(&self, leaf: DataType) -> DataType {
+        self.outer(self.depth(), leaf)
+    }
+
+    /// The same levels, large where those of `other` are.
+    pub(crate) fn widened_by(&self, other: &Self) -> Self {
+        let mut out = self.clone();
+        for (level, (kind, _)) in out.levels.iter_mut().zip(&other.levels) {
+            if *kind == ListKind::LargeList {
+                level.0 = ListKind::LargeList;
+            }
+        }
+        out
+    }
+
     /// Only the `n` outermost levels, around new leaves whose element field is a plain `item`.
     pub(crate) fn outer(&self, n: usize, leaf: DataType) -> DataType {
         let mut levels = self.levels[..n.min(self.depth())].to_vec();

@@ -10,6 +10,7 @@
 
 mod args;
 mod def;
+mod densify;
 mod doc;
 mod index;
 mod lists;
@@ -17,6 +18,7 @@ mod max_shape_agg;
 mod naming;
 mod operators;
 mod planner;
+mod reduce;
 mod reshape;
 mod shape;
 
@@ -55,6 +57,32 @@ static DEFS: &[&Def] = &[
     &index::AT_OR,
     &index::FILTER,
     &index::SEARCHSORTED,
+    &reduce::SUM,
+    &reduce::PROD,
+    &reduce::MEAN,
+    &reduce::MIN,
+    &reduce::MAX,
+    &operators::ANY,
+    &operators::ALL,
+    &operators::ADD,
+    &operators::SUB,
+    &operators::MUL,
+    &operators::DIV,
+    &operators::MOD,
+    &operators::EQ,
+    &operators::NE,
+    &operators::LT,
+    &operators::LE,
+    &operators::GT,
+    &operators::GE,
+    &operators::AND,
+    &operators::OR,
+    &operators::NEG,
+    &operators::NOT,
+    &densify::DENSIFY,
+    &densify::MASK,
+    &densify::VALID,
+    &densify::PAD,
 ];
 
 static SCALAR: LazyLock<Vec<Arc<ScalarUDF>>> =
@@ -62,6 +90,11 @@ static SCALAR: LazyLock<Vec<Arc<ScalarUDF>>> =
 
 static AGGREGATE: LazyLock<Vec<Arc<AggregateUDF>>> =
     LazyLock::new(|| vec![Arc::new(max_shape_agg::udaf())]);
+
+/// A scalar function by name.
+fn scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
+    SCALAR.iter().find(|f| f.name() == name)
+}
 
 /// All scalar functions.
 pub fn all_scalar() -> Vec<Arc<ScalarUDF>> {
@@ -155,6 +188,9 @@ takes the axes 1 and up; aggregates, which cross rows, end in `_agg`. A NULL lis
 list. Lists keep their kind (`List`, `LargeList`); a `FixedSizeList` comes back as a `List` unless
 said otherwise. What decides the type of a result (an axis, the sizes of a tensor) is written out in
 the query; columns and parameters are refused there.
+
+An equals sign right inside the parentheses of a call, `f(x = 3)`, names an argument in SQL as it is
+read here: write `f(x == 3)` or `f((x = 3))` to compare.
 
 Every example below is run by the tests.
 

@@ -4,15 +4,15 @@ use arrow::array::Array;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, Operator};
+use datafusion::logical_expr::Expr;
 
-use super::def::{Def, RaggedUdf};
+use super::def::Def;
 
 /// Column name of a call: `ragged_sum(val, 1)`, or `val > 5` for an operator.
 pub(crate) fn call(def: &Def, args: &[Expr]) -> Result<String> {
     match (def.infix, args) {
         (Some(op), [left, right]) => {
-            let own = precedence(op);
+            let own = precedence(op).unwrap_or(3);
             Ok(format!("{} {op} {}", operand(left, own, false)?, operand(right, own, true)?))
         }
         _ => {
@@ -30,33 +30,51 @@ fn expression(expr: &Expr) -> Result<String> {
 }
 
 /// An operand, in parentheses where the operator around it binds tighter.
+///
+/// Whether it does is read off the operand's name and nothing else: the optimizer may have put a
+/// column of that name in its place, and the name of the whole must stay.
 fn operand(expr: &Expr, outer: u8, right: bool) -> Result<String> {
-    let own = match expr {
-        Expr::ScalarFunction(f) => RaggedUdf::def_of(&f.func).and_then(|d| d.infix).map(precedence),
-        Expr::BinaryExpr(b) => Some(match b.op {
-            Operator::Or => 1,
-            Operator::And => 2,
-            Operator::Plus | Operator::Minus => 4,
-            Operator::Multiply | Operator::Divide | Operator::Modulo => 5,
-            _ => 3,
-        }),
-        _ => None,
+    let text = match expr {
+        // Beside float values a written 5 has become a float: it still looks as written.
+        Expr::Literal(value, _) => {
+            let text = literal(value);
+            return Ok(text.strip_suffix(".0").map_or(text.clone(), str::to_string));
+        }
+        other => expression(other)?,
     };
-    let text = expression(expr)?;
-    Ok(match own {
+    Ok(match loosest(&text) {
         Some(own) if own < outer || (right && own == outer) => format!("({text})"),
         _ => text,
     })
 }
 
-fn precedence(op: &str) -> u8 {
-    match op {
+/// The operator that binds least in a name, outside of parentheses and quotes.
+fn loosest(text: &str) -> Option<u8> {
+    let (mut depth, mut quoted) = (0usize, false);
+    let words = text.split(' ').filter(|word| {
+        let outside = depth == 0 && !quoted;
+        for c in word.chars() {
+            match c {
+                '\'' => quoted = !quoted,
+                '(' | '[' if !quoted => depth += 1,
+                ')' | ']' if !quoted => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        outside
+    });
+    words.filter_map(precedence).min()
+}
+
+fn precedence(word: &str) -> Option<u8> {
+    Some(match word {
         "OR" => 1,
         "AND" => 2,
+        "=" | "<>" | "!=" | "<" | "<=" | ">" | ">=" | "IS" | "IN" | "LIKE" | "BETWEEN" => 3,
         "+" | "-" => 4,
         "*" | "/" | "%" => 5,
-        _ => 3,
-    }
+        _ => return None,
+    })
 }
 
 /// A literal as SQL writes it; long lists are cut.
@@ -92,6 +110,19 @@ fn literal(value: &ScalarValue) -> String {
 mod tests {
     use super::*;
     use datafusion::prelude::lit;
+
+    #[test]
+    fn parentheses_follow_from_the_name() {
+        assert_eq!(loosest("a.x + 2"), Some(4));
+        assert_eq!(loosest("f(a + 2) * 3"), Some(5));
+        assert_eq!(loosest("(a OR b) AND c = 'x OR y'"), Some(2));
+        assert_eq!(loosest("ragged_sum(x, -1)"), None);
+        let sum = Expr::Column("x + 2".into());
+        assert_eq!(operand(&sum, 5, false).unwrap(), "(x + 2)");
+        assert_eq!(operand(&sum, 4, false).unwrap(), "x + 2");
+        assert_eq!(operand(&sum, 4, true).unwrap(), "(x + 2)");
+        assert_eq!(operand(&lit(5.0f32), 5, true).unwrap(), "5");
+    }
 
     #[test]
     fn literals_look_as_written() {

@@ -1,1 +1,280 @@
 //! Laws that hold for every function.
+
+use std::sync::Arc;
+
+use super::run;
+use datafusion::arrow::array::{ArrayRef, new_empty_array, new_null_array};
+use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
+use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::common::ScalarValue;
+use datafusion::common::config::ConfigOptions;
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
+use serrate::datafusion;
+
+/// Calls whose arguments are all constant, one or more for every function.
+const CALLS: &[&str] = &[
+    "ragged_shape([[1, 2], [], [3]])",
+    "ragged_max_shape([[1, 2], [], [3]])",
+    "ragged_lengths([[1, 2], NULL, [3]], 2)",
+    "ragged_count([[1, NULL], [], [3]])",
+    "ragged_flatten([[1, NULL], [], [3]])",
+    "ragged_slice([1, 2, 3, 4], 1, NULL, 2)",
+    "ragged_slice([[1, 2], [3]], -1, NULL, -1, 2)",
+    "ragged_head([1, 2, 3], 2)",
+    "ragged_tail([[1, 2], [3]], 1, 2)",
+    "ragged_get([[1, 2], [3]], '1:, 0')",
+    "ragged_get([[1, 2], [3]], '-1, -1')",
+    "ragged_at([[1, 2], [3]], 0, 1)",
+    "dok_get([[1, 2], [3]], 7, 1)",
+    "ragged_at_or([[1, 2], [3]], 9, 7, 1)",
+    "ragged_filter([[1, 2], [3]], [[true, false], [true]])",
+    "ragged_searchsorted([1, 3, 5], 3, 'right')",
+    "ragged_sum([[1, 2], [3]], -1)",
+    "ragged_prod([1, 2, 3])",
+    "ragged_mean([[1, 2], []], -1)",
+    "ragged_min([[1, 2], []], 1)",
+    "ragged_max([1.5, NULL])",
+    "ragged_any([[true], []], -1)",
+    "ragged_all([[true], [NULL]])",
+    "ragged_add([1, 2], 3)",
+    "ragged_sub(3, [1, 2])",
+    "ragged_mul([1, 2], [3, 4])",
+    "ragged_div([[7], [8]], [2, 3])",
+    "ragged_mod([7, NULL], 4)",
+    "ragged_eq([1, 2], 2)",
+    "ragged_ne([1, 2], [1, 1])",
+    "ragged_lt([1.5, 2.5], 2)",
+    "ragged_le([1, 2], 2)",
+    "ragged_gt(['a', 'b'], 'a')",
+    "ragged_ge([1, 2], 2)",
+    "ragged_and([true, NULL], false)",
+    "ragged_or([true, NULL], [false, true])",
+    "ragged_neg([1, NULL])",
+    "ragged_not([true, NULL])",
+    "densify([[1, 2, 3], [4]], [2, 2], -1, 'left')",
+    "densify_mask([[1, 2, 3], [4]], [2, 2])",
+    "densify_valid([1, NULL], [3])",
+    "ragged_pad([[1, 2, 3], [4]], [3, 2], 0)",
+];
+
+/// Splits the arguments of a call at the commas between them.
+fn arguments(call: &str) -> (&str, Vec<&str>) {
+    let (name, rest) = call.split_once('(').unwrap();
+    let rest = rest.strip_suffix(')').unwrap();
+    let (mut depth, mut start, mut out) = (0, 0, Vec::new());
+    let mut quoted = false;
+    for (i, c) in rest.char_indices() {
+        match c {
+            '\'' => quoted = !quoted,
+            '[' | '(' => depth += 1,
+            ']' | ')' => depth -= 1,
+            ',' if depth == 0 && !quoted => {
+                out.push(rest[start..i].trim());
+                start = i + 1;
+            }
+            _ => {}
+        }
+    }
+    out.push(rest[start..].trim());
+    (name, out)
+}
+
+#[tokio::test]
+async fn constants_and_columns_give_the_same() {
+    let ctx = serrate::sql::session();
+    let mut missing: Vec<String> =
+        serrate::functions::all_scalar().iter().map(|f| f.name().to_string()).collect();
+    for call in CALLS {
+        let (name, args) = arguments(call);
+        missing.retain(|n| n != name);
+        let folded = run(&ctx, &format!("SELECT {call} AS v FROM (VALUES (1), (1)) AS r(i)")).await;
+        let (_, folded) = folded.unwrap_or_else(|e| panic!("{call}: {e}"));
+        let folded = pretty_format_batches(&folded).unwrap().to_string();
+        // Every choice of arguments as columns, as long as the function takes columns there.
+        for choice in 1u32..(1 << args.len()) {
+            let column = |i: usize| choice & (1 << i) != 0;
+            let columns: Vec<_> =
+                (0..args.len()).filter(|i| column(*i)).map(|i| format!("c{i}")).collect();
+            let values: Vec<_> = (0..args.len()).filter(|i| column(*i)).map(|i| args[i]).collect();
+            let given: Vec<_> = (0..args.len())
+                .map(|i| if column(i) { format!("c{i}") } else { args[i].to_string() })
+                .collect();
+            let row = format!("({})", values.join(", "));
+            let sql = format!(
+                "SELECT {name}({}) AS v FROM (VALUES {row}, {row}) AS t({})",
+                given.join(", "),
+                columns.join(", ")
+            );
+            match run(&ctx, &sql).await {
+                Ok((_, batches)) => {
+                    let out = pretty_format_batches(&batches).unwrap().to_string();
+                    assert_eq!(out, folded, "{sql}");
+                }
+                Err(e) => {
+                    let e = e.to_string();
+                    let literal = e.contains("must be written out") || e.contains("same for all");
+                    assert!(literal && choice != 1, "{sql}: {e}");
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no call of {missing:?}");
+}
+
+fn types() -> Vec<DataType> {
+    use DataType::{
+        Binary, Boolean, Date32, Decimal128, Dictionary, Duration, FixedSizeBinary, Float16,
+        Float64, Int8, Int64, Interval, LargeList, List, ListView, Map, Null, RunEndEncoded,
+        Struct, Time64, Timestamp, UInt64, Utf8, Utf8View,
+    };
+    let item = |t: DataType| Arc::new(Field::new_list_field(t, true));
+    let plain = vec![
+        Null,
+        Boolean,
+        Int8,
+        Int64,
+        UInt64,
+        Float16,
+        Float64,
+        Utf8,
+        Utf8View,
+        Binary,
+        FixedSizeBinary(3),
+        Date32,
+        Time64(TimeUnit::Microsecond),
+        Timestamp(TimeUnit::Second, Some("UTC".into())),
+        Duration(TimeUnit::Nanosecond),
+        Interval(IntervalUnit::MonthDayNano),
+        Decimal128(38, 10),
+        Dictionary(Box::new(Int8), Box::new(Utf8)),
+        Struct(vec![Field::new("a", Int64, true)].into()),
+    ];
+    let mut out = plain.clone();
+    for t in plain {
+        out.push(List(item(t.clone())));
+        out.push(LargeList(item(List(item(t.clone())))));
+        out.push(DataType::FixedSizeList(item(t.clone()), 2));
+    }
+    let entries = Struct(vec![Field::new("k", Utf8, false), Field::new("v", Int64, true)].into());
+    out.extend([
+        ListView(item(Int64)),
+        List(item(ListView(item(Int64)))),
+        DataType::FixedSizeList(item(Int64), 0),
+        List(item(DataType::FixedSizeList(item(DataType::FixedSizeList(item(Int8), 0)), 3))),
+        Map(Arc::new(Field::new("entries", entries, false)), false),
+        RunEndEncoded(
+            Arc::new(Field::new("run_ends", DataType::Int32, false)),
+            Arc::new(Field::new("values", Int64, true)),
+        ),
+    ]);
+    out
+}
+
+/// Values of a type: none, all null, and one that is not null where that is easily made.
+fn values(t: &DataType) -> Vec<ArrayRef> {
+    let mut out = vec![new_null_array(t, 2)];
+    if let Ok(v) = ScalarValue::new_default(t)
+        && let Ok(a) = v.to_array_of_size(2)
+    {
+        out.push(a);
+    }
+    out.push(new_empty_array(t));
+    out
+}
+
+fn literals() -> Vec<ScalarValue> {
+    let ints = |v: &[i64]| {
+        let v: Vec<_> = v.iter().map(|i| ScalarValue::Int64(Some(*i))).collect();
+        ScalarValue::List(ScalarValue::new_list_nullable(&v, &DataType::Int64))
+    };
+    vec![
+        ScalarValue::Null,
+        ScalarValue::Int64(Some(1)),
+        ScalarValue::Int64(Some(0)),
+        ScalarValue::Int64(Some(-1)),
+        ScalarValue::Int64(Some(i64::MIN)),
+        ScalarValue::Int64(None),
+        ScalarValue::UInt64(Some(u64::MAX)),
+        ScalarValue::Float64(Some(f64::NAN)),
+        ScalarValue::Utf8(Some("left".into())),
+        ScalarValue::Utf8(Some(":, 0".into())),
+        ScalarValue::Boolean(Some(true)),
+        ints(&[2]),
+        ints(&[2, 2]),
+        ints(&[i64::MAX, i64::MAX]),
+    ]
+}
+
+/// Plans and, if that works, computes; the outcome does not matter, that there is one does.
+fn attempt(f: &ScalarUDF, args: Vec<ColumnarValue>, rows: usize) -> bool {
+    let fields: Vec<_> =
+        args.iter().map(|a| Arc::new(Field::new("a", a.data_type(), true))).collect();
+    let scalars: Vec<_> = args
+        .iter()
+        .map(|a| match a {
+            ColumnarValue::Scalar(s) => Some(s),
+            ColumnarValue::Array(_) => None,
+        })
+        .collect();
+    let planned = f.return_field_from_args(ReturnFieldArgs {
+        arg_fields: &fields,
+        scalar_arguments: &scalars,
+    });
+    let Ok(return_field) = planned else { return false };
+    let returns = return_field.data_type().clone();
+    let out = f.invoke_with_args(ScalarFunctionArgs {
+        args,
+        arg_fields: fields,
+        number_rows: rows,
+        return_field,
+        config_options: Arc::new(ConfigOptions::new()),
+    });
+    match out {
+        Ok(out) => {
+            assert_eq!(out.data_type(), returns, "{}", f.name());
+            if let ColumnarValue::Array(a) = out {
+                assert_eq!(a.len(), rows, "{}", f.name());
+                a.to_data().validate_full().unwrap();
+            }
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+#[test]
+fn no_function_panics_whatever_it_is_given() {
+    let types = types();
+    let literals = literals();
+    let mut worked = 0;
+    for f in serrate::functions::all_scalar() {
+        let mut any = false;
+        for t in &types {
+            for x in values(t) {
+                let rows = x.len();
+                let array = || ColumnarValue::Array(Arc::clone(&x));
+                any |= attempt(&f, vec![array()], rows);
+                any |= attempt(&f, vec![array(), array()], rows);
+                if rows > 0
+                    && let Ok(s) = ScalarValue::try_from_array(&x, 0)
+                {
+                    let scalar = || ColumnarValue::Scalar(s.clone());
+                    any |= attempt(&f, vec![scalar()], 3);
+                    any |= attempt(&f, vec![scalar(), array()], rows);
+                    any |= attempt(&f, vec![array(), scalar()], rows);
+                }
+                for l in &literals {
+                    let literal = || ColumnarValue::Scalar(l.clone());
+                    any |= attempt(&f, vec![array(), literal()], rows);
+                    any |= attempt(&f, vec![literal(), array()], rows);
+                    any |= attempt(&f, vec![array(), literal(), literal()], rows);
+                    any |= attempt(&f, vec![array(), array(), literal()], rows);
+                    any |= attempt(&f, vec![array(), literal(), literal(), literal()], rows);
+                }
+            }
+        }
+        assert!(any, "{} worked for nothing", f.name());
+        worked += 1;
+    }
+    assert!(worked > 30);
+}

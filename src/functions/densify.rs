@@ -1,0 +1,387 @@
+//! Tensors of a fixed shape, masks, padded lists.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::CastOptions;
+use arrow::datatypes::{DataType, FieldRef, Int64Type};
+use datafusion::common::ScalarValue;
+
+use super::args::{Call, Plan};
+use super::def::{Def, nullable};
+use super::doc::{Doc, Section};
+use super::example;
+use super::lists::Lists;
+use crate::array::{RaggedArray, list_depth};
+use crate::dense::{DType, DenseOptions, DenseTensor, Fill, Side, tensor_field};
+use crate::error::{Error, Result};
+use crate::kernels::pad::{self, PadOptions};
+use crate::kernels::{RowArg, densify, mask};
+use crate::sql::SerrateOptions;
+
+const X: (&str, &str) = ("x", "a list of any depth of numbers, booleans, dates or times");
+const SIZES: (&str, &str) =
+    ("sizes", "one size per axis, written out: `[256, 64]`, or `'256, 64'`, or `256` for one axis");
+const SIDE: (&str, &str) = (
+    "side",
+    "where padding goes, and where a list that is too long is cut: `'right'` (default) keeps the first elements, `'left'` the last",
+);
+
+/// `densify(x, sizes [, fill [, side]])`.
+pub(super) static DENSIFY: Def = Def {
+    name: "densify",
+    aliases: &[],
+    arity: (2, 4),
+    doc: Doc {
+        section: Section::Dense,
+        description: "Every row as a tensor of one shape: lists are padded or cut to the sizes. The result is a flat `FixedSizeList` of values that are not null, tagged as `arrow.fixed_shape_tensor`, which pyarrow and others read as a tensor. Sizes that hold every row whole come from `ragged_max_shape_agg`; sizes computed by the query itself go to `ragged_pad`, which returns lists.",
+        syntax: &["densify(x, sizes [, fill [, side]])"],
+        args: &[
+            X,
+            SIZES,
+            ("fill", "the value of padding, one for all rows; 0 (`false`) if not given or NULL"),
+            SIDE,
+        ],
+        missing: "NULL values and NULL lists become the fill value (`densify_mask` tells where elements are). Dates and times become their integers; texts and dictionaries are refused. More bytes than `serrate.max_dense_bytes` are refused before they are allocated.",
+        duckdb: "`list_resize(x, 256, 0)` for one axis.",
+        example: example!("densify"),
+    },
+    plan: |plan| {
+        let lists = plan.lists(0)?;
+        let sizes = sizes(plan)?;
+        if sizes.len() != lists.depth() {
+            return Err(plan.refuse(
+                1,
+                format!(
+                    "(the sizes) has {} for {} axes of lists; give one size per axis",
+                    sizes.len(),
+                    lists.depth()
+                ),
+            ));
+        }
+        let dtype = DType::of_leaves(lists.leaf(), plan.name())?;
+        if let Some(fill) =
+            fill(plan.literal(2, "the fill value", "0")?).map_err(|m| plan.refuse(2, m))?
+        {
+            fill.to_tensor(dtype).map_err(|e| plan.refuse(2, format!("(the fill value): {e}")))?;
+        }
+        plan_side(plan, 3)?;
+        Ok(Arc::new(tensor_field("", dtype, &sizes)?))
+    },
+    call: |call| {
+        let options = DenseOptions {
+            fill: fill(given_fill(call)?).map_err(Error::invalid)?,
+            ..options(call, 3)?
+        };
+        let x = call.ragged(0)?;
+        let tensor = densify::densify(&x, Some(&given_sizes(call)?), &options).map_err(limit)?;
+        shaped(call, &tensor)
+    },
+    infix: None,
+};
+
+/// `densify_mask(x, sizes [, side])`.
+pub(super) static MASK: Def = Def {
+    name: "densify_mask",
+    aliases: &[],
+    arity: (2, 3),
+    doc: Doc {
+        section: Section::Dense,
+        description: "Which places of `densify(x, sizes)` hold elements: a tensor of booleans of that shape. With fewer sizes than axes it is the mask of an outer axis: `densify_mask(code, [256])` has one place per visit.",
+        syntax: &["densify_mask(x, sizes [, side])"],
+        args: &[("x", "a list of any depth and type"), SIZES, SIDE],
+        missing: "An element that is NULL is an element: true. `densify_valid` is false there.",
+        duckdb: "`list_resize(list_transform(x, lambda v: true), 256, false)` for one axis.",
+        example: example!("densify_mask"),
+    },
+    plan: masked,
+    call: |call| {
+        let sizes = given_sizes(call)?;
+        let axis = i64::try_from(sizes.len()).unwrap_or(i64::MAX);
+        let tensor = mask::mask(&call.ragged(0)?, axis, Some(&sizes), &options(call, 2)?);
+        shaped(call, &tensor.map_err(limit)?)
+    },
+    infix: None,
+};
+
+/// `densify_valid(x, sizes [, side])`.
+pub(super) static VALID: Def = Def {
+    name: "densify_valid",
+    aliases: &[],
+    arity: (2, 3),
+    doc: Doc {
+        section: Section::Dense,
+        description: "Which places of `densify(x, sizes)` hold values that are not NULL: a tensor of booleans of that shape.",
+        syntax: &["densify_valid(x, sizes [, side])"],
+        args: &[("x", "a list of any depth and type"), SIZES, SIDE],
+        missing: "False for NULL values and for padding; NaN is a value. `densify_mask` is true for every element, NULL or not.",
+        duckdb: "`list_resize(list_transform(x, lambda v: v IS NOT NULL), 256, false)` for one axis.",
+        example: example!("densify_valid"),
+    },
+    plan: |plan| {
+        let (lists, sizes) = (plan.lists(0)?, sizes(plan)?);
+        if sizes.len() != lists.depth() {
+            return Err(plan.refuse(
+                1,
+                format!(
+                    "(the sizes) has {} for {} axes of lists; give one size per axis",
+                    sizes.len(),
+                    lists.depth()
+                ),
+            ));
+        }
+        masked(plan)
+    },
+    call: |call| {
+        let sizes = given_sizes(call)?;
+        let tensor = mask::validity_mask(&call.ragged(0)?, Some(&sizes), &options(call, 2)?);
+        shaped(call, &tensor.map_err(limit)?)
+    },
+    infix: None,
+};
+
+fn masked(plan: &Plan<'_>) -> Result<FieldRef> {
+    let (lists, sizes) = (plan.lists(0)?, sizes(plan)?);
+    if sizes.len() > lists.depth() {
+        return Err(plan.refuse(
+            1,
+            format!("(the sizes) has {} for {} axes of lists", sizes.len(), lists.depth()),
+        ));
+    }
+    plan_side(plan, 2)?;
+    Ok(Arc::new(tensor_field("", DType::Bool, &sizes)?))
+}
+
+/// The sizes, which decide the type of the result.
+fn sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
+    let Some(value) = plan.known(1) else {
+        return Err(plan.refuse(
+            1,
+            "(the sizes) must be written out, such as [256, 64] or '256, 64': they decide the type of the result, and a column, a parameter ($1) or a computation is not known when the query is planned. ragged_pad takes computed sizes and returns lists",
+        ));
+    };
+    read_sizes(value).map_err(|m| plan.refuse(1, m))
+}
+
+fn given_sizes(call: &Call<'_>) -> Result<Vec<usize>> {
+    match call.constant(1) {
+        Some(value) => read_sizes(value).map_err(Error::invalid),
+        None => Err(Error::invalid(format!("{}: the sizes are not constant", call.name()))),
+    }
+}
+
+fn read_sizes(value: &ScalarValue) -> std::result::Result<Vec<usize>, String> {
+    let wrong = || {
+        format!(
+            "(the sizes) must be one whole number of 0 or more per axis, such as [256, 64]; it is {value}"
+        )
+    };
+    let list = match value {
+        ScalarValue::List(l) => l.value(0),
+        ScalarValue::LargeList(l) => l.value(0),
+        ScalarValue::FixedSizeList(l) => l.value(0),
+        _ => match value.try_as_str() {
+            Some(Some(text)) => {
+                let text = text.trim().trim_start_matches('[').trim_end_matches(']');
+                let sizes = text.split(',').map(|s| s.trim().parse().map_err(|_| wrong()));
+                return sizes.collect();
+            }
+            Some(None) => return Err(wrong()),
+            None => value.to_array_of_size(1).map_err(|_| wrong())?,
+        },
+    };
+    if !list.data_type().is_integer() || list.is_empty() || list.null_count() > 0 {
+        return Err(wrong());
+    }
+    let list = arrow::compute::cast(&list, &DataType::Int64).map_err(|_| wrong())?;
+    let sizes = list.as_primitive::<Int64Type>().iter();
+    sizes.map(|n| n.and_then(|n| usize::try_from(n).ok()).ok_or_else(wrong)).collect()
+}
+
+fn fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, String> {
+    let Some(value) = value.filter(|v| !v.is_null()) else { return Ok(None) };
+    Ok(Some(match value {
+        ScalarValue::Boolean(Some(b)) => Fill::Bool(*b),
+        ScalarValue::UInt64(Some(n)) => Fill::UInt(*n),
+        v if v.data_type().is_integer() => match v.cast_to(&DataType::Int64) {
+            Ok(ScalarValue::Int64(Some(n))) => Fill::Int(n),
+            _ => return Err(format!("(the fill value) is out of range: {v}")),
+        },
+        v => match v.cast_to(&DataType::Float64) {
+            Ok(ScalarValue::Float64(Some(x))) if v.data_type().is_numeric() => Fill::Float(x),
+            _ => {
+                return Err(format!(
+                    "(the fill value) must be a number or a truth value, such as 0; it is {v}"
+                ));
+            }
+        },
+    }))
+}
+
+/// The fill value of a batch; it does not decide a type, so it may be computed, but not per row.
+fn given_fill<'a>(call: &Call<'a>) -> Result<Option<&'a ScalarValue>> {
+    match call.constant(2) {
+        None if call.len() > 2 => Err(Error::invalid(format!(
+            "{}: argument 3 (the fill value) must be the same for all rows, such as 0; it is a column",
+            call.name()
+        ))),
+        fill => Ok(fill),
+    }
+}
+
+fn plan_side(plan: &Plan<'_>, i: usize) -> Result<()> {
+    side(plan.literal_text(i, "the side", "'left'")?).map(|_| ())
+}
+
+fn side(text: Option<&str>) -> Result<Side> {
+    text.map_or(Ok(Side::default()), str::parse)
+}
+
+/// The options of a batch. Partitions run in parallel already: one thread for each.
+fn options(call: &Call<'_>, i: usize) -> Result<DenseOptions> {
+    Ok(DenseOptions {
+        side: side(call.text(i))?,
+        limit: Some(SerrateOptions::of(call.config()).max_dense_bytes),
+        parallel: false,
+        ..DenseOptions::default()
+    })
+}
+
+/// Says which setting the limit is.
+fn limit(e: Error) -> Error {
+    match e {
+        Error::TooLarge { what, bytes, limit, hint } => Error::TooLarge {
+            what,
+            bytes,
+            limit,
+            hint: hint.replace(
+                "raise the limit",
+                "raise the limit (SET serrate.max_dense_bytes = '8GiB')",
+            ),
+        },
+        other => other,
+    }
+}
+
+/// A tensor with the rows of the batch.
+fn shaped(call: &Call<'_>, tensor: &DenseTensor) -> Result<ArrayRef> {
+    let array = tensor.to_arrow()?;
+    debug_assert_eq!(array.data_type(), call.return_type());
+    Ok(array)
+}
+
+/// `ragged_pad(x, sizes [, fill [, side]])`.
+pub(super) static PAD: Def = Def {
+    name: "ragged_pad",
+    aliases: &[],
+    arity: (2, 4),
+    doc: Doc {
+        section: Section::Dense,
+        description: "Every list padded or cut to a size, staying a list. Sizes may be computed: a column, another one for each row, or a query such as `(SELECT ragged_max_shape_agg(x) FROM t)`.",
+        syntax: &["ragged_pad(x, sizes [, fill [, side]])"],
+        args: &[
+            ("x", "a list of any depth and type"),
+            (
+                "sizes",
+                "a list with one size per axis, NULL for an axis that stays as it is; a single integer for lists of one level",
+            ),
+            ("fill", "the value of padding, one for all rows; NULL if not given"),
+            SIDE,
+        ],
+        missing: "NULL rows and NULL lists stay NULL, empty lists are filled. A row whose sizes are NULL stays as it is. A negative size is an error.",
+        duckdb: "`list_resize(x, n, fill)`.",
+        example: example!("ragged_pad"),
+    },
+    plan: |plan| {
+        let lists = plan.lists(0)?;
+        let sizes = plan.data_type(1);
+        match Lists::of(sizes) {
+            l if l.depth() == 1 && (l.leaf().is_integer() || l.leaf().is_null()) => {}
+            l if l.depth() == 0 && (sizes.is_integer() || sizes.is_null()) => {
+                if lists.depth() > 1 {
+                    return Err(plan.refuse(
+                        1,
+                        format!(
+                            "(the sizes) must be a list of {} sizes, one per axis, with NULL for an axis that stays, such as [256, NULL]; it is a single number",
+                            lists.depth()
+                        ),
+                    ));
+                }
+            }
+            _ => {
+                return Err(plan.refuse(
+                    1,
+                    format!("(the sizes) must be a list of integers, one per axis; it is {sizes}"),
+                ));
+            }
+        }
+        if let Some(value) = plan.known(2).filter(|v| !v.is_null()) {
+            value.cast_to(lists.leaf()).map_err(|_| {
+                plan.refuse(
+                    2,
+                    format!(
+                        "(the fill value) must be a value of the type {}; it is {value}",
+                        lists.leaf()
+                    ),
+                )
+            })?;
+        }
+        plan_side(plan, 3)?;
+        let metadata = plan.field(0).metadata().clone();
+        Ok(Arc::new(nullable(lists.open()).as_ref().clone().with_metadata(metadata)))
+    },
+    call: |call| {
+        let x = call.ragged(0)?;
+        let fill = given_fill(call)?.filter(|v| !v.is_null());
+        let options = PadOptions {
+            side: side(call.text(3))?,
+            fill: fill.map(|v| v.cast_to(x.leaf_type())?.to_array_of_size(1)).transpose()?,
+            truncate: true,
+            limit: Some(SerrateOptions::of(call.config()).max_dense_bytes),
+        };
+        call.lists(&pad::pad(&x, &row_sizes(call, x.axes().len())?, &options).map_err(limit)?)
+    },
+    infix: None,
+};
+
+/// The sizes of [`PAD`], one argument per axis.
+fn row_sizes(call: &Call<'_>, axes: usize) -> Result<Vec<RowArg>> {
+    let constant = call.constant(1).is_some();
+    let sizes = match call.constant(1) {
+        Some(value) => value.to_array_of_size(1)?,
+        None => call.array(1)?,
+    };
+    if list_depth(sizes.data_type()) == 0 {
+        return match sizes.data_type().is_null() {
+            true => Ok(vec![RowArg::NONE; axes]),
+            false => Ok(vec![call.row_arg(1)?]),
+        };
+    }
+    let sizes = RaggedArray::try_from_arrow(&sizes)?;
+    let level = sizes.axis(1)?;
+    let valid = |row: usize| level.nulls().is_none_or(|n| n.is_valid(row));
+    let wrong = |row: usize| valid(row) && level.layout().length(row) != axes;
+    if let Some(row) = (0..sizes.len()).find(|r| wrong(*r)) {
+        return Err(Error::invalid(format!(
+            "{}: {} size(s) for {axes} axes of lists (row {row}); give one per axis, NULL for one that stays",
+            call.name(),
+            level.layout().length(row)
+        )));
+    }
+    let numbers = arrow::compute::cast_with_options(
+        sizes.leaves(),
+        &DataType::Int64,
+        &CastOptions { safe: false, ..CastOptions::default() },
+    )?;
+    let numbers = numbers.as_primitive::<Int64Type>();
+    let of = |row: usize, axis: usize| {
+        let at = level.layout().range(row).start + axis;
+        (valid(row) && numbers.is_valid(at)).then(|| numbers.value(at))
+    };
+    Ok((0..axes)
+        .map(|axis| match constant {
+            true => RowArg::All(of(0, axis)),
+            false => RowArg::Each((0..sizes.len()).map(|row| of(row, axis)).collect()),
+        })
+        .collect())
+}
