@@ -95,7 +95,9 @@ impl Runner {
             Failure::message(format!("{name}:{}:{}: {}", e.line, e.column, e.message))
         })?;
         for statement in &script.statements {
-            self.statement(statement).await.map_err(|failure| match failure {
+            let result = self.statement(statement).await;
+            result.map_err(|failure| match failure {
+                Failure::Failed(_) if self.target.is_closed() => Failure::Closed,
                 Failure::Failed(message) => Failure::Failed(format!(
                     "{name}:{}: {message}\n  in: {}",
                     statement.line,

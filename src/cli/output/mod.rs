@@ -20,34 +20,51 @@ pub(super) use cell::grouped;
 pub(super) use table::{Look, terminal_width};
 
 /// Where results go.
-pub(super) enum Target {
+pub(super) struct Target {
+    to: Destination,
+    closed: bool,
+}
+
+enum Destination {
     /// Standard output.
     Stdout(BufWriter<io::Stdout>),
-    /// A file that appears when [`commit`](Self::commit)ted.
+    /// A file that appears when [committed](Target::commit).
     File(Box<AtomicFile>),
 }
 
 impl Target {
     pub(super) fn stdout() -> Self {
-        Self::Stdout(BufWriter::with_capacity(1 << 16, io::stdout()))
+        let out = BufWriter::with_capacity(1 << 16, io::stdout());
+        Self { to: Destination::Stdout(out), closed: false }
     }
 
     pub(super) fn file(path: &Path, overwrite: bool) -> Outcome<Self> {
-        Ok(Self::File(Box::new(AtomicFile::create(path, overwrite)?)))
+        let file = Box::new(AtomicFile::create(path, overwrite)?);
+        Ok(Self { to: Destination::File(file), closed: false })
     }
 
     pub(super) fn is_file(&self) -> bool {
-        matches!(self, Self::File(_))
+        matches!(self.to, Destination::File(_))
+    }
+
+    /// Whether the reader of standard output went away. Writers hide that in errors of their own.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    fn watch<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        self.closed |= matches!(&result, Err(e) if e.kind() == io::ErrorKind::BrokenPipe);
+        result
     }
 
     /// Everything was written: the file, if it is one, gets its name, which is given back.
     pub(super) fn commit(self) -> Outcome<Option<PathBuf>> {
-        match self {
-            Self::Stdout(mut out) => {
+        match self.to {
+            Destination::Stdout(mut out) => {
                 out.flush()?;
                 Ok(None)
             }
-            Self::File(file) => {
+            Destination::File(file) => {
                 let path = file.target().to_path_buf();
                 file.commit()?;
                 Ok(Some(path))
@@ -58,17 +75,19 @@ impl Target {
 
 impl Write for Target {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Stdout(out) => out.write(data),
-            Self::File(file) => file.write(data),
-        }
+        let result = match &mut self.to {
+            Destination::Stdout(out) => out.write(data),
+            Destination::File(file) => file.write(data),
+        };
+        self.watch(result)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Stdout(out) => out.flush(),
-            Self::File(file) => file.flush(),
-        }
+        let result = match &mut self.to {
+            Destination::Stdout(out) => out.flush(),
+            Destination::File(file) => file.flush(),
+        };
+        self.watch(result)
     }
 }
 

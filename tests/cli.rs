@@ -1,0 +1,711 @@
+//! The `serrate` command, run as its users run it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::io::{BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use serrate::arrow::array::Float32Array;
+use serrate::arrow::array::{Array, AsArray, RecordBatch, UInt8Array, UInt16Array};
+use serrate::arrow::compute::cast;
+use serrate::arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type, UInt16Type};
+use serrate::arrow::ipc::reader::{FileReader, StreamReader};
+use serrate::io::nrt::{self, NrtFile, ReadOptions, WriteOptions};
+use serrate::io::safetensors::dense;
+use serrate::table::RaggedTable;
+use tempfile::TempDir;
+
+/// A folder to work in and what the command says there.
+struct Place(TempDir);
+
+struct Said {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn file(&self, name: &str, text: impl AsRef<[u8]>) -> &Self {
+        fs::write(self.path(name), text).unwrap();
+        self
+    }
+
+    fn exists(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_serrate"));
+        command.current_dir(self.0.path()).env("XDG_STATE_HOME", self.path("state"));
+        command.env("LOCALAPPDATA", self.path("state"));
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Said {
+        self.run_with(args, "")
+    }
+
+    fn run_with(&self, args: &[&str], input: &str) -> Said {
+        let mut child = self
+            .command()
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A child that fails at once does not read its input.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        Said {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Runs what must succeed, gives standard output.
+    fn ok(&self, args: &[&str]) -> String {
+        let said = self.run(args);
+        assert_eq!(said.code, 0, "{args:?}: {}", said.err);
+        said.out
+    }
+
+    /// Runs what must fail with `code`, gives standard error.
+    fn fails(&self, code: i32, args: &[&str]) -> String {
+        let said = self.run(args);
+        assert_eq!(said.code, code, "{args:?}: {}{}", said.out, said.err);
+        assert!(!said.err.contains("backtrace") && !said.err.contains("panicked"), "{}", said.err);
+        said.err
+    }
+
+    /// Three patients: lengths 2, 0, 1 on axis 1 and 3, 0, 2 on axis 2.
+    fn patients(&self, name: &str) -> &Self {
+        let table = RaggedTable::builder()
+            .lengths([2, 0, 1])
+            .unwrap()
+            .lengths([3, 0, 2])
+            .unwrap()
+            .column("age", 0, Arc::new(UInt8Array::from(vec![71, 38, 50])))
+            .column("t", 1, Arc::new(Float32Array::from(vec![f32::NAN, 1.5, 2.0])))
+            .column("code", 2, Arc::new(UInt16Array::from(vec![7, 300, 9, 4, 5])))
+            .build()
+            .unwrap();
+        nrt::write(self.path(name), &table, &WriteOptions::default()).unwrap();
+        self
+    }
+
+    fn nrt(&self, name: &str) -> RaggedTable {
+        NrtFile::open(self.path(name), &ReadOptions::default()).unwrap().table().unwrap()
+    }
+}
+
+const RAGGED: &str = "SELECT * FROM (VALUES \
+    (1, [[1, 2], NULL, []], 'NaN'::DOUBLE, 'a, \"b\"'), \
+    (2, NULL, NULL, NULL)) AS t(id, lists, x, s) ORDER BY id";
+
+#[test]
+fn tables_are_aligned_and_tell_null_nan_and_empty_apart() {
+    let out = Place::new().ok(&["-c", RAGGED]);
+    assert_eq!(
+        out,
+        "\
+┌────┬────────────────────┬──────┬────────┐
+│ id ┆ lists              ┆    x ┆ s      │
+╞════╪════════════════════╪══════╪════════╡
+│  1 ┆ [[1, 2], NULL, []] ┆  NaN ┆ a, \"b\" │
+│  2 ┆ NULL               ┆ NULL ┆ NULL   │
+└────┴────────────────────┴──────┴────────┘
+"
+    );
+}
+
+#[test]
+fn long_results_and_long_lists_are_cut_in_tables_only() {
+    let place = Place::new();
+    let sql = "SELECT i, range(1000) AS r FROM unnest(range(100)) AS t(i) ORDER BY i";
+    let out = place.ok(&["-c", sql, "--max-rows", "3"]);
+    assert!(out.contains("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … 1,000 values]"), "{out}");
+    assert!(out.ends_with("… 97 more rows\n"), "{out}");
+    assert_eq!(out.lines().count(), 8);
+    let all = place.ok(&["-c", sql, "--max-rows", "0", "--max-width", "0"]);
+    assert!(all.contains("998, 999]") && all.lines().count() == 104);
+    for format in ["csv", "ndjson", "markdown"] {
+        let out = place.ok(&["-c", sql, "--max-rows", "3", "--format", format]);
+        assert!(out.matches("999]").count() == 100 && !out.contains('…'), "{format}");
+    }
+    let types = place.ok(&["-c", "SELECT 1 AS a", "--types"]);
+    assert!(types.contains("Int64"), "{types}");
+}
+
+#[test]
+fn csv_has_lists_as_json_text() {
+    let out = Place::new().ok(&["-c", RAGGED, "--format", "csv"]);
+    assert_eq!(out, "id,lists,x,s\n1,\"[[1,2],null,[]]\",NaN,\"a, \"\"b\"\"\"\n2,,,\n");
+    let empty = Place::new().ok(&["-c", "SELECT [1] AS l, 2 AS b WHERE false", "-f", "csv"]);
+    assert_eq!(empty, "l,b\n");
+}
+
+#[test]
+fn json_is_one_array_and_ndjson_one_object_per_line() {
+    let place = Place::new();
+    let out = place.ok(&["-c", RAGGED, "--format", "json"]);
+    let rows: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(rows[0]["lists"], serde_json::json!([[1, 2], null, []]));
+    assert_eq!(rows[1]["lists"], serde_json::Value::Null);
+    assert!(rows[1].as_object().unwrap().contains_key("s"));
+    let out = place.ok(&["-c", RAGGED, "--format", "ndjson"]);
+    let lines: Vec<serde_json::Value> =
+        out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(rows[0], lines[0]);
+    let none = place.ok(&["-c", "SELECT 1 AS a WHERE false", "--format", "json"]);
+    assert_eq!(none.trim(), "[]");
+}
+
+#[test]
+fn arrow_is_a_stream_on_standard_output_and_a_file_in_a_file() {
+    let place = Place::new();
+    let output = place.command().args(["-c", RAGGED, "-f", "arrow"]).output().unwrap();
+    let stream = StreamReader::try_new(output.stdout.as_slice(), None).unwrap();
+    let batches: Vec<RecordBatch> = stream.map(Result::unwrap).collect();
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 2);
+    assert!(batches[0].column(2).as_primitive::<Float64Type>().value(0).is_nan());
+    place.ok(&["-c", RAGGED, "-o", "x.arrow"]);
+    let file = FileReader::try_new(fs::File::open(place.path("x.arrow")).unwrap(), None).unwrap();
+    assert_eq!(file.map(|b| b.unwrap().num_rows()).sum::<usize>(), 2);
+}
+
+#[test]
+fn markdown_is_a_table_of_github() {
+    let out = Place::new().ok(&["-c", "SELECT 1 AS n, 'x|y' AS s", "--format", "markdown"]);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.len(), 3);
+    assert!(lines[1].starts_with("|--") && lines[2].contains("x\\|y"), "{out}");
+}
+
+#[test]
+fn scripts_run_in_order_and_stop_at_the_first_failure() {
+    let place = Place::new();
+    place.file(
+        "q.sql",
+        "-- a comment; with a semicolon\nCREATE TABLE t AS SELECT 1 AS a;\n\nSELECT a FROM t;\n\nSELECT nothing\n  FROM t;\nSELECT 'never';\n",
+    );
+    let said = place.run(&["q.sql", "-f", "csv"]);
+    assert_eq!((said.code, said.out.as_str()), (1, "a\n1\n"));
+    assert!(said.err.starts_with("error: q.sql:6: "), "{}", said.err);
+    assert!(said.err.contains("in: SELECT nothing FROM t"), "{}", said.err);
+    assert!(!said.err.contains("backtrace"), "{}", said.err);
+
+    place.file("setup.sql", "CREATE TABLE u AS SELECT 5 AS five;");
+    assert_eq!(
+        place.ok(&["setup.sql", "-c", "SELECT * FROM u", "-c", "SELECT 6 AS six", "-f", "csv"]),
+        "five\n5\n\nsix\n6\n"
+    );
+}
+
+#[test]
+fn parse_errors_have_the_position_in_the_file() {
+    let place = Place::new();
+    place.file("q.sql", "SELECT 1;\n\n   SELEC 2;");
+    let err = place.fails(1, &["q.sql"]);
+    assert!(err.contains("q.sql:3") && err.contains("Line: 3, Column: 4"), "{err}");
+    place.file("open.sql", "SELECT 1;\nSELECT 'x");
+    let err = place.fails(1, &["open.sql"]);
+    assert!(err.contains("open.sql:2:8"), "{err}");
+}
+
+#[test]
+fn a_script_may_come_from_standard_input() {
+    let place = Place::new();
+    let said = place.run_with(&["-f", "csv"], "SELECT 1 AS a;\nSELECT 2 AS b");
+    assert_eq!((said.code, said.out.as_str()), (0, "a\n1\n\nb\n2\n"));
+    let said = place.run_with(&["-", "-f", "csv"], "SELECT 3 AS c");
+    assert_eq!(said.out, "c\n3\n");
+    let said = place.run_with(&[], "SELECT 1;\nSELECT x;");
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("standard input:2"), "{}", said.err);
+    assert_eq!(place.ok(&[]), "");
+}
+
+#[test]
+fn output_files_appear_whole_and_are_not_overwritten() {
+    let place = Place::new();
+    let said = place.run(&["-c", "SELECT 1 AS a", "-c", "SELECT nothing", "-o", "r.csv"]);
+    assert_eq!(said.code, 1);
+    assert_eq!(fs::read_dir(place.0.path()).unwrap().count(), 0, "something was left behind");
+    place.ok(&["-c", "SELECT 1 AS a", "-o", "r.csv"]);
+    assert_eq!(fs::read_to_string(place.path("r.csv")).unwrap(), "a\n1\n");
+    let err = place.fails(1, &["-c", "SELECT 2 AS a", "-o", "r.csv"]);
+    assert!(err.contains("r.csv") && err.contains("overwrit"), "{err}");
+    place.ok(&["-c", "SELECT 2 AS a", "-o", "r.csv", "--overwrite"]);
+    assert_eq!(fs::read_to_string(place.path("r.csv")).unwrap(), "a\n2\n");
+    let err = place.fails(1, &["-c", "SELECT 1", "-c", "SELECT 2", "-o", "r.json"]);
+    assert!(err.contains("one result"), "{err}");
+    let err = place.fails(1, &["-c", "CREATE TABLE t AS SELECT 1", "-o", "none.csv"]);
+    assert!(err.contains("none.csv") && !place.exists("none.csv"), "{err}");
+    let err = place.fails(1, &["-c", "SELECT 1", "-o", "no/such/folder.csv"]);
+    assert!(err.contains("no/such/folder.csv"), "{err}");
+}
+
+#[test]
+fn timing_is_one_line_per_statement_on_standard_error() {
+    let said = Place::new().run(&["--timing", "-f", "csv", "-c", "SELECT 1; SELECT 2"]);
+    let times: Vec<f64> =
+        said.err.lines().map(|l| l.strip_prefix("elapsed_ms=").unwrap().parse().unwrap()).collect();
+    assert!(times.len() == 2 && times.iter().all(|t| *t > 0.0), "{}", said.err);
+    assert!(!said.out.contains("elapsed"));
+}
+
+#[test]
+fn copy_says_what_it_wrote() {
+    let place = Place::new();
+    let sql = "COPY (SELECT 1 AS a UNION ALL SELECT 2) TO 'x.parquet' STORED AS PARQUET";
+    assert_eq!(place.ok(&["-c", sql]), "wrote 2 rows to x.parquet\n");
+    // Other formats keep their output clean.
+    let said =
+        place.run(&["-f", "csv", "-c", "COPY (SELECT 1 AS a) TO 'y.csv'", "-c", "SELECT 3 AS b"]);
+    assert_eq!((said.out.as_str(), said.err.as_str()), ("b\n3\n", "wrote 1 row to y.csv\n"));
+}
+
+#[test]
+fn wrong_usage_is_2_and_help_is_0() {
+    let place = Place::new();
+    for args in [
+        &["--nonsense"][..],
+        &["-c", "SELECT 1", "--format", "xml"],
+        &["--overwrite", "-c", "SELECT 1"],
+        &["inspect"],
+        &["convert", "only.nrt"],
+        &["densify", "x.nrt"],
+        &["densify", "x.nrt", "-o", "y.safetensors", "--rows", "5..1"],
+        &["densify", "x.nrt", "-o", "y.safetensors", "--side", "up"],
+        &["generate", "-o", "x.nrt"],
+        &["generate", "--patients", "3", "-o", "folder"],
+        &["generate", "--patients", "3", "-o", "x.nrt", "--shards", "2"],
+    ] {
+        let err = place.fails(2, args);
+        assert!(err.starts_with("error: ") && err.contains("--help"), "{args:?}: {err}");
+    }
+    assert_eq!(fs::read_dir(place.0.path()).unwrap().count(), 0);
+    for command in [&[][..], &["inspect"], &["convert"], &["densify"], &["generate"]] {
+        let args = [command, &["--help"]].concat();
+        let help = place.ok(&args);
+        assert!(help.contains("Examples:") && help.contains("Usage:"), "{help}");
+    }
+    assert!(place.ok(&["--version"]).starts_with("serrate "));
+    let err = place.fails(1, &["inspekt"]);
+    assert!(err.contains("inspekt") && err.contains("--help"), "{err}");
+}
+
+#[test]
+fn a_script_may_be_called_like_a_command() {
+    let place = Place::new();
+    place.file("inspect", "SELECT 1 AS a");
+    assert_eq!(place.ok(&["-f", "csv", "./inspect"]), "a\n1\n");
+    assert_eq!(place.ok(&["-f", "csv", "--", "inspect"]), "a\n1\n");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let place = Place::new();
+    for format in ["csv", "ndjson", "json", "arrow"] {
+        let sql = "SELECT i, repeat('x', 1000) AS s FROM unnest(range(100000)) AS t(i)";
+        let mut child = place
+            .command()
+            .args(["-f", format, "-c", sql])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_exact(&mut [0; 16]).unwrap();
+        drop(out);
+        let mut err = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        assert!(child.wait().unwrap().success(), "{format}: {err}");
+        assert_eq!(err, "", "{format}");
+    }
+}
+
+#[test]
+fn the_shell_runs_statements_over_lines_and_goes_on_after_errors() {
+    let place = Place::new();
+    place.file("more.sql", "SELECT 77 AS from_file;");
+    let input = "\
+SELECT 1
+  AS one,
+  ';' AS s;
+SELECT nothing;
+CREATE TABLE visits AS SELECT 5 AS five;
+.tables
+.schema visits
+.format csv
+SELECT * FROM visits;
+.timing on
+.timing maybe
+.read more.sql
+.help ragged_count
+.nonsense
+.help
+.quit
+SELECT 'after the end';
+";
+    let said = place.run_with(&["-i"], input);
+    assert_eq!(said.code, 0, "{}", said.err);
+    for expected in
+        ["one", "visits", "five", "five\n5\n", "from_file\n77\n", ".schema TABLE", "ragged_count("]
+    {
+        assert!(said.out.contains(expected), "{expected}: {}", said.out);
+    }
+    assert!(!said.out.contains("after the end"));
+    for expected in ["nothing", "elapsed_ms=", ".timing is on or off", "no command .nonsense"] {
+        assert!(said.err.contains(expected), "{expected}: {}", said.err);
+    }
+    let history = fs::read_to_string(place.path("state/serrate/history")).unwrap();
+    assert!(history.contains("visits") && !history.contains("after the end"), "{history}");
+}
+
+#[test]
+fn help_knows_functions_and_their_neighbours() {
+    let place = Place::new();
+    let said = place.run_with(&["-i"], ".help array_length\n.help ragged_nonsense\n.help ragged\n");
+    assert!(said.out.contains("array_length("), "{}", said.out);
+    assert!(said.err.contains("no function \"ragged_nonsense\""), "{}", said.err);
+    assert!(said.err.contains("ragged_count"), "{}", said.err);
+}
+
+#[test]
+fn inspect_shows_axes_columns_and_the_cost_of_dense() {
+    let place = Place::new();
+    place.patients("x.nrt");
+    let out = place.ok(&["inspect", "x.nrt"]);
+    for expected in ["x.nrt: nrt", "3 rows", "│ code", "UInt16", "33.3%", "dense: "] {
+        assert!(out.contains(expected), "{expected}: {out}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&place.ok(&["inspect", "x.nrt", "--json"])).unwrap();
+    assert_eq!((json["rows"].as_u64(), json["files"].as_u64()), (Some(3), Some(1)));
+    assert_eq!(json["bytes"].as_u64(), Some(fs::metadata(place.path("x.nrt")).unwrap().len()));
+    let table = &json["tables"][0];
+    let axis = &table["axes"][1];
+    assert_eq!(
+        (&axis["lists"], &axis["elements"], &axis["min"], &axis["median"], &axis["max"]),
+        (&3.into(), &5.into(), &0.into(), &2.into(), &3.into())
+    );
+    // 5 codes in 3 x 2 x 3 cells.
+    assert_eq!(axis["occupied"].as_f64(), Some(5.0 / 18.0));
+    let columns = table["columns"].as_array().unwrap();
+    let t = columns.iter().find(|c| c["name"] == "t").unwrap();
+    assert_eq!((&t["nulls"], &t["nans"], &t["axis"]), (&0.into(), &1.into(), &1.into()));
+    // age u8 [3], t f32 [3, 2], code u16 [3, 2, 3], masks [3, 2] and [3, 2, 3].
+    assert_eq!(json["dense_bytes"].as_u64(), Some(3 + 24 + 36 + 6 + 18));
+}
+
+#[test]
+fn inspect_takes_files_of_every_format_and_says_what_it_does_not_know() {
+    let place = Place::new();
+    place.patients("x.nrt");
+    for name in ["x.parquet", "x.arrow", "x.json", "x.ndjson", "x.safetensors"] {
+        place.ok(&["convert", "x.nrt", name]);
+        let out = place.ok(&["inspect", name]);
+        assert!(out.contains("code"), "{name}: {out}");
+        let json: serde_json::Value =
+            serde_json::from_str(&place.ok(&["inspect", name, "--json"])).unwrap();
+        assert_eq!(json["bytes"].as_u64(), Some(fs::metadata(place.path(name)).unwrap().len()));
+    }
+    place.file("x.bin", "?").file("bad.nrt", "not a header").file("bad.parquet", "no");
+    for (name, expected) in [
+        ("x.bin", "the format is not clear"),
+        ("none.nrt", "none.nrt"),
+        ("bad.nrt", "bad.nrt"),
+        ("bad.parquet", "bad.parquet"),
+        (".", "several formats"),
+    ] {
+        let err = place.fails(1, &["inspect", name]);
+        assert!(err.contains(expected), "{name}: {err}");
+    }
+}
+
+#[test]
+fn inspect_keeps_columns_apart_that_have_lists_of_their_own() {
+    let place = Place::new();
+    let sql = "COPY (SELECT * FROM (VALUES (1, [1, 2], [5]), (2, [3], [6, 7, 8])) AS t(id, a, b)) TO 'x.parquet'";
+    place.ok(&["-c", sql]);
+    let json: serde_json::Value =
+        serde_json::from_str(&place.ok(&["inspect", "x.parquet", "--json"])).unwrap();
+    let tables = json["tables"].as_array().unwrap();
+    assert_eq!(tables.len(), 2);
+    assert_eq!(tables[0]["axes"][0]["max"], 2);
+    assert_eq!(tables[1]["axes"][0]["max"], 3);
+    assert!(place.ok(&["inspect", "x.parquet"]).contains("table 2 of 2"));
+}
+
+#[test]
+fn conversions_keep_every_value_through_every_format() {
+    let place = Place::new();
+    place.patients("x.nrt");
+    let original = place.nrt("x.nrt");
+    for middle in ["m.parquet", "m.arrow", "m.feather", "m.ndjson", "m.jsonl", "m.json"] {
+        let out = place.ok(&["convert", "x.nrt", middle]);
+        assert_eq!(out, format!("wrote 3 rows to {middle}\n"));
+        place.ok(&["convert", middle, "back.nrt", "--overwrite"]);
+        let back = place.nrt("back.nrt");
+        assert_eq!(back.num_rows(), 3, "{middle}");
+        for axis in 1..3 {
+            assert_eq!(back.layout(axis).unwrap(), original.layout(axis).unwrap(), "{middle}");
+        }
+        assert_eq!(back.array("code").unwrap().leaves().len(), 5);
+        let t = back.column("t").unwrap().values().clone();
+        let t = cast(&t, &DataType::Float32).unwrap();
+        let t = t.as_primitive::<Float32Type>().clone();
+        assert!(t.value(0).is_nan() && t.value(1) == 1.5, "{middle}");
+        if !middle.contains("json") {
+            assert!(
+                fs::read(place.path("x.nrt")).unwrap() == fs::read(place.path("back.nrt")).unwrap()
+            );
+        }
+    }
+}
+
+#[test]
+fn folders_become_folders_or_one_file_in_the_order_of_the_shards() {
+    let place = Place::new();
+    let shard = |name: &str, codes: Arc<dyn Array>| {
+        let path = place.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let rows = codes.len();
+        let table = RaggedTable::builder()
+            .lengths(vec![1; rows])
+            .unwrap()
+            .column("code", 1, codes)
+            .build()
+            .unwrap();
+        nrt::write(path, &table, &WriteOptions::default()).unwrap();
+    };
+    shard("in/train/2.nrt", Arc::new(UInt16Array::from(vec![300, 2])));
+    shard("in/train/10.nrt", Arc::new(UInt8Array::from(vec![10])));
+    shard("in/a.nrt", Arc::new(UInt8Array::from(vec![1])));
+    fs::create_dir(place.path("in/metadata")).unwrap();
+    fs::write(place.path("in/metadata/codes.parquet"), "not read").unwrap();
+
+    assert_eq!(place.ok(&["convert", "in", "all.nrt"]), "wrote 4 rows to all.nrt\n");
+    let all = place.nrt("all.nrt");
+    let codes = all.column("code").unwrap().values().clone();
+    assert_eq!(codes.as_primitive::<UInt16Type>().values(), &[1, 300, 2, 10]);
+
+    let out = place.ok(&["convert", "in", "out", "--to", "parquet"]);
+    assert_eq!(out, "wrote 4 rows to 3 files in out\n");
+    for name in ["out/a.parquet", "out/train/2.parquet", "out/train/10.parquet"] {
+        assert!(place.exists(name), "{name}");
+    }
+    // The width is that of all shards.
+    let types = place.ok(&["inspect", "out/a.parquet"]);
+    assert!(types.contains("UInt16"), "{types}");
+    let err = place.fails(2, &["convert", "in", "out2"]);
+    assert!(err.contains("--to"), "{err}");
+    let err = place.fails(1, &["convert", "in", "out", "--to", "parquet"]);
+    assert!(err.contains("exists"), "{err}");
+    place.ok(&["convert", "in", "out", "--to", "parquet", "--force"]);
+
+    shard("other/b.nrt", Arc::new(UInt8Array::from(vec![1])));
+    fs::write(place.path("other/c.ndjson"), "{\"code\": [1]}\n").unwrap();
+    let err = place.fails(1, &["convert", "other", "o.nrt"]);
+    assert!(err.contains("several formats"), "{err}");
+}
+
+#[test]
+fn shards_whose_columns_differ_are_refused_by_name() {
+    let place = Place::new();
+    fs::create_dir(place.path("in")).unwrap();
+    place.file("in/1.ndjson", "{\"a\": [1]}\n").file("in/2.ndjson", "{\"b\": [1]}\n");
+    let err = place.fails(1, &["convert", "in", "x.nrt"]);
+    assert!(err.contains("2.ndjson") && err.contains("\"a\""), "{err}");
+    assert!(!place.exists("x.nrt"));
+    place.file("in/2.ndjson", "{\"a\": [\"text\"]}\n");
+    let err = place.fails(1, &["convert", "in", "x.nrt"]);
+    assert!(err.contains("2.ndjson") && err.contains("\"a\""), "{err}");
+}
+
+#[test]
+fn nothing_is_overwritten_unasked() {
+    let place = Place::new();
+    place.patients("x.nrt").file("y.parquet", "precious").file("z.safetensors", "precious");
+    place.file("g.nrt", "precious");
+    for args in [
+        &["convert", "x.nrt", "y.parquet"][..],
+        &["convert", "x.nrt", "z.safetensors"],
+        &["densify", "x.nrt", "-o", "z.safetensors"],
+        &["generate", "--patients", "2", "-o", "g.nrt"],
+    ] {
+        let err = place.fails(1, args);
+        assert!(err.contains("exists"), "{err}");
+    }
+    for name in ["y.parquet", "z.safetensors", "g.nrt"] {
+        assert_eq!(fs::read(place.path(name)).unwrap(), b"precious");
+    }
+    place.ok(&["convert", "x.nrt", "y.parquet", "--overwrite"]);
+    place.ok(&["densify", "x.nrt", "-o", "z.safetensors", "--overwrite"]);
+    place.ok(&["generate", "--patients", "2", "-o", "g.nrt", "--overwrite"]);
+    let err = place.fails(1, &["convert", "x.nrt", "./x.nrt", "--overwrite"]);
+    assert!(err.contains("same time"), "{err}");
+    assert_eq!(place.nrt("x.nrt").num_rows(), 3);
+}
+
+#[test]
+fn densify_pads_cuts_and_masks() {
+    let place = Place::new();
+    place.patients("x.nrt");
+    let out = place.ok(&["densify", "x.nrt", "-o", "all.safetensors"]);
+    assert!(
+        out.contains("code: int64 [3, 2, 3]") && out.ends_with("wrote 3 rows to all.safetensors\n"),
+        "{out}"
+    );
+    let tensors = dense::read(place.path("all.safetensors"), false).unwrap();
+    let names: Vec<&str> = tensors.iter().map(|(n, _)| n.as_str()).collect();
+    for name in ["age", "t", "code", "dim1/mask", "dim2/mask"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    let tensor = |file: &str, name: &str| {
+        let all = dense::read(place.path(file), false).unwrap();
+        all.into_iter().find(|(n, _)| n == name).unwrap().1
+    };
+    assert_eq!(
+        tensor("all.safetensors", "code").as_slice::<i64>().unwrap()[..6],
+        [7, 300, 9, 0, 0, 0]
+    );
+
+    place.ok(&[
+        "densify",
+        "x.nrt",
+        "-o",
+        "cut.safetensors",
+        "--rows",
+        "0..1",
+        "--max-len",
+        "1,2",
+        "--side",
+        "left",
+        "--columns",
+        "code",
+        "--fill",
+        "-1",
+    ]);
+    let code = tensor("cut.safetensors", "code");
+    // The last event is empty, so it is all padding.
+    assert_eq!((code.shape(), code.as_slice::<i64>().unwrap()), (&[1, 1, 2][..], &[-1, -1][..]));
+
+    place.ok(&["convert", "x.nrt", "x.parquet"]);
+    for input in ["x.nrt", "x.parquet"] {
+        place.ok(&[
+            "densify",
+            input,
+            "-o",
+            "last.safetensors",
+            "--rows",
+            "1..",
+            "--keep-types",
+            "--columns",
+            "age,code",
+            "--overwrite",
+        ]);
+        let code = tensor("last.safetensors", "code");
+        assert_eq!(
+            (code.shape(), code.as_slice::<u16>().unwrap()),
+            (&[2, 1, 2][..], &[0, 0, 4, 5][..])
+        );
+        let err = place.fails(1, &["densify", input, "-o", "e.safetensors", "--rows", "0..4"]);
+        assert!(err.contains("0..4 of 3"), "{err}");
+        let err = place.fails(1, &["densify", input, "-o", "e.safetensors", "--columns", "nope"]);
+        assert!(err.contains("nope") && err.contains("age"), "{err}");
+        let err = place.fails(1, &["densify", input, "-o", "e.safetensors", "--limit", "10"]);
+        assert!(err.contains("limit of 10 bytes"), "{err}");
+    }
+    assert!(!place.exists("e.safetensors"));
+}
+
+#[test]
+fn generate_is_reproducible_whatever_the_shards() {
+    let place = Place::new();
+    assert_eq!(
+        place.ok(&["generate", "--patients", "40", "--seed", "7", "-o", "a.nrt"]),
+        "wrote 40 rows to a.nrt\n"
+    );
+    let out = place.ok(&[
+        "generate",
+        "--patients",
+        "40",
+        "--seed",
+        "7",
+        "--to",
+        "nrt",
+        "--shards",
+        "3",
+        "-o",
+        "shards",
+    ]);
+    assert_eq!(out, "wrote 40 rows to 3 files in shards\n");
+    place.ok(&["convert", "shards", "b.nrt"]);
+    place.ok(&["generate", "--patients", "40", "--seed", "8", "-o", "c.nrt"]);
+    assert_eq!(place.nrt("a.nrt"), place.nrt("b.nrt"));
+    assert_ne!(place.nrt("a.nrt"), place.nrt("c.nrt"));
+    place.ok(&["generate", "--patients", "40", "--seed", "7", "-o", "a.parquet"]);
+    place.ok(&["convert", "a.parquet", "d.nrt"]);
+    assert_eq!(place.nrt("a.nrt"), place.nrt("d.nrt"));
+    place.ok(&["generate", "--patients", "0", "-o", "none.nrt"]);
+    assert_eq!(place.nrt("none.nrt").num_rows(), 0);
+}
+
+#[test]
+fn what_a_format_cannot_hold_is_refused_by_name() {
+    let place = Place::new();
+    place.file("s.ndjson", "{\"name\": \"x\", \"codes\": [1]}\n");
+    let err = place.fails(1, &["convert", "s.ndjson", "s.nrt"]);
+    assert!(err.contains("name"), "{err}");
+    assert!(!place.exists("s.nrt"));
+    place.file("n.ndjson", "{\"codes\": [1, null]}\n");
+    let err = place.fails(1, &["convert", "n.ndjson", "n.nrt"]);
+    assert!(err.contains("codes"), "{err}");
+    let err = place.fails(1, &["convert", "n.ndjson", "n.xyz"]);
+    assert!(err.contains("the format is not clear"), "{err}");
+}
+
+#[test]
+fn times_become_integers_in_nrt_and_a_note_says_which() {
+    let place = Place::new();
+    let sql = "COPY (SELECT [TIMESTAMP '1970-01-01T00:00:01', TIMESTAMP '1970-01-02T00:00:00'] AS time) TO 'x.parquet'";
+    place.ok(&["-c", sql]);
+    let said = place.run(&["convert", "x.parquet", "x.nrt"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.err.contains("time is written as integers"), "{}", said.err);
+    let table = place.nrt("x.nrt");
+    let values =
+        table.column("time").unwrap().values().as_primitive::<Int64Type>().values().clone();
+    assert_eq!(values[1] / values[0], 86_400);
+}
+
+#[test]
+fn results_of_nrt_files_are_shown() {
+    let place = Place::new();
+    place.patients("x.nrt");
+    let out = place.ok(&["-c", "SELECT age, t, code FROM 'x.nrt'", "-f", "csv"]);
+    // NaN of a file is NULL in SQL.
+    assert_eq!(
+        out,
+        "age,t,code\n71,\"[null,1.5]\",\"[[7,300,9],[]]\"\n38,[],[]\n50,[2.0],\"[[4,5]]\"\n"
+    );
+    let copied = place.ok(&["-c", "COPY (SELECT age, code FROM 'x.nrt') TO 'y.nrt' STORED AS NRT"]);
+    assert_eq!(copied, "wrote 3 rows to y.nrt\n");
+    assert_eq!(place.nrt("y.nrt").array("code").unwrap().lengths(1).unwrap(), [2, 0, 1]);
+}
