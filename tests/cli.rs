@@ -709,3 +709,74 @@ fn results_of_nrt_files_are_shown() {
     assert_eq!(copied, "wrote 3 rows to y.nrt\n");
     assert_eq!(place.nrt("y.nrt").array("code").unwrap().lengths(1).unwrap(), [2, 0, 1]);
 }
+
+/// A folder of the repository.
+fn data(name: &str) -> String {
+    format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn meds_becomes_tokens_with_the_vocabulary_beside_them() {
+    let place = Place::new();
+    let meds = data("tiny-meds");
+    let said = place.run(&["convert", &meds, "one.nrt"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.contains("codes to codes.parquet"), "{}", said.out);
+    assert!(said.err.contains("time is written as integers: microseconds"), "{}", said.err);
+    let one = place.nrt("one.nrt");
+    assert!(one.column("code").unwrap().data_type().is_integer());
+    assert_eq!((one.column("time").unwrap().axis(), one.column("code").unwrap().axis()), (1, 2));
+    assert!(one.column("subject_id").unwrap().data_type() == &DataType::Int64);
+    assert!(place.exists("codes.parquet"));
+
+    place.ok(&["convert", &meds, "out", "--to", "nrt"]);
+    for name in
+        ["data/train/0.nrt", "data/train/1.nrt", "data/tuning/0.nrt", "metadata/codes.parquet"]
+    {
+        assert!(place.exists(&format!("out/{name}")), "{name}");
+    }
+    let rows: usize = ["held_out/0", "train/0", "train/1", "tuning/0"]
+        .iter()
+        .map(|n| place.nrt(&format!("out/data/{n}.nrt")).num_rows())
+        .sum();
+    assert_eq!(rows, one.num_rows());
+    place.ok(&["convert", "out", "again.nrt"]);
+    assert_eq!(
+        fs::read(place.path("one.nrt")).unwrap(),
+        fs::read(place.path("again.nrt")).unwrap()
+    );
+    let err = place.fails(1, &["convert", &meds, "two.nrt"]);
+    assert!(err.contains("codes.parquet exists") && !place.exists("two.nrt"), "{err}");
+    place.ok(&["convert", "one.nrt", "plain.nrt", "--plain"]);
+    assert!(place.nrt("plain.nrt").column("subject_id").is_err());
+}
+
+#[test]
+fn meds_is_inspected_densified_and_kept_whole_in_parquet() {
+    let place = Place::new();
+    let meds = data("synthea-meds");
+    let json: serde_json::Value =
+        serde_json::from_str(&place.ok(&["inspect", &meds, "--json"])).unwrap();
+    assert_eq!((json["format"].as_str(), json["files"].as_u64()), (Some("MEDS"), Some(4)));
+    let rows = json["rows"].as_u64().unwrap();
+    assert!(rows > 0 && json["tables"].as_array().unwrap().len() == 2);
+    assert!(place.ok(&["inspect", &meds]).contains("code_id"));
+    place.ok(&["convert", &meds, "all.parquet"]);
+    let whole: serde_json::Value =
+        serde_json::from_str(&place.ok(&["inspect", "all.parquet", "--json"])).unwrap();
+    assert_eq!(whole["rows"].as_u64(), Some(rows));
+    assert_eq!(whole["tables"][0]["axes"], json["tables"][0]["axes"]);
+    let out = place.ok(&[
+        "densify",
+        &meds,
+        "-o",
+        "b.safetensors",
+        "--rows",
+        "0..4",
+        "--columns",
+        "code,time_delta_days",
+        "--max-len",
+        "16,8",
+    ]);
+    assert!(out.contains("code: int64 [4, 16, 8]"), "{out}");
+}

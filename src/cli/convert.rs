@@ -7,7 +7,9 @@ use arrow::datatypes::SchemaRef;
 use clap::Args;
 
 use super::error::{Failure, Outcome};
-use super::files::{FileFormat, Shard, Sink, SinkOptions, Source, format_of, times_note};
+use super::files::{
+    FileFormat, Part, Shard, Sink, SinkOptions, Source, format_of, losses, times_note,
+};
 use super::interrupt;
 use super::output::grouped;
 use super::progress::Progress;
@@ -46,7 +48,7 @@ pub(super) struct ConvertArgs {
 }
 
 pub(super) fn run(args: &ConvertArgs) -> Outcome {
-    let source = Source::open(&args.input)?;
+    let mut source = Source::open(&args.input)?;
     let by_name = FileFormat::of(&args.output);
     // A folder given is a folder made, unless OUT is named like a file.
     let to_folder = (source.is_folder() && by_name.is_none()) || args.output.is_dir();
@@ -78,8 +80,16 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
             })
             .collect(),
     };
-    check_targets(&targets, &source, args.overwrite)?;
+    let mut written = targets.clone();
+    let vocabulary = vocabulary_path(&source, &args.output, format, to_folder);
+    written.extend(vocabulary.clone());
+    check_targets(&written, &source, args.overwrite)?;
     let progress = Progress::new(source.shards.len());
+    if source.meds.is_some() {
+        let part = part_for(format);
+        losses(&source.schema()?, part).iter().for_each(|note| progress.note(note));
+        source.take(part);
+    }
     let schema = source.schema()?;
     if format == FileFormat::Nrt {
         times_note(&schema).iter().for_each(|note| progress.note(note));
@@ -98,6 +108,14 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
         }
     };
     progress.finish();
+    if let (Some(path), Some(dataset)) = (&vocabulary, &source.meds) {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|e| crate::Error::io(folder, e))?;
+        }
+        let vocabulary = dataset.vocabulary()?;
+        vocabulary.write(path, |_| None, args.overwrite)?;
+        println(&format!("wrote {} codes to {}", grouped(vocabulary.len()), path.display()))?;
+    }
     let noun = if rows == 1 { "row" } else { "rows" };
     let rows = grouped(rows);
     match to_folder {
@@ -108,6 +126,29 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
             args.output.display()
         )),
     }
+}
+
+/// How much of MEDS data a format holds.
+pub(super) fn part_for(format: FileFormat) -> Part {
+    match format {
+        FileFormat::Parquet | FileFormat::Arrow => Part::All,
+        FileFormat::Json | FileFormat::Ndjson | FileFormat::Meds => Part::Events,
+        FileFormat::Nrt | FileFormat::Safetensors => Part::Tokens,
+    }
+}
+
+/// Where the meaning of tokens is written.
+fn vocabulary_path(
+    source: &Source,
+    output: &Path,
+    format: FileFormat,
+    to_folder: bool,
+) -> Option<PathBuf> {
+    source.meds.as_ref().filter(|_| part_for(format) == Part::Tokens)?;
+    Some(match to_folder {
+        true => output.join("metadata").join("codes.parquet"),
+        false => output.with_file_name("codes.parquet"),
+    })
 }
 
 /// Prints a line that nobody may be left to read.

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::convert::println;
 use super::error::{Failure, Outcome};
-use super::files::{Source, conform};
+use super::files::{Part, Source, conform};
 use super::interrupt;
 use super::output::grouped;
 use crate::dense::{DenseOptions, Fill, Side, Size, TableDenseOptions};
@@ -99,7 +99,8 @@ pub(super) fn run(args: &DensifyArgs) -> Outcome {
 
 /// The rows asked for, and no others.
 fn read(args: &DensifyArgs) -> Outcome<RaggedTable> {
-    let source = Source::open(&args.input)?;
+    let mut source = Source::open(&args.input)?;
+    source.take(Part::Tokens);
     let rows = args.rows.unwrap_or(Rows { start: 0, end: None });
     let past_end = |count: usize| {
         Failure::message(format!(
@@ -122,16 +123,16 @@ fn read(args: &DensifyArgs) -> Outcome<RaggedTable> {
             args.columns.as_ref().map(|c| c.iter().map(String::as_str).collect());
         return Ok(file.read(rows.start..end, names.as_deref())?);
     }
-    let schema = source.schema()?;
+    let all = source.schema()?;
     let schema = match &args.columns {
-        None => schema,
+        None => all.clone(),
         // Other columns need not be jointly ragged with these.
         Some(names) => {
-            let known = schema.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>();
+            let known = all.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>();
             let indices = names
                 .iter()
                 .map(|n| {
-                    schema.index_of(n).map_err(|_| {
+                    all.index_of(n).map_err(|_| {
                         Failure::message(format!(
                             "{}: no column {n:?}; the columns are {}",
                             args.input.display(),
@@ -140,14 +141,14 @@ fn read(args: &DensifyArgs) -> Outcome<RaggedTable> {
                     })
                 })
                 .collect::<Outcome<Vec<_>>>()?;
-            schema.project(&indices)?.into()
+            all.project(&indices)?.into()
         }
     };
     let whole = rows.start..rows.end.unwrap_or(usize::MAX);
     let mut tables = Vec::new();
     let mut position = 0;
     'shards: for shard in &source.shards {
-        for batch in shard.batches(Some(&source.schema()?))? {
+        for batch in shard.batches(Some(&all))? {
             interrupt::check()?;
             if position >= whole.end {
                 break 'shards;

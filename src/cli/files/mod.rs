@@ -1,5 +1,6 @@
 //! Files and folders of any format as batches of rows.
 
+mod meds;
 mod sink;
 mod source;
 
@@ -14,6 +15,7 @@ use super::error::{Failure, Outcome};
 use crate::array::list_kind;
 use crate::table::promote_types;
 
+pub(super) use meds::{Part, losses};
 pub(super) use sink::{Sink, SinkOptions, times_note};
 pub(super) use source::{Shard, Source};
 

@@ -5,23 +5,18 @@ use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use arrow::ipc::writer::FileWriter;
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
 
 use super::{FileFormat, conform};
 use crate::array::{leaf_type, list_kind};
 use crate::cli::error::{Failure, Outcome};
 use crate::dense::TableDenseOptions;
+use crate::io::arrow_ipc::{IpcTableWriter, IpcWriteOptions};
 use crate::io::atomic::AtomicFile;
 use crate::io::json::NdjsonWriter;
 use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
+use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::io::safetensors::{SaveOptions, dense};
 use crate::table::RaggedTable;
-
-/// Leaf values of a Parquet row group, about.
-const ROW_GROUP_LEAVES: usize = 1 << 22;
 
 /// How files are written.
 #[derive(Clone, Debug, Default)]
@@ -43,8 +38,8 @@ pub(in crate::cli) struct Sink {
 
 enum Writer {
     Nrt(Box<NrtWriter>),
-    Parquet { writer: Box<ArrowWriter<AtomicFile>>, leaves: usize },
-    Arrow(Box<FileWriter<AtomicFile>>),
+    Parquet(Box<ParquetTableWriter>),
+    Arrow(Box<IpcTableWriter>),
     Ndjson(Box<NdjsonWriter<AtomicFile>>),
     Json { file: Box<AtomicFile>, any: bool },
     Dense { tables: Vec<RaggedTable>, options: Box<SinkOptions> },
@@ -75,15 +70,17 @@ impl Sink {
                 Writer::Nrt(Box::new(writer))
             }
             FileFormat::Parquet => {
-                let properties = WriterProperties::builder()
-                    .set_compression(Compression::ZSTD(ZstdLevel::default()))
-                    .set_max_row_group_row_count(None)
-                    .build();
-                let writer = ArrowWriter::try_new(file()?, schema.clone(), Some(properties))
-                    .map_err(crate::Error::from)?;
-                Writer::Parquet { writer: Box::new(writer), leaves: 0 }
+                let parquet = ParquetWriteOptions {
+                    overwrite: options.overwrite,
+                    ..ParquetWriteOptions::default()
+                };
+                Writer::Parquet(Box::new(ParquetTableWriter::create(path, &schema, &parquet)?))
             }
-            FileFormat::Arrow => Writer::Arrow(Box::new(FileWriter::try_new(file()?, &schema)?)),
+            FileFormat::Arrow => {
+                let ipc =
+                    IpcWriteOptions { overwrite: options.overwrite, ..IpcWriteOptions::default() };
+                Writer::Arrow(Box::new(IpcTableWriter::create(path, &schema, &ipc)?))
+            }
             FileFormat::Ndjson => Writer::Ndjson(Box::new(NdjsonWriter::new(file()?))),
             FileFormat::Json => {
                 let mut file = file()?;
@@ -113,15 +110,8 @@ impl Sink {
         let path = &self.path;
         match &mut self.writer {
             Writer::Nrt(writer) => writer.write(&table(&batch, path)?)?,
-            Writer::Parquet { writer, leaves } => {
-                writer.write(&batch).map_err(crate::Error::from)?;
-                *leaves += most_leaves(&batch);
-                if *leaves >= ROW_GROUP_LEAVES {
-                    writer.flush().map_err(crate::Error::from)?;
-                    *leaves = 0;
-                }
-            }
-            Writer::Arrow(writer) => writer.write(&batch)?,
+            Writer::Parquet(writer) => writer.write_batch(&batch)?,
+            Writer::Arrow(writer) => writer.write_batch(&batch)?,
             Writer::Ndjson(writer) => writer.write(&table(&batch, path)?)?,
             Writer::Json { file, any } => {
                 let mut lines = NdjsonWriter::new(Vec::new());
@@ -141,13 +131,8 @@ impl Sink {
     pub(in crate::cli) fn finish(self) -> Outcome<u64> {
         match self.writer {
             Writer::Nrt(writer) => writer.finish()?,
-            Writer::Parquet { writer, .. } => {
-                writer.into_inner().map_err(crate::Error::from)?.commit()?;
-            }
-            Writer::Arrow(mut writer) => {
-                writer.finish()?;
-                writer.into_inner()?.commit()?;
-            }
+            Writer::Parquet(writer) => writer.finish()?,
+            Writer::Arrow(writer) => writer.finish()?,
             Writer::Ndjson(writer) => writer.finish()?.commit()?,
             Writer::Json { mut file, .. } => {
                 file.write_all(b"\n]\n")?;
@@ -171,18 +156,6 @@ impl Sink {
 
 fn table(batch: &RecordBatch, path: &Path) -> Outcome<RaggedTable> {
     RaggedTable::try_from_batch(batch).map_err(|e| Failure::from(e).at(path.display()))
-}
-
-/// Values of the largest column, which is what a row group costs.
-fn most_leaves(batch: &RecordBatch) -> usize {
-    fn leaves(data: &arrow::array::ArrayData) -> usize {
-        data.child_data().iter().map(leaves).max().unwrap_or(0).max(data.len())
-    }
-    let sizes = batch.columns().iter().map(|c| match c.data_type().is_nested() {
-        true => leaves(&c.to_data()),
-        false => c.len(),
-    });
-    sizes.max().unwrap_or(0)
 }
 
 /// Times as the integers they are stored as: `.nrt` has no other way to say them.

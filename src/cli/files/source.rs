@@ -1,21 +1,24 @@
 //! Reading: a file, or a folder of shards, as batches in source order.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use arrow::ipc::reader::{FileReader, StreamReader};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use walkdir::WalkDir;
 
+use super::meds::{Part, part_schema};
 use super::{FileFormat, format_of, unify};
+use crate::array::list_depth;
 use crate::cli::error::{Failure, Outcome};
 use crate::cli::interrupt;
 use crate::error::Error;
+use crate::io::arrow_ipc::{IpcReadOptions, IpcTableReader};
 use crate::io::json::{JsonOptions, NdjsonReader, read_json};
+use crate::io::meds::{self, MedsDataset, MedsOptions};
 use crate::io::nrt::{NrtFile, ReadOptions};
+use crate::io::parquet::{ParquetReadOptions, ParquetTableReader};
 use crate::table::RaggedTable;
 
 /// Leaf values that a batch aims at.
@@ -31,6 +34,7 @@ pub(in crate::cli) struct Shard {
     /// Where it lies below the folder, without ending; its own name for a single file.
     pub(in crate::cli) relative: PathBuf,
     pub(in crate::cli) format: FileFormat,
+    meds: Option<(meds::Shard, Part)>,
 }
 
 /// Files with rows, in order.
@@ -38,6 +42,8 @@ pub(in crate::cli) struct Source {
     pub(in crate::cli) path: PathBuf,
     pub(in crate::cli) format: FileFormat,
     pub(in crate::cli) shards: Vec<Shard>,
+    /// The data set, for MEDS.
+    pub(in crate::cli) meds: Option<MedsDataset>,
 }
 
 impl Source {
@@ -48,8 +54,21 @@ impl Source {
         if !metadata.is_dir() {
             let format = format_of(&path)?;
             let relative = PathBuf::from(path.file_stem().unwrap_or_default());
-            let shard = Shard { path: path.clone(), relative, format };
-            return Ok(Self { path, format, shards: vec![shard] });
+            let shard = Shard { path: path.clone(), relative, format, meds: None };
+            return Ok(Self { path, format, shards: vec![shard], meds: None });
+        }
+        if is_meds(&path) {
+            let dataset = MedsDataset::open(&path)?;
+            let shards = dataset
+                .shards()
+                .map(|shard| Shard {
+                    path: shard.path().to_path_buf(),
+                    relative: Path::new("data").join(shard.name()),
+                    format: FileFormat::Meds,
+                    meds: Some((shard, Part::All)),
+                })
+                .collect();
+            return Ok(Self { path, format: FileFormat::Meds, shards, meds: Some(dataset) });
         }
         let mut shards = Vec::new();
         for entry in WalkDir::new(&path).follow_links(true) {
@@ -61,7 +80,7 @@ impl Source {
                 continue;
             }
             if let (true, Some(format)) = (entry.file_type().is_file(), FileFormat::of(file)) {
-                shards.push(Shard { path: file.to_path_buf(), relative, format });
+                shards.push(Shard { path: file.to_path_buf(), relative, format, meds: None });
             }
         }
         shards.sort_by_cached_key(|s| natural(&s.relative));
@@ -80,7 +99,7 @@ impl Source {
                 other.path.display()
             )));
         }
-        Ok(Self { path, format, shards })
+        Ok(Self { path, format, shards, meds: None })
     }
 
     /// Whether it was given as a folder.
@@ -88,8 +107,20 @@ impl Source {
         self.path.is_dir()
     }
 
+    /// Of MEDS data, only what `part` says; nothing changes for other formats.
+    pub(in crate::cli) fn take(&mut self, part: Part) {
+        for (_, p) in self.shards.iter_mut().filter_map(|s| s.meds.as_mut()) {
+            *p = part;
+        }
+    }
+
     /// The columns and types that all shards fit in.
     pub(in crate::cli) fn schema(&self) -> Outcome<SchemaRef> {
+        if let (Some(dataset), Some(shard)) = (&self.meds, self.shards.first())
+            && let Some((_, part)) = &shard.meds
+        {
+            return Ok(part_schema(&dataset.schema(&MedsOptions::default())?, *part));
+        }
         let mut schema: Option<SchemaRef> = None;
         for shard in &self.shards {
             interrupt::check()?;
@@ -107,6 +138,21 @@ impl Source {
         let size = |s: &Shard| std::fs::metadata(&s.path).map_err(|e| Error::io(&s.path, e));
         Ok(self.shards.iter().map(|s| Ok(size(s)?.len())).sum::<Outcome<u64>>()?)
     }
+}
+
+/// Whether a folder has `data/**/*.parquet` with one measurement per row.
+fn is_meds(path: &Path) -> bool {
+    let files = WalkDir::new(path.join("data")).sort_by_file_name().into_iter().flatten();
+    let mut parquet = files.filter(|e| FileFormat::of(e.path()) == Some(FileFormat::Parquet));
+    parquet.next().is_some_and(|e| {
+        let Ok(reader) = ParquetTableReader::open(e.path(), &ParquetReadOptions::default()) else {
+            return false;
+        };
+        let schema = reader.schema();
+        ["subject_id", "time", "code"]
+            .iter()
+            .all(|name| schema.field_with_name(name).is_ok_and(|f| list_depth(f.data_type()) == 0))
+    })
 }
 
 fn hidden(relative: &Path) -> bool {
@@ -145,11 +191,8 @@ impl Shard {
     pub(in crate::cli) fn schema(&self) -> Outcome<SchemaRef> {
         match self.format {
             FileFormat::Nrt => Ok(self.nrt()?.schema()),
-            FileFormat::Parquet => Ok(self.parquet()?.schema().clone()),
-            FileFormat::Arrow => match self.arrow()? {
-                Ipc::File(reader) => Ok(reader.schema()),
-                Ipc::Stream(reader) => Ok(reader.schema()),
-            },
+            FileFormat::Parquet => Ok(self.parquet()?.schema()),
+            FileFormat::Arrow => Ok(self.arrow()?.schema()),
             FileFormat::Json => Ok(read_json(&self.path, &JsonOptions::default())?.arrow_schema()?),
             FileFormat::Ndjson => {
                 let mut schema: Option<SchemaRef> = None;
@@ -210,29 +253,17 @@ impl Shard {
                 }))
             }
             FileFormat::Parquet => {
-                let builder = self.parquet()?;
-                let metadata = builder.metadata();
-                let leaves = metadata
-                    .row_groups()
-                    .iter()
-                    .flat_map(|g| g.columns().iter().map(|c| c.num_values().max(0)))
-                    .max()
-                    .unwrap_or(0);
-                let most = metadata.row_groups().iter().map(|g| g.num_rows()).max().unwrap_or(0);
-                let per_row = usize::try_from(leaves / most.max(1)).unwrap_or(usize::MAX).max(1);
-                let rows = (BATCH_LEAVES / per_row).clamp(1, BATCH_ROWS);
-                let reader = builder
-                    .with_batch_size(rows)
-                    .build()
-                    .map_err(|e| place(Failure::message(e.to_string())))?;
-                Box::new(reader.map(move |b| b.map_err(|e| place(e.into()))))
+                let mut reader = self.parquet()?;
+                Box::new(std::iter::from_fn(move || {
+                    Some(reader.next_batch()?.map_err(Failure::from))
+                }))
             }
-            FileFormat::Arrow => match self.arrow()? {
-                Ipc::File(reader) => Box::new(reader.map(move |b| b.map_err(|e| place(e.into())))),
-                Ipc::Stream(reader) => {
-                    Box::new(reader.map(move |b| b.map_err(|e| place(e.into()))))
-                }
-            },
+            FileFormat::Arrow => {
+                let mut reader = self.arrow()?;
+                Box::new(std::iter::from_fn(move || {
+                    Some(reader.next_batch()?.map_err(Failure::from))
+                }))
+            }
             FileFormat::Json => {
                 let table = read_json(&self.path, &options())?;
                 Box::new(chunks(table)?)
@@ -243,7 +274,14 @@ impl Shard {
                     table.and_then(|t| t.to_batch()).map_err(|e| place(e.into()))
                 }))
             }
-            FileFormat::Safetensors | FileFormat::Meds => return Err(self.written_only()),
+            FileFormat::Meds => match &self.meds {
+                Some((shard, part)) => {
+                    let batch = part.read(shard)?;
+                    Box::new(std::iter::once(Ok(batch)))
+                }
+                None => return Err(self.written_only()),
+            },
+            FileFormat::Safetensors => return Err(self.written_only()),
         })
     }
 
@@ -251,21 +289,12 @@ impl Shard {
         Ok(NrtFile::open(&self.path, &ReadOptions::default())?)
     }
 
-    fn parquet(&self) -> Outcome<ParquetRecordBatchReaderBuilder<File>> {
-        let file = File::open(&self.path).map_err(|e| Error::io(&self.path, e))?;
-        ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| self.wrong(e))
+    fn parquet(&self) -> Outcome<ParquetTableReader> {
+        Ok(ParquetTableReader::open(&self.path, &ParquetReadOptions::default())?)
     }
 
-    fn arrow(&self) -> Outcome<Ipc> {
-        let open = || File::open(&self.path).map_err(|e| Error::io(&self.path, e));
-        let mut magic = [0; 6];
-        let is_file = open()?.read_exact(&mut magic).is_ok() && &magic == b"ARROW1";
-        let file = open()?;
-        Ok(if is_file {
-            Ipc::File(FileReader::try_new_buffered(file, None).map_err(|e| self.wrong(e))?)
-        } else {
-            Ipc::Stream(StreamReader::try_new_buffered(file, None).map_err(|e| self.wrong(e))?)
-        })
+    fn arrow(&self) -> Outcome<IpcTableReader> {
+        Ok(IpcTableReader::open(&self.path, &IpcReadOptions::default())?)
     }
 
     fn ndjson(&self, options: JsonOptions) -> Outcome<NdjsonReader<BufReader<File>>> {
@@ -284,11 +313,6 @@ impl Shard {
     fn written_only(&self) -> Failure {
         self.wrong("dense tensors are written but not read as tables")
     }
-}
-
-enum Ipc {
-    File(FileReader<BufReader<File>>),
-    Stream(StreamReader<BufReader<File>>),
 }
 
 /// `after` has columns that `before` lacks.
