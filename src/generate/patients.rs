@@ -98,6 +98,19 @@ impl Patients {
         self.patients.end - self.patients.start + ready as u64
     }
 
+    pub(super) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Where patients are drawn from, which, and patients per chunk. Only before the first chunk.
+    #[cfg(feature = "parquet")]
+    pub(super) fn into_parts(self) -> Result<(Source, Range<u64>, usize)> {
+        if !self.ready.is_empty() {
+            return Err(Error::invalid("some of the patients were drawn as chunks already"));
+        }
+        Ok((self.source, self.patients, self.chunk_rows))
+    }
+
     fn refill(&mut self) {
         let chunk = self.chunk_rows as u64;
         let chunks: Vec<Range<u64>> = (0..rayon::current_num_threads().clamp(1, 64))

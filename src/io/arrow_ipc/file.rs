@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -58,12 +59,12 @@ impl MappedFile {
         let footer = root_as_footer(&bytes[start..end])
             .map_err(|e| fail(&format!("the footer is damaged: {e}")))?;
         let schema = footer.schema().ok_or_else(|| fail("the footer has no schema"))?;
-        let schema: SchemaRef = Arc::new(fb_to_schema(schema));
+        let schema: SchemaRef = Arc::new(contained(path, || Ok(fb_to_schema(schema)))?);
 
         let mut decoder = FileDecoder::new(SchemaRef::clone(&schema), footer.version());
         for block in footer.dictionaries().iter().flatten() {
             let data = checked(&bytes, block).map_err(|m| fail(&m))?;
-            decoder.read_dictionary(block, &data).map_err(arrow)?;
+            contained(path, || decoder.read_dictionary(block, &data))?;
         }
         let shown = match options.columns.as_deref() {
             None => SchemaRef::clone(&schema),
@@ -91,11 +92,21 @@ impl MappedFile {
         let fail = |message: String| Error::file(&self.path, format!("batch {index}: {message}"));
         let block = self.batches.get(index).ok_or_else(|| fail("there is none".into()))?;
         let data = checked(&self.bytes, block).map_err(fail)?;
-        match self.decoder.read_record_batch(block, &data) {
-            Ok(Some(batch)) => Ok(batch),
-            Ok(None) => Err(fail("an empty message".into())),
-            Err(e) => Err(fail(e.to_string())),
-        }
+        contained(&self.path, || self.decoder.read_record_batch(block, &data))?
+            .ok_or_else(|| fail("an empty message".into()))
+    }
+}
+
+/// Runs Arrow's decoder, which panics on types it does not know, and makes an error of that too.
+///
+/// What a panic leaves behind is not used: the file is given up.
+pub(super) fn contained<T>(
+    path: &Path,
+    decode: impl FnOnce() -> std::result::Result<T, ArrowError>,
+) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(decoded) => decoded.map_err(|e| Error::file(path, e.to_string())),
+        Err(_) => Err(Error::file(path, "damaged: a type, or a length in it, makes no sense")),
     }
 }
 

@@ -9,7 +9,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::StreamReader;
 
-use super::file::MappedFile;
+use super::file::{MappedFile, contained};
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
@@ -80,11 +80,8 @@ impl IpcTableReader {
     }
 
     fn stream(stream: Box<dyn Read + Send>, path: &Path, options: &IpcReadOptions) -> Result<Self> {
-        let fail = |e: arrow::error::ArrowError| {
-            Error::file(path, format!("not an Arrow file, and as a stream: {e}"))
-        };
         let stream = BufReader::with_capacity(1 << 20, stream);
-        let reader = StreamReader::try_new(stream, None).map_err(fail)?;
+        let reader = contained(path, || StreamReader::try_new(stream, None))?;
         let (schema, columns) = match options.columns.as_deref() {
             None => (reader.schema(), None),
             Some(columns) => {
@@ -123,12 +120,12 @@ impl IpcTableReader {
                 Some(file.batch(*next - 1))
             }
             Inner::Stream { reader, columns } => {
-                let batch = reader.next()?;
-                let batch = match columns {
-                    None => batch,
-                    Some(columns) => batch.and_then(|b| b.project(columns)),
-                };
-                Some(batch.map_err(|e| Error::file(&self.path, e.to_string())))
+                let next = contained(&self.path, || reader.next().transpose());
+                let batch = next.transpose()?;
+                Some(batch.and_then(|b| match columns {
+                    None => Ok(b),
+                    Some(columns) => Ok(b.project(columns)?),
+                }))
             }
         }
     }

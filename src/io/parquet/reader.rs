@@ -69,6 +69,7 @@ impl ParquetReadOptions {
 pub struct ParquetTableReader {
     path: PathBuf,
     reader: ParquetRecordBatchReader,
+    schema: SchemaRef,
     rows: Range<usize>,
     file_rows: usize,
 }
@@ -124,6 +125,7 @@ impl ParquetTableReader {
             }
             start = end;
         }
+        let schema_metadata = metadata.schema().metadata().clone();
         let leaves_per_row = leaves.div_ceil(group_rows.max(1)).max(1);
         let batch = usize::try_from(options.chunk_leaves as u128 / leaves_per_row)
             .unwrap_or(usize::MAX)
@@ -137,7 +139,9 @@ impl ParquetTableReader {
             builder = builder.with_row_selection(RowSelection::from(selectors));
         }
         let reader = builder.build().map_err(fail)?;
-        Ok(Self { path, reader, rows, file_rows })
+        // The reader's own schema has lost the metadata.
+        let schema = reader.schema().as_ref().clone().with_metadata(schema_metadata);
+        Ok(Self { path, reader, schema: schema.into(), rows, file_rows })
     }
 
     /// Rows that are read, counted over the whole file.
@@ -152,7 +156,7 @@ impl ParquetTableReader {
 
     /// Schema of the batches: the columns asked for.
     pub fn schema(&self) -> SchemaRef {
-        self.reader.schema()
+        SchemaRef::clone(&self.schema)
     }
 
     /// The next chunk as it comes from the file; its list columns need not share their lengths.
@@ -161,7 +165,12 @@ impl ParquetTableReader {
     /// When the file is damaged.
     pub fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
         let batch = self.reader.next()?;
-        Some(batch.map_err(|e| Error::file(&self.path, e.to_string())))
+        let schema = SchemaRef::clone(&self.schema);
+        Some(
+            batch
+                .and_then(|b| b.with_schema(schema))
+                .map_err(|e| Error::file(&self.path, e.to_string())),
+        )
     }
 }
 

@@ -1,0 +1,113 @@
+//! Ragged tables through Arrow IPC files and streams.
+
+use std::fs;
+use std::io::Cursor;
+
+use arrow::array::AsArray;
+use arrow::datatypes::UInt16Type;
+use serrate::Error;
+use serrate::generate::mimic_table;
+use serrate::io::arrow_ipc::{
+    self as io, IpcCompression, IpcForm, IpcReadOptions, IpcTableReader, IpcTableWriter,
+    IpcWriteOptions,
+};
+
+use crate::mixed;
+
+#[test]
+fn both_forms_and_all_compressions_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.arrow");
+    for form in [IpcForm::File, IpcForm::Stream] {
+        for compression in [IpcCompression::None, IpcCompression::Lz4, IpcCompression::Zstd] {
+            let options = IpcWriteOptions { overwrite: true, form, compression };
+            for table in [mixed(), mixed().slice(1..4).unwrap(), mixed().slice(2..2).unwrap()] {
+                io::write(&path, &table, &options).unwrap();
+                for mmap in [true, false] {
+                    let options = IpcReadOptions { mmap, ..Default::default() };
+                    let back = io::read(&path, &options).unwrap();
+                    assert_eq!(back, table, "{form:?} {compression:?}");
+                    assert_eq!(back.axis_name(1), Some("visit"));
+                }
+                let columns = Some(vec!["value".to_string(), "id".to_string()]);
+                let some = io::read(&path, &IpcReadOptions { columns, mmap: true }).unwrap();
+                assert_eq!(some, table.select(&["id", "value"]).unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_mapped_file_is_not_copied() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.arrow");
+    let table = mimic_table(3, 2).unwrap();
+    io::write(&path, &table, &Default::default()).unwrap();
+    let mut reader = IpcTableReader::open(&path, &Default::default()).unwrap();
+    assert_eq!(reader.num_batches(), Some(1));
+    let chunk = reader.next().unwrap().unwrap();
+    let address = |t: &serrate::table::RaggedTable| {
+        let values = t.column("code").unwrap().values().clone();
+        values.as_primitive::<UInt16Type>().values().as_ptr() as usize
+    };
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let mapped = maps.lines().filter(|l| l.ends_with("x.arrow")).any(|line| {
+        let (start, rest) = line.split_once('-').unwrap();
+        let end = rest.split(' ').next().unwrap();
+        let number = |s| usize::from_str_radix(s, 16).unwrap();
+        (number(start)..number(end)).contains(&address(&chunk))
+    });
+    assert!(mapped || maps.is_empty(), "the values are not in the map");
+    assert_eq!(chunk, table);
+}
+
+#[test]
+fn streams_of_several_batches_go_through_pipes() {
+    let table = mixed();
+    let options = IpcWriteOptions { form: IpcForm::Stream, ..Default::default() };
+    let mut writer =
+        IpcTableWriter::new(Vec::new(), &table.arrow_schema().unwrap(), &options).unwrap();
+    writer.write(&table.slice(0..1).unwrap()).unwrap();
+    writer.write(&table.slice(1..4).unwrap()).unwrap();
+    let bytes = writer.into_inner().unwrap();
+    let chunks: Vec<_> =
+        IpcTableReader::from_stream(Cursor::new(bytes), "pipe", &Default::default())
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+    assert_eq!(chunks, [table.slice(0..1).unwrap(), table.slice(1..4).unwrap()]);
+}
+
+#[test]
+fn what_exists_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.arrow");
+    fs::write(&path, b"mine").unwrap();
+    assert!(matches!(io::write(&path, &mixed(), &Default::default()), Err(Error::Exists(_))));
+    assert_eq!(fs::read(&path).unwrap(), b"mine");
+}
+
+/// Files cut short, and bytes of the footer spoiled in turn: an error or some table, no panic.
+#[test]
+fn damage_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.arrow");
+    io::write(&path, &mixed().select(&["id", "code"]).unwrap(), &Default::default()).unwrap();
+    let good = fs::read(&path).unwrap();
+    let read = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        io::read(&path, &IpcReadOptions { mmap: false, ..Default::default() })
+    };
+    for cut in (0..good.len()).step_by(13) {
+        assert!(read(&good[..cut]).is_err(), "cut at {cut}");
+    }
+    let e = read(&good[..good.len() - 1]).unwrap_err().to_string();
+    assert!(e.contains("x.arrow"), "{e}");
+    let mut refused = 0;
+    for at in (good.len().saturating_sub(500)..good.len()).step_by(7) {
+        let mut bad = good.clone();
+        bad[at] = bad[at].wrapping_add(0x41);
+        refused += usize::from(read(&bad).is_err());
+    }
+    assert!(refused > 10, "{refused}");
+}

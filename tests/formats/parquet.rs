@@ -1,0 +1,200 @@
+//! Ragged tables through Parquet files.
+
+use std::fs::{self, File};
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, Int32Array, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema};
+use parquet::basic::Compression;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
+use serrate::Error;
+use serrate::generate::{Patients, mimic_table};
+use serrate::io::parquet::{
+    self as io, ParquetReadOptions, ParquetTableReader, ParquetTableWriter, ParquetWriteOptions,
+};
+use serrate::table::RaggedTable;
+
+use crate::mixed;
+
+#[test]
+fn every_kind_of_column_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    for (i, table) in [mixed(), mixed().slice(1..4).unwrap(), mixed().slice(2..2).unwrap()]
+        .into_iter()
+        .enumerate()
+    {
+        let path = dir.path().join(format!("{i}.parquet"));
+        io::write(&path, &table, &Default::default()).unwrap();
+        let back = io::read(&path, &Default::default()).unwrap();
+        assert_eq!(back.num_rows(), table.num_rows());
+        for column in table.columns() {
+            let name = column.name();
+            assert_eq!(back.column(name).unwrap().data_type(), column.data_type(), "{name}");
+            assert_eq!(back.array(name).unwrap(), table.array(name).unwrap(), "{name}");
+        }
+        assert_eq!(back.axis_name(1), Some("visit"));
+    }
+}
+
+#[test]
+fn row_groups_are_cut_by_leaves_and_rows_are_read_across_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.parquet");
+    // Rows of 30,000, 10, 10, .. leaves; the first is too large for a row group.
+    let lengths: Vec<usize> = (0..500).map(|i| if i == 0 { 30_000 } else { i % 21 }).collect();
+    let total: usize = lengths.iter().sum();
+    let table = RaggedTable::builder()
+        .lengths(lengths.clone())
+        .unwrap()
+        .column("id", 0, Arc::new(Int64Array::from_iter_values(0..500)))
+        .column("x", 1, Arc::new(Int32Array::from_iter_values(0..i32::try_from(total).unwrap())))
+        .build()
+        .unwrap();
+    let options = ParquetWriteOptions { row_group_leaves: 1000, ..Default::default() };
+    let mut writer =
+        ParquetTableWriter::create(&path, &table.arrow_schema().unwrap(), &options).unwrap();
+    for start in (0..500).step_by(7) {
+        writer.write(&table.slice(start..(start + 7).min(500)).unwrap()).unwrap();
+    }
+    assert_eq!(writer.num_rows(), 500);
+    assert!(!path.exists(), "only a finished file has its name");
+    writer.finish().unwrap();
+
+    let metadata = ParquetMetaDataReader::new()
+        .with_page_index_policy(PageIndexPolicy::Required)
+        .parse_and_finish(&File::open(&path).unwrap())
+        .unwrap();
+    assert!(metadata.column_index().is_some() && metadata.offset_index().is_some());
+    let leaves = |r: std::ops::Range<usize>| lengths[r].iter().sum::<usize>();
+    let mut row = 0;
+    for (i, group) in metadata.row_groups().iter().enumerate() {
+        let rows = usize::try_from(group.num_rows()).unwrap();
+        let own = leaves(row..row + rows);
+        if i == 0 {
+            assert_eq!(rows, 1, "a row that is too large is alone");
+        } else {
+            assert!(own <= 1000);
+            assert!(row + rows == 500 || own + lengths[row + rows] > 1000 || own > 900, "{own}");
+        }
+        let column = group.column(1);
+        assert!(matches!(column.compression(), Compression::ZSTD(_)));
+        assert!(column.statistics().is_some());
+        row += rows;
+    }
+    assert_eq!(row, 500);
+
+    for rows in [0..500, 0..1, 1..2, 3..3, 17..450, 499..500] {
+        let options = ParquetReadOptions {
+            rows: Some(rows.clone()),
+            chunk_leaves: 300,
+            ..Default::default()
+        };
+        let reader = ParquetTableReader::open(&path, &options).unwrap();
+        assert_eq!((reader.rows(), reader.file_rows()), (rows.clone(), 500));
+        let mut at = rows.start;
+        for chunk in reader {
+            let chunk = chunk.unwrap();
+            let expected = table.slice(at..at + chunk.num_rows()).unwrap();
+            assert_eq!(chunk, expected);
+            at += chunk.num_rows();
+        }
+        assert_eq!(at, rows.end);
+    }
+    let one = ParquetReadOptions {
+        columns: Some(vec!["x".into()]),
+        rows: Some(5..9),
+        ..Default::default()
+    };
+    assert_eq!(io::read(&path, &one).unwrap(), table.slice(5..9).unwrap().select(&["x"]).unwrap());
+}
+
+#[test]
+fn what_is_asked_for_must_be_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.parquet");
+    io::write(&path, &mixed(), &Default::default()).unwrap();
+    let e = io::write(&path, &mixed(), &Default::default()).unwrap_err();
+    assert!(matches!(e, Error::Exists(_)));
+    let overwrite = ParquetWriteOptions { overwrite: true, ..Default::default() };
+    io::write(&path, &mixed(), &overwrite).unwrap();
+
+    let error = |options: ParquetReadOptions| io::read(&path, &options).unwrap_err().to_string();
+    let e = error(ParquetReadOptions { columns: Some(vec!["cod".into()]), ..Default::default() });
+    assert!(e.contains("no column \"cod\"; the columns are id, name"), "{e}");
+    let e = error(ParquetReadOptions { rows: Some(2..5), ..Default::default() });
+    assert!(e.contains("rows 2..5 of 4"), "{e}");
+    fs::write(&path, b"PAR1").unwrap();
+    assert!(error(Default::default()).contains("x.parquet"));
+    let none = ParquetWriteOptions { row_group_leaves: 0, ..Default::default() };
+    assert!(io::write(dir.path().join("y"), &mixed(), &none).is_err());
+}
+
+#[test]
+fn columns_that_do_not_share_their_lists_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.parquet");
+    let list = |lengths: [usize; 2]| {
+        let total = lengths[0] + lengths[1];
+        let table = RaggedTable::builder()
+            .lengths(lengths)
+            .unwrap()
+            .column("x", 1, Arc::new(Int64Array::from(vec![1; total])))
+            .build()
+            .unwrap();
+        table.to_batch().unwrap().column(0).clone()
+    };
+    let (a, b) = (list([1, 2]), list([1, 3]));
+    let batch = RecordBatch::try_from_iter([("a", a), ("b", b)]).unwrap();
+    let mut writer =
+        ParquetTableWriter::create(&path, &batch.schema(), &Default::default()).unwrap();
+    writer.write_batch(&batch).unwrap();
+    writer.finish().unwrap();
+    let e = io::read(&path, &Default::default()).unwrap_err();
+    assert!(matches!(e, Error::Disagree { list: 1, left_len: 2, right_len: 3, .. }), "{e}");
+    let mut reader = ParquetTableReader::open(&path, &Default::default()).unwrap();
+    assert_eq!(reader.next_batch().unwrap().unwrap(), batch, "the batch itself is there");
+}
+
+#[test]
+fn extension_metadata_survives() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.parquet");
+    let item = Arc::new(Field::new_list_field(DataType::Float32, false));
+    let tensor = Field::new("t", DataType::FixedSizeList(item, 6), false).with_metadata(
+        [
+            ("ARROW:extension:name".to_string(), "arrow.fixed_shape_tensor".to_string()),
+            ("ARROW:extension:metadata".to_string(), "{\"shape\":[2,3]}".to_string()),
+        ]
+        .into(),
+    );
+    let schema = Arc::new(Schema::new(vec![tensor]));
+    let writer = ParquetTableWriter::create(&path, &schema, &Default::default()).unwrap();
+    writer.finish().unwrap();
+    let reader = ParquetTableReader::open(&path, &Default::default()).unwrap();
+    assert_eq!(reader.schema().field(0).metadata(), schema.field(0).metadata());
+}
+
+#[test]
+fn chunks_of_patients_are_as_large_as_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.parquet");
+    let patients = Patients::new(4, 24).unwrap().with_chunk_rows(5).unwrap();
+    let mut seen = Vec::new();
+    patients.write_parquet(&path, &Default::default(), |n| seen.push(n)).unwrap();
+    assert_eq!(seen, [5, 10, 15, 20, 24]);
+    let options = ParquetReadOptions { chunk_leaves: 40_000, ..Default::default() };
+    let rows: Vec<usize> =
+        ParquetTableReader::open(&path, &options).unwrap().map(|c| c.unwrap().num_rows()).collect();
+    assert_eq!(rows.iter().sum::<usize>(), 24);
+    assert!(rows.len() > 3, "{rows:?}");
+    let whole = io::read(&path, &Default::default()).unwrap();
+    let expected = mimic_table(24, 4).unwrap();
+    assert_eq!(whole.column("code").unwrap().values(), expected.column("code").unwrap().values());
+    let values = whole
+        .column("numeric_value")
+        .unwrap()
+        .values()
+        .as_primitive::<arrow::datatypes::Float32Type>()
+        .clone();
+    assert!(values.null_count() > 0 && values.iter().flatten().all(|v| !v.is_nan()));
+}
