@@ -71,7 +71,7 @@ def main(folder):
     same(arrow, rows, "duckdb")
     total = duck.sql(
         f"select sum(list_sum(flatten(code)))::bigint from '{parquet}'"
-    ).fetchone()[0]
+    ).fetchall()[0][0]
     assert total == facts["code_sum"]
     print("duckdb ok")
 
