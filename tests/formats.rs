@@ -1,7 +1,13 @@
 //! Data sets and files of other formats: MEDS folders, Parquet, Arrow IPC, generated patients.
 
 #![cfg(feature = "parquet")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    clippy::type_complexity
+)]
 
 #[path = "formats/generate.rs"]
 mod generate;

@@ -150,7 +150,6 @@ impl Alias {
     fn draw(&self, random: u64) -> usize {
         let (low, high) = (random & 0xffff_ffff, random >> 32);
         // Below the number of slots: high < 2^32.
-        #[expect(clippy::cast_possible_truncation, reason = "below the number of slots")]
         let slot = ((high * self.slots.len() as u64) >> 32) as usize;
         let (threshold, alias) = self.slots[slot];
         if low < u64::from(threshold) { slot } else { alias as usize }

@@ -43,7 +43,6 @@ fn train_0() -> RecordBatch {
         |t| Arc::new(TimestampMicrosecondArray::from(t)),
         |c| Arc::new(StringArray::from(c)),
         Some(|v| {
-            #[allow(clippy::cast_possible_truncation)]
             let v: Float32Array = v.into_iter().map(|v| v.map(|v| v as f32)).collect();
             Arc::new(v) as ArrayRef
         }),

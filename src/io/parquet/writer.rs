@@ -1,9 +1,11 @@
 //! Streaming writer: row groups of about as many leaves each, a file that appears whole.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{Array, ArrayRef, AsArray, FixedSizeListArray, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::DataType::FixedSizeList;
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
 use parquet::basic::{Compression, ConvertedType, Encoding, Type, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -34,7 +36,8 @@ impl Default for ParquetWriteOptions {
 /// Writes the rows of tables, one after the other, to one Parquet file.
 ///
 /// zstd; dictionaries for strings and integers of up to 32 bits, delta packing for 64-bit integers and
-/// times; statistics and a page index; the Arrow schema, with the names of axes in its metadata. The
+/// times; statistics and a page index; the Arrow schema, with the names of axes in its metadata.
+/// Elements of `arrow.fixed_shape_tensor` columns are declared nullable, which pyarrow insists on. The
 /// encoded row group in progress is all that is kept in memory. The file appears under its name when
 /// [`finish`](Self::finish) returns; dropped before, nothing is left.
 #[derive(Debug)]
@@ -80,10 +83,15 @@ impl ParquetTableWriter {
                 _ => properties,
             };
         }
+        let schema = with_nullable_tensors(schema);
         let file = AtomicFile::create(path, options.overwrite)?;
         Ok(Self {
-            writer: ArrowWriter::try_new(file, SchemaRef::clone(schema), Some(properties.build()))?,
-            schema: SchemaRef::clone(schema),
+            writer: ArrowWriter::try_new(
+                file,
+                SchemaRef::clone(&schema),
+                Some(properties.build()),
+            )?,
+            schema,
             row_group_leaves: options.row_group_leaves,
             leaves: 0,
             rows: 0,
@@ -104,6 +112,7 @@ impl ParquetTableWriter {
     /// Another schema, or the system's refusal to write.
     pub fn write_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let ends = leaf_ends(batch)?;
+        let batch = &self.fitted(batch)?;
         let (mut row, mut before) = (0, 0);
         while row < batch.num_rows() {
             let room = self.row_group_leaves - self.leaves.min(self.row_group_leaves);
@@ -126,6 +135,40 @@ impl ParquetTableWriter {
         Ok(())
     }
 
+    /// The batch with tensors as the file declares them; values are shared.
+    fn fitted(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        if batch.num_columns() != self.schema.fields().len() {
+            // The writer says what is wrong.
+            return Ok(batch.clone());
+        }
+        let columns = batch
+            .columns()
+            .iter()
+            .zip(self.schema.fields())
+            .map(|(array, field)| match (array.data_type(), field.data_type()) {
+                (FixedSizeList(a, n), FixedSizeList(b, m))
+                    if is_tensor(field) && a != b && (a.data_type(), n) == (b.data_type(), m) =>
+                {
+                    let list = array.as_fixed_size_list();
+                    Ok(Arc::new(FixedSizeListArray::try_new_with_length(
+                        Arc::clone(b),
+                        *m,
+                        Arc::clone(list.values()),
+                        list.nulls().cloned(),
+                        list.len(),
+                    )?) as ArrayRef)
+                }
+                _ => Ok(Arc::clone(array)),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let types = columns.iter().zip(self.schema.fields());
+        if types.into_iter().any(|(c, f)| c.data_type() != f.data_type()) {
+            return Ok(batch.clone());
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(SchemaRef::clone(&self.schema), columns, &options)?)
+    }
+
     fn flush(&mut self) -> Result<()> {
         self.writer.flush()?;
         self.leaves = 0;
@@ -144,6 +187,28 @@ impl ParquetTableWriter {
     pub fn finish(self) -> Result<()> {
         self.writer.into_inner()?.commit()
     }
+}
+
+fn is_tensor(field: &Field) -> bool {
+    let name = field.metadata().get("ARROW:extension:name");
+    name.is_some_and(|n| n == "arrow.fixed_shape_tensor")
+}
+
+/// The schema with nullable elements in the tensors: pyarrow takes any other list read from Parquet
+/// for a plain one.
+fn with_nullable_tensors(schema: &SchemaRef) -> SchemaRef {
+    let fields: Vec<FieldRef> = schema
+        .fields()
+        .iter()
+        .map(|field| match field.data_type() {
+            FixedSizeList(item, n) if is_tensor(field) && !item.is_nullable() => {
+                let item = Arc::new(item.as_ref().clone().with_nullable(true));
+                Arc::new(field.as_ref().clone().with_data_type(FixedSizeList(item, *n)))
+            }
+            _ => Arc::clone(field),
+        })
+        .collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
 /// For every row, the leaves up to its end, of the column that has most by then; a row counts for 1 at
