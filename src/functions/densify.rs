@@ -60,9 +60,7 @@ pub(super) static DENSIFY: Def = Def {
             ));
         }
         let dtype = DType::of_leaves(lists.leaf(), plan.name())?;
-        if let Some(fill) =
-            fill(plan.literal(2, "the fill value", "0")?).map_err(|m| plan.refuse(2, m))?
-        {
+        if let Some(fill) = fill(plan.known(2)).map_err(|m| plan.refuse(2, m))? {
             fill.to_tensor(dtype).map_err(|e| plan.refuse(2, format!("(the fill value): {e}")))?;
         }
         plan_side(plan, 3)?;
