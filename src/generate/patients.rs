@@ -307,6 +307,7 @@ pub fn mimic_table(patients: usize, seed: u64) -> Result<RaggedTable> {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation)]
 mod tests {
     use arrow::array::{Array, AsArray};
     use arrow::compute::concat;

@@ -352,6 +352,7 @@ fn with_subjects(
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
 

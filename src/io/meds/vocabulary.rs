@@ -37,7 +37,8 @@ impl VocabularyId {
     /// From what [`Display`](fmt::Display) writes; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let (hash, size) = text.split_once(':')?;
-        let hash = (hash.len() == 16).then(|| u64::from_str_radix(hash, 16).ok())??;
+        let plain = hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit());
+        let hash = plain.then(|| u64::from_str_radix(hash, 16).ok())??;
         Some(Self { hash, size: size.parse().ok()? })
     }
 }
