@@ -95,6 +95,7 @@ impl Runner {
             Failure::message(format!("{name}:{}:{}: {}", e.line, e.column, e.message))
         })?;
         for statement in &script.statements {
+            self.title(statement)?;
             let result = self.statement(statement).await;
             result.map_err(|failure| match failure {
                 Failure::Failed(_) if self.target.is_closed() => Failure::Closed,
@@ -105,6 +106,18 @@ impl Runner {
                 )),
                 other => other,
             })?;
+        }
+        Ok(())
+    }
+
+    /// The comment above a statement is the heading of its result, in tables on standard output.
+    fn title(&mut self, statement: &Statement) -> Outcome {
+        if self.format == Format::Table && !self.target.is_file() && !statement.title.is_empty() {
+            writeln!(self.target)?;
+            for line in &statement.title {
+                writeln!(self.target, "{line}")?;
+            }
+            self.target.flush()?;
         }
         Ok(())
     }

@@ -13,6 +13,8 @@ pub(super) struct Statement {
     pub(super) line: u64,
     /// Column of its first word in characters, from 1.
     pub(super) column: u64,
+    /// The `--` comment right above it, line by line.
+    pub(super) title: Vec<String>,
 }
 
 impl Statement {
@@ -73,34 +75,52 @@ pub(super) fn split(sql: &str, dialect: &Dialect) -> Result<Script, Broken> {
     let mut statements = Vec::new();
     // Start of the first and end of the last word of the statement at hand.
     let mut open: Option<(Location, usize, usize)> = None;
-    let mut close = |open: &mut Option<(Location, usize, usize)>| {
+    // The comment at hand, and the line it ends on.
+    let mut title: (Vec<String>, u64) = (Vec::new(), 0);
+    let mut close = |open: &mut Option<(Location, usize, usize)>, title: &mut Vec<String>| {
+        let title = std::mem::take(title);
         if let Some((at, start, end)) = open.take() {
             let text = sql.get(start..end).unwrap_or_default().to_owned();
-            statements.push(Statement { text, line: at.line, column: at.column });
+            statements.push(Statement { text, line: at.line, column: at.column, title });
         }
     };
     for token in tokens {
         match token.token {
             Token::EOF => {}
-            Token::SemiColon => close(&mut open),
+            Token::SemiColon => close(&mut open, &mut title.0),
+            Token::Whitespace(Whitespace::SingleLineComment { comment, .. }) => {
+                let line = token.span.start.line;
+                if open.is_none() {
+                    // A blank line parts a comment from the one before.
+                    if line > title.1 + 1 {
+                        title.0.clear();
+                    }
+                    title.0.push(comment.trim().to_owned());
+                    title.1 = line;
+                }
+            }
             Token::Whitespace(
                 Whitespace::Space
                 | Whitespace::Newline
                 | Whitespace::Tab
-                | Whitespace::SingleLineComment { .. }
                 | Whitespace::MultiLineComment(_),
             ) => {}
             _ => {
                 let end = lines.offset(token.span.end);
                 open = Some(match open {
-                    None => (token.span.start, lines.offset(token.span.start), end),
+                    None => {
+                        if token.span.start.line > title.1 + 1 {
+                            title.0.clear();
+                        }
+                        (token.span.start, lines.offset(token.span.start), end)
+                    }
                     Some((at, start, _)) => (at, start, end),
                 });
             }
         }
     }
     let complete = open.is_none();
-    close(&mut open);
+    close(&mut open, &mut title.0);
     Ok(Script { statements, complete })
 }
 
@@ -154,6 +174,14 @@ mod tests {
     fn nothing_but_comments_is_complete() {
         let script = split(" -- only\n /* this */ ", &Dialect::DuckDB).unwrap();
         assert_eq!(script, Script { statements: vec![], complete: true });
+    }
+
+    #[test]
+    fn the_comment_right_above_a_statement_is_its_title() {
+        let sql = "-- file\n\n-- One\n--  more\nSELECT 1; -- not this\n-- Two\n\nSELECT 2";
+        let titles: Vec<_> =
+            split(sql, &Dialect::DuckDB).unwrap().statements.into_iter().map(|s| s.title).collect();
+        assert_eq!(titles, [vec!["One", "more"], vec![]]);
     }
 
     #[test]

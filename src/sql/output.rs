@@ -1,7 +1,7 @@
 //! What the formats that write one whole file have in common: options, target, a writer thread.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use datafusion::common::plan_err;
@@ -95,6 +95,16 @@ pub(super) fn local_target(conf: &FileSinkConfig, format: &str) -> Result<PathBu
         );
     }
     Ok(path)
+}
+
+/// Makes the folder of a target, as DataFusion's own COPY does.
+pub(super) fn make_folder(target: &Path) -> Result<()> {
+    match target.parent() {
+        Some(folder) => {
+            std::fs::create_dir_all(folder).map_err(|e| crate::Error::io(folder, e).into())
+        }
+        None => Ok(()),
+    }
 }
 
 /// Feeds a stream to `write`, which runs on a thread that may wait for the disk, and returns what it

@@ -24,7 +24,7 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use super::config::SerrateOptions;
 use super::order::ordered_sink;
-use super::output::{OutputOptions, local_target, write_blocking};
+use super::output::{OutputOptions, local_target, make_folder, write_blocking};
 use crate::array::list_depth;
 use crate::dense::{DType, DenseOptions, DenseTensor, Side, TableDenseOptions};
 use crate::io::safetensors::{SaveOptions, dense};
@@ -173,6 +173,7 @@ impl DataSink for SafetensorsSink {
             drop(batches);
             let tensors = tensors(&whole, &options, settings.max_dense_bytes)?;
             let save = SaveOptions { overwrite: options.overwrite, ..SaveOptions::default() };
+            make_folder(&target)?;
             dense::write(&target, tensors.iter().map(|(n, t)| (n.as_str(), t)), &save)?;
             Ok(u64::try_from(whole.num_rows()).unwrap_or(u64::MAX))
         })

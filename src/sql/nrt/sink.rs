@@ -13,7 +13,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
 
 use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
-use crate::sql::output::{OutputOptions, write_blocking};
+use crate::sql::output::{OutputOptions, make_folder, write_blocking};
 use crate::table::RaggedTable;
 
 /// Writes batches, in the order they come, as one `.nrt` file.
@@ -53,6 +53,7 @@ impl DataSink for NrtSink {
         write_blocking(data, move |batches| {
             // What is wrong with the types is said before the first row is computed.
             let empty = RaggedTable::try_from_batch(&RecordBatch::new_empty(schema))?;
+            make_folder(&target)?;
             let mut writer = NrtWriter::create(&target, &NrtSchema::of_table(&empty), &options)?;
             for batch in batches {
                 writer.write(&RaggedTable::try_from_batch(&batch?)?)?;
