@@ -12,6 +12,8 @@
 mod formats;
 #[path = "sql/order.rs"]
 mod order;
+#[path = "sql/outputs.rs"]
+mod outputs;
 #[path = "sql/session.rs"]
 mod session;
 #[path = "sql/tables.rs"]

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::catalog::{DynamicFileCatalog, TableProviderFactory, UrlTableFactory};
+use datafusion::catalog::{
+    DynamicFileCatalog, TableFunction, TableFunctionImpl, TableProviderFactory, UrlTableFactory,
+};
 use datafusion::config::Dialect;
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::file_format::FileFormatFactory;
@@ -50,7 +52,6 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     for factory in ctx.state_ref().write().table_factories_mut().values_mut() {
         *factory = Arc::new(FilesTableFactory::new(Arc::clone(factory)));
     }
-    ctx.register_udtf("meds", Arc::new(MedsFunction));
     // Names are ours alone, so registering cannot fail; a session without a function is still one.
     let _ = register_functions(&mut ctx);
     let _ = register_operators(&ctx);
@@ -69,7 +70,7 @@ fn with_paths(ctx: SessionContext) -> SessionContext {
 }
 
 /// Adds what can only be set while a session is built: settings, planners in front of DataFusion's
-/// own, optimizer rules, file formats and table factories, extension types.
+/// own, optimizer rules, file formats and table factories, the table function `meds`, extension types.
 ///
 /// Call it before or after `with_default_features`; afterwards call [`register_functions`] on the
 /// finished session.
@@ -85,6 +86,9 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let physical = builder.physical_optimizer_rules().get_or_insert_default();
     physical.push(Arc::new(SourceOrder));
     physical.push(Arc::new(LeafBatches));
+    let meds: Arc<dyn TableFunctionImpl> = Arc::new(MedsFunction);
+    let functions = builder.table_functions().get_or_insert_default();
+    functions.insert("meds".into(), Arc::new(TableFunction::new("meds".into(), meds)));
     let formats = builder.file_formats().get_or_insert_default();
     formats.extend(file_formats());
     let factories = builder.table_factories().get_or_insert_default();
@@ -107,7 +111,7 @@ fn file_formats() -> Vec<Arc<dyn FileFormatFactory>> {
 }
 
 /// Adds the file formats `.nrt` and `.safetensors` to a session of somebody else's: for paths in FROM
-/// (where that is enabled), CREATE EXTERNAL TABLE and COPY.
+/// (where that is enabled), CREATE EXTERNAL TABLE and COPY; and the table function `meds`.
 ///
 /// Source order under LIMIT, and batches sized by leaves, need the rules that [`configure`] adds.
 ///
@@ -121,5 +125,6 @@ pub fn register_formats(ctx: &SessionContext) -> Result<()> {
         state.register_file_format(format, false)?;
         state.table_factories_mut().insert(name, files_table_factory());
     }
+    state.register_udtf("meds", Arc::new(MedsFunction));
     Ok(())
 }

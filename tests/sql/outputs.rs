@@ -1,0 +1,118 @@
+//! COPY to safetensors, and MEDS data sets.
+
+use datafusion::arrow::array::{Float32Array, UInt16Array};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use serrate::dense::{DType, DenseTensor};
+use serrate::io::safetensors::dense;
+
+use super::*;
+
+fn tensor(path: &Path, name: &str) -> DenseTensor {
+    let all = dense::read(path, true).unwrap();
+    let names: Vec<_> = all.iter().map(|(n, _)| n.clone()).collect();
+    match all.into_iter().find(|(n, _)| n == name) {
+        Some((_, tensor)) => tensor,
+        None => panic!("no {name} in {names:?}"),
+    }
+}
+
+fn patients() -> RaggedTable {
+    RaggedTable::builder()
+        .lengths([2, 1])
+        .unwrap()
+        .lengths([1, 2, 1])
+        .unwrap()
+        .column("id", 0, flat([5, 6]))
+        .column("T", 1, Arc::new(Float32Array::from(vec![0.5, 1.5, 2.5])))
+        .column("code", 2, Arc::new(UInt16Array::from(vec![7, 8, 9, 10])))
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn ragged_columns_are_padded_with_masks() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    serrate::sql::register_table(&ctx, "p", patients()).unwrap();
+    let out = dir.path().join("batch.safetensors");
+    let copy = format!("COPY (SELECT * FROM p) TO '{}' STORED AS SAFETENSORS", show(&out));
+    assert_eq!(one(&ctx, &copy).await, 2);
+    assert_eq!(tensor(&out, "id").as_slice::<i64>().unwrap(), [5, 6]);
+    let code = tensor(&out, "code");
+    assert_eq!((code.dtype(), code.shape()), (DType::I64, [2, 2, 2].as_slice()));
+    assert_eq!(code.as_slice::<i64>().unwrap(), [7, 0, 8, 9, 10, 0, 0, 0]);
+    assert_eq!(tensor(&out, "T").as_slice::<f32>().unwrap(), [0.5, 1.5, 2.5, 0.0]);
+    assert_eq!(tensor(&out, "dim1/mask").as_bytes(), [1, 1, 1, 0]);
+    assert_eq!(tensor(&out, "dim2/mask").as_bytes(), [1, 0, 1, 1, 1, 0, 0, 0]);
+    // Again: refused, then replaced with other options.
+    assert!(error(&ctx, &copy).await.contains("exists"));
+    batches(&ctx, &format!("{copy} OPTIONS (overwrite true, left true, keep_types true)"))
+        .await
+        .unwrap();
+    let code = tensor(&out, "code");
+    assert_eq!(code.dtype(), DType::U16);
+    assert_eq!(tensor(&out, "T").as_slice::<f32>().unwrap(), [0.5, 1.5, 0.0, 2.5]);
+    batches(&ctx, "SET serrate.max_dense_bytes = 10").await.unwrap();
+    let e = error(&ctx, &format!("{copy} OPTIONS (overwrite true)")).await;
+    assert!(e.contains("limit of 10 bytes"), "{e}");
+    let e = error(&ctx, &format!("SELECT * FROM '{}'", show(&out))).await;
+    assert!(e.contains("not read as tables"), "{e}");
+}
+
+#[tokio::test]
+async fn fixed_tensors_keep_their_shape() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    // Two rows of a tensor [3, 2], flat, as `densify` makes it.
+    let code = DenseTensor::from_vec(vec![2, 3, 2], (0u16..12).collect::<Vec<_>>()).unwrap();
+    let schema =
+        Schema::new(vec![Field::new("id", DataType::Int64, true), code.field("code").unwrap()]);
+    let columns = vec![flat([5, 6]), code.to_arrow().unwrap()];
+    let batch = RecordBatch::try_new(Arc::new(schema), columns).unwrap();
+    ctx.register_batch("p", batch).unwrap();
+    let out = dir.path().join("batch.safetensors");
+    let sql = format!("COPY (SELECT * FROM p WHERE id > 5) TO '{}'", show(&out));
+    batches(&ctx, &sql).await.unwrap();
+    let code = tensor(&out, "code");
+    assert_eq!((code.dtype(), code.shape()), (DType::I64, [1, 3, 2].as_slice()));
+    assert_eq!(code.as_slice::<i64>().unwrap(), [6, 7, 8, 9, 10, 11]);
+    assert_eq!(tensor(&out, "id").shape(), [1]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_meds_folder_is_a_table_of_subjects() {
+    let ctx = four();
+    let from = "meds('tests/data/synthea-meds')";
+    let meds = serrate::io::meds::MedsDataset::open("tests/data/synthea-meds").unwrap();
+    let shards: Vec<_> =
+        meds.shards().map(|s| s.read(&Default::default()).unwrap().events).collect();
+    let ids: Vec<i64> = shards
+        .iter()
+        .flat_map(|t| {
+            t.column("subject_id").unwrap().values().as_primitive::<Int64Type>().values().to_vec()
+        })
+        .collect();
+    assert_eq!(one(&ctx, &format!("SELECT count(*) FROM {from}")).await, ids.len() as i64);
+    assert_eq!(ints(&ctx, &format!("SELECT subject_id FROM {from} LIMIT 3")).await, ids[..3]);
+    let measurements: usize = shards.iter().map(|t| t.column("code").unwrap().values().len()).sum();
+    let count = format!("SELECT sum(array_length(e)) FROM (SELECT unnest(code) AS e FROM {from})");
+    assert_eq!(one(&ctx, &count).await, measurements as i64);
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out.nrt");
+    batches(&ctx, "SET serrate.leaf_batch_size = 700").await.unwrap();
+    let copy = format!(
+        "COPY (SELECT subject_id, time_delta_days, code_id, numeric_value FROM {from}) TO '{}'",
+        show(&out)
+    );
+    batches(&ctx, &copy).await.unwrap();
+    let table = nrt::NrtFile::open(&out, &Default::default()).unwrap().table().unwrap();
+    let written = table.column("subject_id").unwrap().values().clone();
+    assert_eq!(written.as_primitive::<Int64Type>().values().to_vec(), ids);
+    assert_eq!(table.column("code_id").unwrap().values().len(), measurements);
+    let all = text(&ctx, &format!("SELECT * FROM {from} LIMIT 1")).await;
+    assert!(all.contains("static_code"), "{all}");
+    let e = error(&ctx, "SELECT * FROM meds('nowhere')").await;
+    assert!(e.contains("nowhere"), "{e}");
+    let e = error(&ctx, "SELECT * FROM meds(1)").await;
+    assert!(e.contains("folder"), "{e}");
+}
