@@ -47,10 +47,10 @@ impl PhysicalOptimizerRule for LeafBatches {
         let batch_size: usize = config.execution.batch_size.get();
         let mut rows = batch_size;
         plan.apply(|node| {
-            if let Some(scan) = node.downcast_ref::<DataSourceExec>() {
-                if let Some(per_row) = leaves_per_row(scan)? {
-                    rows = rows.min(fitting(leaves, per_row));
-                }
+            if let Some(scan) = node.downcast_ref::<DataSourceExec>()
+                && let Some(per_row) = leaves_per_row(scan)?
+            {
+                rows = rows.min(fitting(leaves, per_row));
             }
             Ok(TreeNodeRecursion::Continue)
         })?;

@@ -370,11 +370,11 @@ mod tests {
     use arrow::array::Int64Array;
 
     fn table(lengths: &[usize]) -> RaggedTable {
-        let n = lengths.iter().sum::<usize>();
+        let n = i64::try_from(lengths.iter().sum::<usize>()).unwrap();
         RaggedTable::builder()
             .lengths(lengths.iter().copied())
             .unwrap()
-            .column("v", 1, Arc::new(Int64Array::from_iter_values(0..n as i64)))
+            .column("v", 1, Arc::new(Int64Array::from_iter_values(0..n)))
             .build()
             .unwrap()
     }

@@ -292,8 +292,8 @@ mod tests {
                         assert_eq!(part.start, next, "rows {rows} size {size} cut {c} of {cuts}");
                         next = part.end;
                         for r in part {
-                            let byte = (r as u128 * u128::from(size) / rows as u128) as i64;
-                            assert!((a..b).contains(&byte));
+                            let byte = r as u128 * u128::from(size) / rows as u128;
+                            assert!((a..b).contains(&i64::try_from(byte).unwrap()));
                         }
                     }
                     assert_eq!(next, rows);
