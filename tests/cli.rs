@@ -219,6 +219,7 @@ fn parse_errors_have_the_position_in_the_file() {
     let place = Place::new();
     place.file("q.sql", "SELECT 1;\n\n   SELEC 2;");
     let err = place.fails(1, &["q.sql"]);
+    assert!(!err.contains("ParserError"), "{err}");
     assert!(err.contains("q.sql:3") && err.contains("Line: 3, Column: 4"), "{err}");
     place.file("open.sql", "SELECT 1;\nSELECT 'x");
     let err = place.fails(1, &["open.sql"]);
@@ -663,6 +664,14 @@ fn generate_is_reproducible_whatever_the_shards() {
     place.ok(&["generate", "--patients", "40", "--seed", "7", "-o", "a.parquet"]);
     place.ok(&["convert", "a.parquet", "d.nrt"]);
     assert_eq!(place.nrt("a.nrt"), place.nrt("d.nrt"));
+    let out =
+        place.ok(&["generate", "--patients", "40", "--seed", "7", "--to", "meds", "-o", "meds"]);
+    assert_eq!(out, "wrote 40 patients to meds\n");
+    let json: serde_json::Value =
+        serde_json::from_str(&place.ok(&["inspect", "meds", "--json"])).unwrap();
+    assert_eq!((json["format"].as_str(), json["rows"].as_u64()), (Some("MEDS"), Some(40)));
+    let err = place.fails(1, &["generate", "--patients", "4", "--to", "meds", "-o", "meds"]);
+    assert!(err.contains("exists"), "{err}");
     place.ok(&["generate", "--patients", "0", "-o", "none.nrt"]);
     assert_eq!(place.nrt("none.nrt").num_rows(), 0);
 }

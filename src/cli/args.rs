@@ -26,7 +26,7 @@ A script in a file called like a command is run as ./inspect.";
 #[command(
     name = "serrate",
     version,
-    about,
+    about = "SQL over nested ragged data, and conversions between its formats",
     after_help = EXAMPLES,
     args_conflicts_with_subcommands = true,
     disable_help_subcommand = true,

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
+use datafusion::sql::sqlparser::parser::ParserError;
 
 use crate::error::Error;
 
@@ -110,6 +111,12 @@ fn readable(e: &DataFusionError) -> String {
             None => inner.to_string(),
         },
         DataFusionError::Collection(all) => all.iter().map(readable).collect::<Vec<_>>().join("; "),
+        DataFusionError::SQL(e, _) => match e.as_ref() {
+            ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
+                format!("SQL: {message}")
+            }
+            ParserError::RecursionLimitExceeded => "SQL: nested too deeply".into(),
+        },
         other => other.strip_backtrace().trim_end().to_owned(),
     }
 }

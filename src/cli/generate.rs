@@ -6,16 +6,18 @@ use clap::Args;
 
 use super::convert::println;
 use super::error::{Failure, Outcome};
-use super::files::{FileFormat, Sink, SinkOptions};
+use super::files::{FileFormat, Sink, SinkOptions, times_note};
 use super::interrupt;
 use super::output::grouped;
 use super::progress::Progress;
-use crate::generate::Patients;
+use crate::generate::{MedsWriteOptions, Patients};
+use crate::io::parquet::ParquetWriteOptions;
 
 const EXAMPLES: &str = "\
 Examples:
   serrate generate --patients 1000 -o synthetic.nrt
   serrate generate --patients 1000000 --seed 7 -o synthetic.parquet
+  serrate generate --patients 10000 --to meds -o synthetic-meds/
   serrate generate --patients 100000 --shards 8 --to nrt -o synthetic/
 
 The same number and seed give the same patients, whatever the format and the number of shards.";
@@ -36,7 +38,7 @@ pub(super) struct GenerateArgs {
     /// Format to write [default: what the name of OUT says; needed for folders].
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<FileFormat>,
-    /// Number of files, for a folder.
+    /// Number of files, for a folder (about that many for MEDS, which has splits).
     #[arg(long, value_name = "K")]
     shards: Option<u64>,
     /// Replace files that exist.
@@ -52,6 +54,9 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
             args.output.display()
         ))
     })?;
+    if format == FileFormat::Meds {
+        return meds(args);
+    }
     let folder = by_name.is_none() || args.output.is_dir();
     let shards = args.shards.unwrap_or(1).max(1);
     if !folder && shards > 1 {
@@ -78,6 +83,9 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
         .next()
         .ok_or_else(|| Failure::message("no patient was made"))??
         .arrow_schema()?;
+    if format == FileFormat::Nrt {
+        times_note(&schema).iter().for_each(|note| progress.note(note));
+    }
     let options = SinkOptions { overwrite: args.overwrite, ..SinkOptions::default() };
     let mut rest = None;
     for (i, target) in targets.iter().enumerate() {
@@ -111,4 +119,24 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
             args.output.display()
         )),
     }
+}
+
+fn meds(args: &GenerateArgs) -> Outcome {
+    if args.output.is_file() {
+        let path = args.output.display();
+        return Err(Failure::message(format!("{path} is a file; MEDS is a folder")));
+    }
+    let mut options = MedsWriteOptions {
+        files: ParquetWriteOptions { overwrite: args.overwrite, ..ParquetWriteOptions::default() },
+        ..MedsWriteOptions::default()
+    };
+    if let Some(shards) = args.shards {
+        options.shard_subjects = args.patients.div_ceil(shards.max(1)).max(1);
+    }
+    let progress = Progress::of_rows(args.patients);
+    let done = |patients| progress.position(patients);
+    Patients::new(args.seed, args.patients)?.write_meds(&args.output, &options, done)?;
+    progress.finish();
+    let noun = if args.patients == 1 { "patient" } else { "patients" };
+    println(&format!("wrote {} {noun} to {}", grouped(args.patients), args.output.display()))
 }

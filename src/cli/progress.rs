@@ -44,6 +44,11 @@ impl Progress {
         self.bar.inc(rows as u64);
     }
 
+    /// So many rows are done in all.
+    pub(super) fn position(&self, rows: u64) {
+        self.bar.set_position(rows);
+    }
+
     /// A line on stderr that the bar does not paint over.
     pub(super) fn note(&self, text: &str) {
         self.bar.suspend(|| eprintln!("note: {text}"));

@@ -19,7 +19,16 @@ const INNER_WIDTH: usize = 14;
 /// all (the outermost list of a value) or its last element (lists within lists).
 pub(super) struct Cells<'a> {
     node: Node<'a>,
-    shape: Option<String>,
+    /// What stands after the dots of the outermost list, when the column says it.
+    end: End,
+}
+
+enum End {
+    /// Sizes of a tensor.
+    Shape(String),
+    /// The elements have a name, such as `event`.
+    Named(String),
+    Plain,
 }
 
 enum Node<'a> {
@@ -36,15 +45,25 @@ enum Node<'a> {
 }
 
 impl<'a> Cells<'a> {
-    /// For the values of `array`, a column of the field `field`.
-    pub(super) fn try_new(field: &Field, array: &'a dyn Array) -> Result<Self, ArrowError> {
-        Ok(Self { node: Node::try_new(array, false)?, shape: tensor_shape(field) })
+    /// For the values of `array`, a column of the field `field`; `element` names the elements of
+    /// lists of rows.
+    pub(super) fn try_new(
+        field: &Field,
+        array: &'a dyn Array,
+        element: Option<&str>,
+    ) -> Result<Self, ArrowError> {
+        let end = match (tensor_shape(field), element) {
+            (Some(shape), _) => End::Shape(shape),
+            (None, Some(name)) => End::Named(name.to_owned()),
+            (None, None) => End::Plain,
+        };
+        Ok(Self { node: Node::try_new(array, false)?, end })
     }
 
     /// Value `row` in at most `width` characters (a little more when even the shortest form needs
     /// it); `None` writes all of it.
     pub(super) fn text(&self, row: usize, width: Option<usize>) -> String {
-        let text = self.node.text(row, width, true, self.shape.as_deref());
+        let text = self.node.text(row, width, Some(&self.end));
         cut(one_line(text), width)
     }
 }
@@ -106,7 +125,8 @@ impl<'a> Node<'a> {
         Ok(Self::List { range: Box::new(range), nulls, child })
     }
 
-    fn text(&self, i: usize, width: Option<usize>, outermost: bool, shape: Option<&str>) -> String {
+    /// `end` is given for the outermost list.
+    fn text(&self, i: usize, width: Option<usize>, end: Option<&End>) -> String {
         let null = |nulls: &Option<&NullBuffer>| nulls.is_some_and(|n| n.is_null(i));
         match self {
             Self::Leaf(leaf) => leaf.value(i).to_string(),
@@ -120,7 +140,7 @@ impl<'a> Node<'a> {
                         break;
                     }
                     let separator = if k == 0 { "" } else { ", " };
-                    let value = node.text(i, left, outermost, None);
+                    let value = node.text(i, left, end);
                     text.push_str(&format!("{separator}{name}: {value}"));
                 }
                 text.push('}');
@@ -129,20 +149,21 @@ impl<'a> Node<'a> {
             Self::List { range, child, .. } => {
                 let range = range(i);
                 let Some(width) = width else {
-                    return bracket(range.map(|k| child.text(k, None, false, None)), "");
+                    return bracket(range.map(|k| child.text(k, None, None)), "");
                 };
                 let room = width.saturating_sub(2);
                 if let Some(parts) = fitting(child, range.clone(), room, Some(room)).whole() {
                     return bracket(parts.into_iter(), "");
                 }
-                let end = match outermost {
-                    true => match (shape, child.as_ref()) {
-                        (Some(shape), _) => format!("… {shape}"),
-                        (None, Self::List { .. }) => format!("… {} lists", grouped(range.len())),
-                        (None, _) => format!("… {} values", grouped(range.len())),
-                    },
-                    false => {
-                        let last = child.text(range.end - 1, Some(INNER_WIDTH), false, None);
+                let outermost = end.is_some();
+                let count = || grouped(range.len());
+                let end = match (end, child.as_ref()) {
+                    (Some(End::Shape(shape)), _) => format!("… {shape}"),
+                    (Some(End::Named(name)), _) => format!("… {} {name}s", count()),
+                    (Some(End::Plain), Self::List { .. }) => format!("… {} lists", count()),
+                    (Some(End::Plain), _) => format!("… {} values", count()),
+                    (None, _) => {
+                        let last = child.text(range.end - 1, Some(INNER_WIDTH), None);
                         format!("… {}", cut(last, Some(INNER_WIDTH)))
                     }
                 };
@@ -152,7 +173,7 @@ impl<'a> Node<'a> {
                 let first = range.start..range.end - usize::from(!outermost);
                 let mut parts = fitting(child, first.clone(), room, Some(inner)).0;
                 if parts.is_empty() && !first.is_empty() {
-                    parts.push(cut(child.text(first.start, Some(inner), false, None), Some(inner)));
+                    parts.push(cut(child.text(first.start, Some(inner), None), Some(inner)));
                 }
                 bracket(parts.into_iter(), &end)
             }
@@ -165,7 +186,7 @@ fn fitting(node: &Node<'_>, range: Range<usize>, room: usize, each: Option<usize
     let mut parts = Vec::new();
     let mut used = 0;
     for k in range {
-        let part = node.text(k, each, false, None);
+        let part = node.text(k, each, None);
         used += part.chars().count() + if parts.is_empty() { 0 } else { 2 };
         if used > room || part.contains('…') && each == Some(room) {
             return Fitting(parts, false);
@@ -258,7 +279,7 @@ mod tests {
 
     fn show(array: &ArrayRef, row: usize, width: Option<usize>) -> String {
         let field = Field::new("x", array.data_type().clone(), true);
-        Cells::try_new(&field, array.as_ref()).unwrap().text(row, width)
+        Cells::try_new(&field, array.as_ref(), None).unwrap().text(row, width)
     }
 
     fn lists<const N: usize>(rows: [Option<Vec<Option<i32>>>; N]) -> ArrayRef {
@@ -302,6 +323,9 @@ mod tests {
         );
         let a = nested(&[42], Arc::new(inner));
         assert_eq!(show(&a, 0, Some(40)), "[[0, 1, … 29], [3], … 42 lists]");
+        let field = Field::new("x", a.data_type().clone(), true);
+        let named = Cells::try_new(&field, a.as_ref(), Some("event")).unwrap();
+        assert_eq!(named.text(0, Some(40)), "[[0, 1, … 29], [3], … 42 events]");
     }
 
     #[test]
@@ -348,9 +372,7 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped() {
-        assert_eq!(
-            ["1", "12", "123", "1,234", "1,234,567"],
-            [1, 12, 123, 1234, 1_234_567].map(grouped).map(|s| s).each_ref().map(|s| s.as_str())
-        );
+        let texts = [1, 12, 123, 1234, 1_234_567].map(grouped);
+        assert_eq!(texts, ["1", "12", "123", "1,234", "1,234,567"]);
     }
 }
