@@ -143,7 +143,7 @@ pub enum Error {
         message: String,
     },
     /// An output that exists and may not be replaced.
-    #[error("{path} exists; it is not overwritten unless asked for", path = .0.display())]
+    #[error("{path} exists and is not overwritten unless asked for: --overwrite on the command line, OPTIONS (overwrite true) in COPY, the option `overwrite` in Rust", path = .0.display())]
     Exists(PathBuf),
     /// The operating system refused.
     #[error("{path}: {source}", path = path.display())]

@@ -8,6 +8,7 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, UInt64Type};
 use datafusion::common::config::Dialect;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionContext;
 use futures::StreamExt;
@@ -141,6 +142,7 @@ impl Runner {
             LogicalPlan::Dml(dml) => Some(("changed", format!(" of {}", dml.table_name))),
             _ => None,
         };
+        let explains = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
         let frame = context.execute_logical_plan(plan).await?;
         let mut stream = frame.execute_stream().await?;
         if let Some((verb, object)) = done {
@@ -159,6 +161,10 @@ impl Runner {
             }
             return Ok(());
         }
+        if explains && self.format == Format::Table {
+            self.results += 1;
+            return self.plans(stream).await;
+        }
         if self.results > 0 {
             match (self.format, &self.path) {
                 (Format::Json | Format::Arrow, Some(path)) => {
@@ -174,6 +180,25 @@ impl Runner {
             writer.write(&batch?)?;
         }
         writer.finish()
+    }
+
+    /// The plans of an EXPLAIN, whole and line by line instead of in a table.
+    async fn plans(&mut self, mut stream: SendableRecordBatchStream) -> Outcome {
+        while let Some(batch) = stream.next().await {
+            let batch = batch?;
+            let texts: Vec<_> =
+                batch.columns().iter().filter_map(|c| c.as_string_opt::<i32>()).collect();
+            let [names, plans] = texts.as_slice() else { continue };
+            for (name, plan) in names.iter().zip(plans.iter()) {
+                let (name, plan) = (name.unwrap_or_default(), plan.unwrap_or_default());
+                writeln!(self.target, "{name}")?;
+                for line in plan.trim_end().lines() {
+                    writeln!(self.target, "  {line}")?;
+                }
+            }
+        }
+        self.target.flush()?;
+        Ok(())
     }
 
     /// A message between results: part of a table's output, beside that of other formats.
