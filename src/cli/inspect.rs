@@ -322,7 +322,7 @@ fn percent(share: f64) -> String {
         p if p > 0.0 && p < 0.01 => "<0.01%".into(),
         p if p < 1.0 => format!("{p:.2}%"),
         // Not all, so not 100.0%.
-        p if p < 100.0 && p >= 99.95 => ">99.9%".into(),
+        p if (99.95..100.0).contains(&p) => ">99.9%".into(),
         p => format!("{p:.1}%"),
     }
 }

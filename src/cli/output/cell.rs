@@ -257,7 +257,7 @@ pub(in crate::cli) fn grouped(number: impl ToString) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -310,7 +310,7 @@ mod tests {
     fn a_long_flat_list_says_how_many_values_it_has() {
         let a: ArrayRef = lists([Some((0..1234).map(Some).collect())]);
         let text = show(&a, 0, Some(32));
-        assert_eq!(text, "[0, 1, 2, 3, … 1,234 values]");
+        assert_eq!(text, "[0, 1, 2, 3, 4, … 1,234 values]");
         assert!(text.chars().count() <= 32);
         assert_eq!(show(&a, 0, None).matches(',').count(), 1233);
     }
@@ -322,10 +322,10 @@ mod tests {
                 .map(|i| Some((0..if i % 2 == 0 { 30 } else { 1 }).map(move |k| Some(i * 3 + k)))),
         );
         let a = nested(&[42], Arc::new(inner));
-        assert_eq!(show(&a, 0, Some(40)), "[[0, 1, … 29], [3], … 42 lists]");
+        assert_eq!(show(&a, 0, Some(40)), "[[0, 1, 2, … 29], [3], … 42 lists]");
         let field = Field::new("x", a.data_type().clone(), true);
         let named = Cells::try_new(&field, a.as_ref(), Some("event")).unwrap();
-        assert_eq!(named.text(0, Some(40)), "[[0, 1, … 29], [3], … 42 events]");
+        assert_eq!(named.text(0, Some(40)), "[[0, 1, 2, … 29], [3], … 42 events]");
     }
 
     #[test]
