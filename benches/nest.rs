@@ -36,8 +36,8 @@ fn long_table() -> RecordBatch {
     }
     subject.truncate(ROWS);
     time.truncate(ROWS);
-    let code = UInt32Array::from_iter_values((0..ROWS as u32).map(|i| i % 10_000));
-    let value = Float32Array::from_iter_values((0..ROWS as u32).map(|i| i as f32));
+    let code = UInt32Array::from_iter_values((0u32..10_000).cycle().take(ROWS));
+    let value = Float32Array::from_iter_values((0u32..).take(ROWS).map(|i| i as f32));
     RecordBatch::try_from_iter([
         ("subject_id", Arc::new(Int64Array::from(subject)) as _),
         ("time", Arc::new(Int64Array::from(time)) as _),
