@@ -1,6 +1,5 @@
 //! Data sets and files of other formats: MEDS folders, Parquet, Arrow IPC, generated patients.
 
-#![cfg(feature = "parquet")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

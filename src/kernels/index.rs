@@ -99,7 +99,7 @@ pub fn slice(
 /// The first `n` elements of every list of axis `axis`; all but the last `-n` when `n` is negative.
 ///
 /// # Errors
-/// As [`slice`].
+/// As [`slice`](fn@slice).
 pub fn head(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
     slice(array, axis, &RowArg::NONE, n, &RowArg::NONE)
 }
@@ -107,7 +107,7 @@ pub fn head(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
 /// The last `n` elements of every list of axis `axis`; all but the first `-n` when `n` is negative.
 ///
 /// # Errors
-/// As [`slice`].
+/// As [`slice`](fn@slice).
 pub fn tail(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
     // `-0` is the beginning, not the end.
     let start = |n: i64| if n == 0 { i64::MAX } else { n.checked_neg().unwrap_or(i64::MAX) };
@@ -122,7 +122,7 @@ pub fn tail(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
 ///
 /// # Errors
 /// When the index is out of range for a list that is not null, naming list and row; otherwise as
-/// [`slice`].
+/// [`slice`](fn@slice).
 pub fn pick(array: &RaggedArray, axis: i64, index: i64) -> Result<RaggedArray> {
     let axis = list_axis(array, axis)?;
     let level = array.axis(axis)?;
