@@ -38,6 +38,15 @@ impl Runner {
             Some(path) => Target::file(path, args.overwrite)?,
         };
         let by_name = args.output.as_deref().and_then(Format::of_extension);
+        if let (None, None, Some(path)) = (args.format, by_name, &args.output)
+            && let Some(extension) = path.extension()
+        {
+            let extension = extension.to_string_lossy();
+            return Err(Failure::usage(format!(
+                "-o writes csv, json, ndjson, arrow, md or txt, not .{extension}: say --format, or write other formats with COPY (SELECT ..) TO '{}'",
+                path.display()
+            )));
+        }
         let line = if target.is_file() { None } else { terminal_width() };
         Ok(Self {
             context: super::session()?,

@@ -4,6 +4,7 @@ pub mod arrow_ipc;
 pub mod atomic;
 pub mod json;
 pub mod nrt;
+pub mod order;
 pub mod safetensors;
 
 #[cfg(feature = "parquet")]

@@ -115,8 +115,15 @@ fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
     if !schema.fields().iter().any(|f| is_list(f.data_type())) {
         return Ok(None);
     }
-    Ok(largest(&schema, &all, source.partition_statistics(None)?.as_ref()))
+    let statistics = source.partition_statistics(None)?;
+    if statistics.num_rows.get_value().is_none() {
+        return Ok(Some(UNKNOWN_PER_ROW));
+    }
+    Ok(largest(&schema, &all, statistics.as_ref()))
 }
+
+/// Leaves a row is taken to have when a source of lists says nothing of its size (a MEDS folder).
+const UNKNOWN_PER_ROW: f64 = 1024.0;
 
 fn is_list(data_type: &DataType) -> bool {
     list_depth(data_type) > 0

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
-use datafusion::common::plan_err;
+use datafusion::common::{exec_err, plan_err};
 use datafusion::datasource::physical_plan::FileSinkConfig;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
@@ -108,22 +108,63 @@ pub(super) fn make_folder(target: &Path) -> Result<()> {
 }
 
 /// Feeds a stream to `write`, which runs on a thread that may wait for the disk, and returns what it
-/// returns. `write` gets an error of the stream as its last item.
+/// returns. `write` gets an error as its last item when the stream fails, and also when the query is
+/// dropped halfway: the end of the rows is said, not guessed from silence, so that a query which is
+/// cancelled writes no file.
 pub(super) async fn write_blocking<T: Send + 'static>(
     mut data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    let (sender, mut receiver) = tokio::sync::mpsc::channel::<Result<RecordBatch>>(2);
+    let (sender, mut receiver) = tokio::sync::mpsc::channel::<Option<Result<RecordBatch>>>(2);
     let writer = tokio::task::spawn_blocking(move || {
-        write(&mut std::iter::from_fn(|| receiver.blocking_recv()))
+        let mut ended = false;
+        write(&mut std::iter::from_fn(|| {
+            if ended {
+                return None;
+            }
+            let next = match receiver.blocking_recv() {
+                Some(next) => next,
+                None => Some(exec_err!("the query was cancelled; nothing is written")),
+            };
+            ended = !matches!(next, Some(Ok(_)));
+            next
+        }))
     });
-    while let Some(batch) = data.next().await {
-        let failed = batch.is_err();
+    loop {
+        let next = data.next().await;
+        let last = !matches!(next, Some(Ok(_)));
         // A closed channel means that the writer gave up; it says why.
-        if sender.send(batch).await.is_err() || failed {
+        if sender.send(next).await.is_err() || last {
             break;
         }
     }
-    drop(sender);
     writer.await.map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::datatypes::Schema;
+    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+    use futures::stream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_dropped_query_is_an_error_to_the_writer_not_the_end() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let schema = Arc::new(Schema::empty());
+        let first = RecordBatch::new_empty(Arc::clone(&schema));
+        let batches = stream::iter([Ok(first)]).chain(stream::pending());
+        let data = Box::pin(RecordBatchStreamAdapter::new(schema, batches));
+        let write = write_blocking(data, move |batches| {
+            let all: Result<Vec<_>> = batches.collect();
+            sender.send(all.map(|b| b.len())).unwrap();
+            Ok(())
+        });
+        assert!(tokio::time::timeout(std::time::Duration::from_millis(50), write).await.is_err());
+        let seen = tokio::task::spawn_blocking(move || receiver.recv().unwrap()).await.unwrap();
+        assert!(seen.unwrap_err().to_string().contains("cancelled"));
+    }
 }

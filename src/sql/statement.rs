@@ -8,14 +8,14 @@ use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    Query, Select, SelectFlavor, SelectItem, TableFactor, VisitMut, VisitorMut,
-    WildcardAdditionalOptions,
+    Query, Select, SelectFlavor, SelectItem, Statement as SqlStatement, TableFactor, VisitMut,
+    VisitorMut, WildcardAdditionalOptions,
 };
 use datafusion::logical_expr::sqlparser::dialect::dialect_from_str;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, WriteOp, col};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::{DataFrame, SessionContext};
-use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement};
+use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 
 use super::relation::as_unnest;
 
@@ -86,13 +86,51 @@ fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
             if let Some(format) = &copy.stored_as {
                 check_format(state, format)?;
             }
+            keep_existing(copy)?;
             if let CopyToSource::Query(query) = &mut copy.source {
                 let _ = query.visit(&mut Rewrite);
             }
         }
         Statement::CreateExternalTable(table) => check_format(state, &table.file_type)?,
-        Statement::Explain(explain) => prepare(state, &mut explain.statement)?,
+        Statement::Explain(explain) => {
+            // Tables in memory change as soon as such a plan is made, explained or not.
+            if let Statement::Statement(inner) = explain.statement.as_ref()
+                && matches!(
+                    inner.as_ref(),
+                    SqlStatement::Delete(_) | SqlStatement::Update(_) | SqlStatement::Truncate(_)
+                )
+            {
+                return plan_err!("a statement that deletes or updates rows cannot be explained");
+            }
+            prepare(state, &mut explain.statement)?;
+        }
         Statement::Reset(_) => {}
+    }
+    Ok(())
+}
+
+/// Formats whose own writers look after files that exist.
+const CAREFUL: [&str; 3] = ["nrt", "safetensors", "parquet"];
+
+/// Refuses to replace a file with a format of DataFusion's unless `OPTIONS (overwrite true)` says so,
+/// and takes that option away, which those formats do not know.
+fn keep_existing(copy: &mut CopyToStatement) -> Result<()> {
+    let path = copy.target.strip_prefix("file://").unwrap_or(&copy.target);
+    let path = std::path::Path::new(path);
+    let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
+    let format = copy.stored_as.clone().or(extension).unwrap_or_default().to_ascii_lowercase();
+    if CAREFUL.contains(&format.as_str()) && !path.is_dir() {
+        return Ok(());
+    }
+    let mut overwrite = false;
+    copy.options.retain(|(key, value)| {
+        let ours =
+            key.eq_ignore_ascii_case("overwrite") || key.eq_ignore_ascii_case("format.overwrite");
+        overwrite |= ours && value.to_string().trim_matches('\'').eq_ignore_ascii_case("true");
+        !ours
+    });
+    if path.is_file() && !overwrite {
+        return Err(crate::Error::Exists(path.into()).into());
     }
     Ok(())
 }
@@ -185,7 +223,11 @@ impl AnalyzerRule for FromAlone {
 pub(super) struct PlainChanges;
 
 impl AnalyzerRule for PlainChanges {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        if let LogicalPlan::Analyze(analyze) = &plan {
+            self.analyze(analyze.input.as_ref().clone(), config)?;
+            return Ok(plan);
+        }
         let LogicalPlan::Dml(change) = &plan else { return Ok(plan) };
         let verb = match change.op {
             WriteOp::Delete => "DELETE",

@@ -18,6 +18,7 @@ use crate::io::arrow_ipc::{IpcReadOptions, IpcTableReader};
 use crate::io::json::{JsonOptions, NdjsonReader, read_json};
 use crate::io::meds::{self, MedsDataset, MedsOptions};
 use crate::io::nrt::{NrtFile, ReadOptions};
+use crate::io::order::natural;
 use crate::io::parquet::{ParquetReadOptions, ParquetTableReader};
 use crate::table::RaggedTable;
 
@@ -83,7 +84,7 @@ impl Source {
                 shards.push(Shard { path: file.to_path_buf(), relative, format, meds: None });
             }
         }
-        shards.sort_by_cached_key(|s| natural(&s.relative));
+        shards.sort_by_cached_key(|s| natural(&s.relative.to_string_lossy()));
         let Some(first) = shards.first() else {
             return Err(Failure::message(format!(
                 "{}: no file of a known format in this folder",
@@ -160,27 +161,6 @@ fn hidden(relative: &Path) -> bool {
         let name = c.as_os_str().to_string_lossy();
         name.starts_with('.') || name.starts_with('_')
     })
-}
-
-/// Folder by folder; numbers in names count by their value.
-fn natural(path: &Path) -> Vec<(Vec<(String, u128)>, String)> {
-    path.components()
-        .map(|c| {
-            let name = c.as_os_str().to_string_lossy().into_owned();
-            let mut parts = Vec::new();
-            let mut rest = name.as_str();
-            while !rest.is_empty() {
-                let digit = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
-                let (text, number) = rest.split_at(digit);
-                let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
-                // No number at all comes first.
-                let value = number[..end].parse::<u128>().map_or(0, |n| n.saturating_add(1));
-                parts.push((text.to_owned(), value));
-                rest = &number[end..];
-            }
-            (parts, name)
-        })
-        .collect()
 }
 
 /// Batches of a file.
@@ -338,18 +318,4 @@ pub(in crate::cli) fn chunks(
         let end = rows.min(start + BATCH_ROWS);
         Ok(table.slice(start..end)?.to_batch()?)
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_in_natural_order() {
-        let mut names =
-            ["b/1", "a/10", "a/2", "a", "shard-10", "shard-9", "a/x"].map(PathBuf::from);
-        names.sort_by_cached_key(|n| natural(n));
-        let names = names.map(|n| n.display().to_string());
-        assert_eq!(names, ["a", "a/2", "a/10", "a/x", "b/1", "shard-9", "shard-10"]);
-    }
 }

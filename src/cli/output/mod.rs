@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use arrow::ipc::writer::{FileWriter, StreamWriter};
+use arrow::ipc::writer::StreamWriter;
 use arrow::json::writer::{JsonArray, LineDelimited, WriterBuilder};
 
 use super::args::Format;
 use super::error::{Failure, Outcome};
+use crate::io::arrow_ipc::{IpcTableWriter, IpcWriteOptions};
 use crate::io::atomic::AtomicFile;
 
 pub(super) use cell::grouped;
@@ -99,7 +100,7 @@ pub(super) enum ResultWriter<'a> {
     Json(arrow::json::Writer<&'a mut Target, JsonArray>),
     Ndjson(arrow::json::Writer<&'a mut Target, LineDelimited>),
     ArrowStream(StreamWriter<&'a mut Target>),
-    ArrowFile(FileWriter<&'a mut Target>),
+    ArrowFile(IpcTableWriter<&'a mut Target>),
 }
 
 impl<'a> ResultWriter<'a> {
@@ -126,7 +127,9 @@ impl<'a> ResultWriter<'a> {
             }
             Format::Json => Self::Json(json().build(out)),
             Format::Ndjson => Self::Ndjson(json().build(out)),
-            Format::Arrow if out.is_file() => Self::ArrowFile(FileWriter::try_new(out, schema)?),
+            Format::Arrow if out.is_file() => {
+                Self::ArrowFile(IpcTableWriter::new(out, schema, &IpcWriteOptions::default())?)
+            }
             Format::Arrow => Self::ArrowStream(StreamWriter::try_new(out, schema)?),
         })
     }
@@ -141,7 +144,7 @@ impl<'a> ResultWriter<'a> {
             Self::Json(json) => json.write(batch)?,
             Self::Ndjson(json) => json.write(batch)?,
             Self::ArrowStream(ipc) => ipc.write(batch)?,
-            Self::ArrowFile(ipc) => ipc.write(batch)?,
+            Self::ArrowFile(ipc) => ipc.write_batch(batch)?,
         }
         Ok(())
     }
@@ -164,7 +167,9 @@ impl<'a> ResultWriter<'a> {
                 ipc.finish()?;
                 ipc.get_mut().flush()?;
             }
-            Self::ArrowFile(mut ipc) => ipc.finish()?,
+            Self::ArrowFile(ipc) => {
+                ipc.into_inner()?.flush()?;
+            }
         }
         Ok(())
     }

@@ -3,8 +3,11 @@
 use std::io::Write;
 use std::path::Path;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use arrow::ipc::CompressionType;
 use arrow::ipc::writer::{FileWriter, IpcWriteOptions as ArrowOptions, StreamWriter};
 
@@ -49,6 +52,8 @@ pub struct IpcWriteOptions {
 pub struct IpcTableWriter<W: Write = AtomicFile> {
     inner: Inner<W>,
     schema: SchemaRef,
+    /// The schema as written: in a file, without dictionaries.
+    written: SchemaRef,
 }
 
 enum Inner<W: Write> {
@@ -91,13 +96,17 @@ impl<W: Write> IpcTableWriter<W> {
             IpcCompression::Lz4 => Some(CompressionType::LZ4_FRAME),
             IpcCompression::Zstd => Some(CompressionType::ZSTD),
         })?;
+        let written = match options.form {
+            IpcForm::File => without_dictionaries(schema),
+            IpcForm::Stream => SchemaRef::clone(schema),
+        };
         let inner = match options.form {
-            IpcForm::File => Inner::File(FileWriter::try_new_with_options(out, schema, arrow)?),
+            IpcForm::File => Inner::File(FileWriter::try_new_with_options(out, &written, arrow)?),
             IpcForm::Stream => {
                 Inner::Stream(StreamWriter::try_new_with_options(out, schema, arrow)?)
             }
         };
-        Ok(Self { inner, schema: SchemaRef::clone(schema) })
+        Ok(Self { inner, schema: SchemaRef::clone(schema), written })
     }
 
     /// Appends a table as one batch.
@@ -111,9 +120,24 @@ impl<W: Write> IpcTableWriter<W> {
     /// Appends a batch; its list columns need not share their lengths.
     ///
     /// # Errors
-    /// Another schema, dictionaries that differ from those of earlier batches (in a file; a stream
-    /// may replace them), or the system's refusal to write.
+    /// Another schema, or the system's refusal to write.
     pub fn write_batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        let cast_batch;
+        let batch = if self.written == self.schema {
+            batch
+        } else {
+            let columns = batch.columns().iter().zip(self.written.fields());
+            let columns = columns
+                .map(|(column, field)| match column.data_type() == field.data_type() {
+                    true => Ok(ArrayRef::clone(column)),
+                    false => cast(column, field.data_type()),
+                })
+                .collect::<std::result::Result<_, _>>()?;
+            let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            cast_batch =
+                RecordBatch::try_new_with_options(SchemaRef::clone(&self.written), columns, &rows)?;
+            &cast_batch
+        };
         match &mut self.inner {
             Inner::File(w) => w.write(batch)?,
             Inner::Stream(w) => w.write(batch)?,
@@ -131,6 +155,29 @@ impl<W: Write> IpcTableWriter<W> {
             Inner::Stream(w) => w.into_inner()?,
         })
     }
+}
+
+/// A file holds one dictionary per column for all its batches, which batches of several sources do not
+/// share: their values are written instead.
+fn without_dictionaries(schema: &SchemaRef) -> SchemaRef {
+    fn plain(data_type: &DataType) -> DataType {
+        let inner =
+            |f: &FieldRef| Arc::new(f.as_ref().clone().with_data_type(plain(f.data_type())));
+        match data_type {
+            DataType::Dictionary(_, values) => plain(values),
+            DataType::List(f) => DataType::List(inner(f)),
+            DataType::LargeList(f) => DataType::LargeList(inner(f)),
+            DataType::FixedSizeList(f, n) => DataType::FixedSizeList(inner(f), *n),
+            DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),
+            other => other.clone(),
+        }
+    }
+    let fields: Vec<_> = schema
+        .fields()
+        .iter()
+        .map(|f| f.as_ref().clone().with_data_type(plain(f.data_type())))
+        .collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
 impl<W: Write> std::fmt::Debug for IpcTableWriter<W> {

@@ -12,6 +12,7 @@ use super::file::Source;
 use super::shard::{DERIVED, Long, MedsShard, Shard};
 use super::vocabulary::Vocabulary;
 use crate::error::{Error, Result};
+use crate::io::order::natural;
 use crate::table::{Unsorted, promote_types};
 
 /// Options of [`Shard::read`].
@@ -86,7 +87,7 @@ impl MedsDataset {
                 "no *.parquet file; a MEDS data set has its shards here",
             ));
         }
-        found.sort();
+        found.sort_by_cached_key(|(name, _)| natural(name));
         let shards = found
             .into_iter()
             .map(|(name, path)| Ok((name, Source::open(path)?)))

@@ -4,11 +4,13 @@ mod types;
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar, UInt64Array};
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Datum, Scalar, UInt64Array,
+};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::{cmp, numeric};
 use arrow::compute::{CastOptions, and_kleene, cast_with_options, or_kleene, take};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use arrow::error::ArrowError;
 
 use super::align::aligned;
@@ -189,6 +191,49 @@ enum Side {
 }
 
 impl Side {
+    fn values(&self) -> &ArrayRef {
+        let (Self::Each(v) | Self::One(v)) = self;
+        v
+    }
+
+    /// Whether the two zeros of floats may meet here: not where the one value is another.
+    fn may_be_zero(&self) -> bool {
+        fn zero<T: ArrowPrimitiveType>(values: &ArrayRef) -> bool {
+            let zero = T::Native::default();
+            values.as_primitive_opt::<T>().is_some_and(|v| v.values().iter().any(|x| *x == zero))
+        }
+        match self {
+            Self::Each(v) => v.data_type().is_floating(),
+            Self::One(v) => {
+                zero::<Float16Type>(v) || zero::<Float32Type>(v) || zero::<Float64Type>(v)
+            }
+        }
+    }
+
+    /// The same with 0.0 for every -0.0: Arrow compares by total order, in which they differ.
+    fn with_one_zero(&self) -> Self {
+        fn plain<T: ArrowPrimitiveType>(
+            values: &ArrayRef,
+            is: impl Fn(T::Native) -> bool,
+        ) -> Option<ArrayRef> {
+            let values = values.as_primitive_opt::<T>()?;
+            if !values.values().iter().any(|x| is(*x)) {
+                return None;
+            }
+            let zero = T::Native::default();
+            Some(Arc::new(values.unary::<_, T>(|x| if is(x) { zero } else { x })))
+        }
+        let values = self.values();
+        let changed = plain::<Float32Type>(values, |x| x.to_bits() == 1 << 31)
+            .or_else(|| plain::<Float64Type>(values, |x| x.to_bits() == 1 << 63))
+            .or_else(|| plain::<Float16Type>(values, |x| x.to_bits() == 1 << 15))
+            .unwrap_or_else(|| Arc::clone(values));
+        match self {
+            Self::Each(_) => Self::Each(changed),
+            Self::One(_) => Self::One(changed),
+        }
+    }
+
     fn cast(self, to: &DataType) -> Result<Self> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let cast = |v: ArrayRef| {
@@ -244,6 +289,14 @@ fn spread(values: &ArrayRef, missing: &[ListAxis]) -> Result<ArrayRef> {
 }
 
 fn apply(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
+    let compares = matches!(op, Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq);
+    let (one_left, one_right);
+    let (left, right) = if compares && left.may_be_zero() && right.may_be_zero() {
+        (one_left, one_right) = (left.with_one_zero(), right.with_one_zero());
+        (&one_left, &one_right)
+    } else {
+        (left, right)
+    };
     let scalar;
     let (a, b): (&dyn Datum, &dyn Datum) = match (left, right) {
         (Side::Each(a), Side::Each(b)) => (a, b),

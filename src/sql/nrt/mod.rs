@@ -32,6 +32,7 @@ use super::config::SerrateOptions;
 use super::order::ordered_sink;
 use super::output::{OutputOptions, local_target};
 use crate::io::nrt::NrtFile;
+use crate::io::order::natural;
 
 /// Makes [`NrtFormat`]; registered under the extension `nrt`.
 #[derive(Debug, Default)]
@@ -101,7 +102,7 @@ impl FileFormat for NrtFormat {
     ) -> Result<SchemaRef> {
         let mut objects = objects.to_vec();
         // Listings come in any order; the columns of the first file come first.
-        objects.sort_by(|a, b| a.location.cmp(&b.location));
+        objects.sort_by_cached_key(|o| natural(o.location.as_ref()));
         let mmap = SerrateOptions::of(state.config_options()).mmap;
         let parallel = state.config_options().execution.meta_fetch_concurrency.get();
         let files: Vec<(PathBuf, SchemaRef)> = stream::iter(objects)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, Float16Array, Float32Array, Float64Array, make_array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
-use arrow::compute::cast;
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::error::{DataFusionError, Result};
 
@@ -98,7 +98,8 @@ pub(super) fn leaves(values: &ArrayRef, target: &DataType, nan_is_null: bool) ->
     if values.data_type() == target {
         return Ok(values);
     }
-    Ok(cast(&values, target)?)
+    // What does not fit is an error, not a null: a shard may be wider than the table knew.
+    Ok(cast_with_options(&values, target, &CastOptions { safe: false, ..Default::default() })?)
 }
 
 /// The same values in place, with a validity that hides NaN. None is made where there is no NaN.

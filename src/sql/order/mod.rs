@@ -24,6 +24,7 @@ use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -35,6 +36,8 @@ use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, Partitioning,
     ReplaceChildrenOptions,
 };
+
+use crate::io::order::natural;
 
 pub use self::concat::SourceOrderExec;
 use self::fixed::FixedPartitionsExec;
@@ -132,7 +135,7 @@ fn ordered_scan(plan: &Arc<dyn ExecutionPlan>, scan: &DataSourceExec) -> Arc<dyn
         return Arc::clone(plan);
     };
     let key = |f: &PartitionedFile| {
-        (f.object_meta.location.clone(), f.range.as_ref().map_or(0, |r| r.start))
+        (natural(f.object_meta.location.as_ref()), f.range.as_ref().map_or(0, |r| r.start))
     };
     let files: Vec<&PartitionedFile> =
         config.file_groups.iter().flat_map(FileGroup::iter).collect();
@@ -140,7 +143,7 @@ fn ordered_scan(plan: &Arc<dyn ExecutionPlan>, scan: &DataSourceExec) -> Arc<dyn
     if !files.is_sorted_by_key(|f| key(f)) {
         let groups = config.file_groups.len().max(1);
         let mut files: Vec<PartitionedFile> = files.into_iter().cloned().collect();
-        files.sort_by_key(key);
+        files.sort_by_cached_key(key);
         let size = files.len().div_ceil(groups).max(1);
         let groups = files.chunks(size).map(|c| FileGroup::new(c.to_vec())).collect();
         builder = builder.with_file_groups(groups).with_output_partitioning(None);
@@ -200,10 +203,12 @@ impl PhysicalOptimizerRule for SourceOrder {
                     None => Transformed::no(node),
                 });
             }
-            let Some(coalesce) = node.downcast_ref::<CoalescePartitionsExec>() else {
-                return Ok(Transformed::no(node));
+            // A LIMIT is in the merge of the partitions, an OFFSET alone stands above it.
+            let limits = match node.downcast_ref::<CoalescePartitionsExec>() {
+                Some(coalesce) => coalesce.fetch().is_some(),
+                None => node.downcast_ref::<GlobalLimitExec>().is_some_and(|l| l.skip() > 0),
             };
-            if coalesce.fetch().is_none() {
+            if !limits {
                 return Ok(Transformed::no(node));
             }
             Ok(match rewrite(&node)? {
