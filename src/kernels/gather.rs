@@ -1,7 +1,7 @@
 //! Gathering elements of an axis with everything below them.
 //!
 //! The elements of axis `k` of an array are the rows of [`RaggedArray::inner`]`(k)`, so that these
-//! work on rows; [`with_axis`] puts the result back under the outer levels.
+//! work on rows; `with_axis` puts the result back under the outer levels.
 
 use std::ops::Range;
 
