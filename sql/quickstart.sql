@@ -56,7 +56,7 @@ COPY (SELECT time_delta_days, code_id, numeric_value FROM before_2015)
 TO 'out/batch.safetensors' STORED AS SAFETENSORS OPTIONS (overwrite true);
 
 -- The whole table for other tools: Parquet with list columns, and `.nrt` for nested_ragged_tensors.
-COPY (SELECT * FROM patients) TO 'out/patients.parquet' STORED AS PARQUET;
+COPY (SELECT * FROM patients) TO 'out/patients.parquet' STORED AS PARQUET OPTIONS (overwrite true);
 
 COPY (SELECT subject_id, time_delta_days, code_id AS code, numeric_value FROM patients)
 TO 'out/patients.nrt' STORED AS NRT OPTIONS (overwrite true);

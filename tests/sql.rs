@@ -14,6 +14,8 @@ mod formats;
 mod order;
 #[path = "sql/outputs.rs"]
 mod outputs;
+#[path = "sql/parquet.rs"]
+mod parquet_files;
 #[path = "sql/safety.rs"]
 mod safety;
 #[path = "sql/session.rs"]

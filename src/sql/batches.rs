@@ -107,8 +107,11 @@ fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
                 .collect(),
         };
         let statistics = config.statistics();
-        return Ok(largest(schema, &read, &statistics)
-            .or_else(|| on_disk(schema, &read, config, *statistics.num_rows.get_value()?)));
+        let estimate = largest(schema, &read, &statistics)
+            .or_else(|| on_disk(schema, &read, config, *statistics.num_rows.get_value()?));
+        // How well values pack says little about how many there are.
+        let packed = config.file_source().file_type() == "parquet";
+        return Ok(estimate.map(|e| if packed { e.max(PACKED_PER_ROW) } else { e }));
     }
     let schema = scan.schema();
     let all: Vec<usize> = (0..schema.fields().len()).collect();
@@ -121,6 +124,9 @@ fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
     }
     Ok(largest(&schema, &all, statistics.as_ref()))
 }
+
+/// Leaves that a row of lists in a Parquet file is taken to have at least.
+const PACKED_PER_ROW: f64 = 256.0;
 
 /// Leaves a row is taken to have when a source of lists says nothing of its size (a MEDS folder).
 const UNKNOWN_PER_ROW: f64 = 1024.0;

@@ -127,7 +127,7 @@ impl FileFormat for SafetensorsFormat {
             schema: Arc::clone(conf.output_schema()),
             options: self.output.clone(),
         };
-        ordered_sink(input, Arc::new(sink), order, ".safetensors", &["subject_id", "id"])
+        ordered_sink(input, Arc::new(sink), order, ".safetensors", Some(&["subject_id", "id"]))
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {

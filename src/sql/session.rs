@@ -20,6 +20,7 @@ use super::listing::FilesTableFactory;
 use super::meds::MedsFunction;
 use super::nrt::NrtFormatFactory;
 use super::order::SourceOrder;
+use super::parquet::ParquetFileFormatFactory;
 use super::relation::UnnestPlanner;
 use super::safetensors::SafetensorsFormatFactory;
 use super::statement::{FromAlone, PlainChanges};
@@ -91,6 +92,13 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     functions.insert("meds".into(), Arc::new(TableFunction::new("meds".into(), meds)));
     let formats = builder.file_formats().get_or_insert_default();
     formats.extend(file_formats());
+    // The first of a name is the one that stays, whenever the default ones are added.
+    let stock = formats.iter().position(|f| f.get_ext().eq_ignore_ascii_case("parquet"));
+    let parquet = match stock {
+        Some(at) => ParquetFileFormatFactory::new(formats.remove(at)),
+        None => <ParquetFileFormatFactory as Default>::default(),
+    };
+    formats.insert(0, Arc::new(parquet));
     let factories = builder.table_factories().get_or_insert_default();
     for format in file_formats() {
         factories.insert(format.get_ext().to_uppercase(), files_table_factory());
@@ -105,13 +113,14 @@ fn files_table_factory() -> Arc<dyn TableProviderFactory> {
     Arc::new(FilesTableFactory::new(Arc::new(ListingTableFactory::new())))
 }
 
-/// Our file formats.
+/// The file formats that are ours alone.
 fn file_formats() -> Vec<Arc<dyn FileFormatFactory>> {
     vec![Arc::new(NrtFormatFactory), Arc::new(SafetensorsFormatFactory)]
 }
 
 /// Adds the file formats `.nrt` and `.safetensors` to a session of somebody else's: for paths in FROM
-/// (where that is enabled), CREATE EXTERNAL TABLE and COPY; and the table function `meds`.
+/// (where that is enabled), CREATE EXTERNAL TABLE and COPY; and the table function `meds`. Parquet stays
+/// what it is but for COPY to one local file; see [`ParquetFileFormat`](super::ParquetFileFormat).
 ///
 /// Source order under LIMIT, and batches sized by leaves, need the rules that [`configure`] adds.
 ///
@@ -124,6 +133,9 @@ pub fn register_formats(ctx: &SessionContext) -> Result<()> {
         let name = format.get_ext().to_uppercase();
         state.register_file_format(format, false)?;
         state.table_factories_mut().insert(name, files_table_factory());
+    }
+    if let Some(stock) = state.get_file_format_factory("parquet") {
+        state.register_file_format(Arc::new(ParquetFileFormatFactory::new(stock)), true)?;
     }
     state.register_udtf("meds", Arc::new(MedsFunction));
     Ok(())

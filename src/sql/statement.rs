@@ -119,13 +119,17 @@ fn keep_existing(copy: &mut CopyToStatement) -> Result<()> {
     let path = std::path::Path::new(path);
     let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
     let format = copy.stored_as.clone().or(extension).unwrap_or_default().to_ascii_lowercase();
-    if CAREFUL.contains(&format.as_str()) && !path.is_dir() {
+    let is_ours = |key: &str| {
+        key.eq_ignore_ascii_case("overwrite") || key.eq_ignore_ascii_case("format.overwrite")
+    };
+    // Parquet with options of its own is DataFusion's.
+    let stock = format == "parquet" && copy.options.iter().any(|(key, _)| !is_ours(key));
+    if CAREFUL.contains(&format.as_str()) && !path.is_dir() && !stock {
         return Ok(());
     }
     let mut overwrite = false;
     copy.options.retain(|(key, value)| {
-        let ours =
-            key.eq_ignore_ascii_case("overwrite") || key.eq_ignore_ascii_case("format.overwrite");
+        let ours = is_ours(key);
         overwrite |= ours && value.to_string().trim_matches('\'').eq_ignore_ascii_case("true");
         !ours
     });

@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, FixedSizeListArray, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::DataType::FixedSizeList;
+use arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeListArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions,
+};
+use arrow::datatypes::DataType::{self, FixedSizeList};
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
 use parquet::basic::{Compression, ConvertedType, Encoding, Type, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
-use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 use crate::table::RaggedTable;
@@ -111,7 +112,7 @@ impl ParquetTableWriter {
     /// # Errors
     /// Another schema, or the system's refusal to write.
     pub fn write_batch(&mut self, batch: &RecordBatch) -> Result<()> {
-        let ends = leaf_ends(batch)?;
+        let ends = leaf_ends(batch);
         let batch = &self.fitted(batch)?;
         let (mut row, mut before) = (0, 0);
         while row < batch.num_rows() {
@@ -212,28 +213,60 @@ fn with_nullable_tensors(schema: &SchemaRef) -> SchemaRef {
 }
 
 /// For every row, the leaves up to its end, of the column that has most by then; a row counts for 1 at
-/// least.
-fn leaf_ends(batch: &RecordBatch) -> Result<Vec<usize>> {
-    let mut out: Vec<usize> = (1..=batch.num_rows()).collect();
-    for column in batch.columns() {
-        let array = RaggedArray::try_from_arrow(column)?;
-        if array.ndim() == 1 {
-            continue;
+/// least. Lists in structs and maps count too.
+fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
+    let rows: Vec<usize> = (1..=batch.num_rows()).collect();
+    let mut out = rows.clone();
+    for column in batch.columns().iter().filter(|c| c.data_type().is_nested()) {
+        count_leaves(column, rows.clone(), &mut out);
+    }
+    out
+}
+
+/// Raises `most` to the leaves of an array; row `i` ends before its element `ends[i]`.
+fn count_leaves(array: &ArrayRef, ends: Vec<usize>, most: &mut [usize]) {
+    match array.data_type() {
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            count_below(list.offsets(), list.values(), ends, most);
         }
-        let mut ends: Option<Vec<usize>> = None;
-        for axis in array.axes() {
-            let layout: &Layout = axis.layout();
-            let end = |list: usize| layout.ranges(0..list).end;
-            ends = Some(match ends {
-                None => (1..=layout.lists()).map(end).collect(),
-                Some(outer) => outer.into_iter().map(end).collect(),
-            });
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            count_below(list.offsets(), list.values(), ends, most);
         }
-        for (most, end) in out.iter_mut().zip(ends.into_iter().flatten()) {
-            *most = (*most).max(end);
+        DataType::Map(_, _) => {
+            let map = array.as_map();
+            let entries: ArrayRef = Arc::new(map.entries().clone());
+            count_below(map.offsets(), &entries, ends, most);
+        }
+        FixedSizeList(_, _) => {
+            let list = array.as_fixed_size_list();
+            let size = usize::try_from(list.value_length()).unwrap_or(0);
+            let ends = ends.into_iter().map(|end| end * size).collect();
+            count_leaves(list.values(), ends, most);
+        }
+        DataType::Struct(_) => {
+            for child in array.as_struct().columns() {
+                count_leaves(child, ends.clone(), most);
+            }
+        }
+        _ => {
+            for (most, end) in most.iter_mut().zip(ends) {
+                *most = (*most).max(end);
+            }
         }
     }
-    Ok(out)
+}
+
+fn count_below<O: OffsetSizeTrait>(
+    offsets: &[O],
+    values: &ArrayRef,
+    ends: Vec<usize>,
+    most: &mut [usize],
+) {
+    let (first, last) = (offsets[0].as_usize(), offsets[offsets.len() - 1].as_usize());
+    let ends = ends.into_iter().map(|end| offsets[end].as_usize() - first).collect();
+    count_leaves(&values.slice(first, last - first), ends, most);
 }
 
 #[cfg(test)]
@@ -258,8 +291,8 @@ mod tests {
             .build()
             .unwrap();
         let batch = table.to_batch().unwrap();
-        assert_eq!(leaf_ends(&batch).unwrap(), [7, 7, 12]);
-        assert_eq!(leaf_ends(&batch.slice(1, 2)).unwrap(), [1, 5]);
-        assert_eq!(leaf_ends(&batch.project(&[0]).unwrap()).unwrap(), [1, 2, 3]);
+        assert_eq!(leaf_ends(&batch), [7, 7, 12]);
+        assert_eq!(leaf_ends(&batch.slice(1, 2)), [1, 5]);
+        assert_eq!(leaf_ends(&batch.project(&[0]).unwrap()), [1, 2, 3]);
     }
 }

@@ -155,7 +155,7 @@ impl FileFormat for NrtFormat {
         let sink = NrtSink::new(target, Arc::clone(conf.output_schema()), self.output.clone());
         // A file without its ids has nothing but positions.
         let ids: &[&str] = if self.output.has("plain") { &[] } else { &["subject_id"] };
-        ordered_sink(input, Arc::new(sink), order, ".nrt", ids)
+        ordered_sink(input, Arc::new(sink), order, ".nrt", Some(ids))
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {

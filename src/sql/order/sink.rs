@@ -26,32 +26,32 @@ use futures::stream;
 
 use super::{SourceOrderExec, asks, fix_memory, refusal, rewrite};
 
-/// Writes its input to a sink of a format that knows rows by position.
+/// Writes its input to a sink that keeps the order of rows.
 ///
 /// Input with ORDER BY is merged by it. Other input is rewritten to source order by the rule
 /// [`SourceOrder`](super::SourceOrder), or where that is not installed, when the plan runs; refused when
-/// that is impossible and no column tells the rows apart.
+/// that is impossible, the format knows rows by position, and no column tells them apart.
 #[derive(Clone, Debug)]
 pub struct OrderedSinkExec {
     input: Arc<dyn ExecutionPlan>,
     sink: Arc<dyn DataSink>,
     order: Option<LexRequirement>,
     format: &'static str,
-    /// Names of columns that tell rows apart whatever their order.
-    ids: &'static [&'static str],
+    /// Names of columns that tell rows apart whatever their order; `None` where a format needs no order.
+    ids: Option<&'static [&'static str]>,
     /// Whether the input is in its final form.
     settled: bool,
     properties: Arc<PlanProperties>,
 }
 
 /// A plan that writes `input` to `sink`; `order` is that of the query, `ids` the columns that make an
-/// order unnecessary.
+/// order unnecessary. Without `ids` nothing is refused: rows without an order come as they do.
 pub(in crate::sql) fn ordered_sink(
     input: Arc<dyn ExecutionPlan>,
     sink: Arc<dyn DataSink>,
     order: Option<LexRequirement>,
     format: &'static str,
-    ids: &'static [&'static str],
+    ids: Option<&'static [&'static str]>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let order = order.filter(|o| asks(Some(o)));
     let input = if order.is_none() { fix_memory(input)? } else { input };
@@ -64,7 +64,7 @@ impl OrderedSinkExec {
         sink: Arc<dyn DataSink>,
         order: Option<LexRequirement>,
         format: &'static str,
-        ids: &'static [&'static str],
+        ids: Option<&'static [&'static str]>,
     ) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(count_schema()),
@@ -102,8 +102,10 @@ impl OrderedSinkExec {
                         let schema = self.input.schema();
                         schema.field_with_name(id).is_ok_and(|f| !f.data_type().is_nested())
                     };
-                    if !self.ids.iter().any(has_id) {
-                        return Err(refusal(self.format, &operator, self.ids));
+                    if let Some(ids) = self.ids
+                        && !ids.iter().any(has_id)
+                    {
+                        return Err(refusal(self.format, &operator, ids));
                     }
                     if partitions == 1 {
                         Arc::clone(&self.input)

@@ -1,0 +1,255 @@
+//! Parquet as DataFusion has it, but for COPY to one local file.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::config::ParquetOptions;
+use datafusion::common::{GetExt, Statistics, plan_err};
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::file_format::parquet::ParquetFormatFactory;
+use datafusion::datasource::file_format::{FileFormat, FileFormatFactory, FileMeta};
+use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
+use datafusion::datasource::sink::DataSink;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::physical_expr::{LexOrdering, LexRequirement};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
+use object_store::{ObjectMeta, ObjectStore};
+
+use super::order::ordered_sink;
+use super::output::{OutputOptions, make_folder, write_blocking};
+use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
+
+/// Makes [`ParquetFileFormat`]; registered under the extension `parquet`, in place of DataFusion's own
+/// factory, which it wraps.
+#[derive(Debug)]
+pub struct ParquetFileFormatFactory {
+    inner: Arc<dyn FileFormatFactory>,
+}
+
+impl ParquetFileFormatFactory {
+    /// Over another factory of Parquet formats, which does the reading.
+    pub fn new(inner: Arc<dyn FileFormatFactory>) -> Self {
+        Self { inner }
+    }
+}
+
+impl Default for ParquetFileFormatFactory {
+    fn default() -> Self {
+        Self::new(Arc::new(ParquetFormatFactory::new()))
+    }
+}
+
+impl GetExt for ParquetFileFormatFactory {
+    fn get_ext(&self) -> String {
+        self.inner.get_ext()
+    }
+}
+
+impl FileFormatFactory for ParquetFileFormatFactory {
+    fn create(
+        &self,
+        state: &dyn Session,
+        options: &HashMap<String, String>,
+    ) -> Result<Arc<dyn FileFormat>> {
+        let (ours, theirs): (HashMap<_, _>, HashMap<_, _>) =
+            options.clone().into_iter().partition(|(key, _)| {
+                key.strip_prefix("format.").unwrap_or(key).eq_ignore_ascii_case("overwrite")
+            });
+        let ours = ours.into_values().map(|value| ("overwrite".into(), value)).collect();
+        let output = OutputOptions::parse("PARQUET", &ours, &[])?;
+        Ok(Arc::new(ParquetFileFormat {
+            inner: self.inner.create(state, &theirs)?,
+            overwrite: output.overwrite,
+            stock: !theirs.is_empty(),
+        }))
+    }
+
+    fn default(&self) -> Arc<dyn FileFormat> {
+        Arc::new(ParquetFileFormat { inner: self.inner.default(), overwrite: false, stock: false })
+    }
+}
+
+/// Parquet files as tables: reading is DataFusion's own.
+///
+/// COPY to one local file whose name ends in `.parquet` writes as
+/// [`ParquetTableWriter`] does: row groups of about as many leaves each, a file that appears whole or
+/// not at all, one that exists refused unless `OPTIONS (overwrite true)` is given. Rows come in source
+/// order where the query has one; see [`in_source_order`](super::in_source_order).
+///
+/// Folders, PARTITIONED BY, remote targets, INSERT, and COPY with options of DataFusion's Parquet
+/// writer (in `OPTIONS` or set in `datafusion.execution.parquet`) go to DataFusion's own sink.
+#[derive(Debug)]
+pub struct ParquetFileFormat {
+    inner: Arc<dyn FileFormat>,
+    overwrite: bool,
+    /// Whether options were given that only DataFusion's writer knows.
+    stock: bool,
+}
+
+#[async_trait]
+impl FileFormat for ParquetFileFormat {
+    fn get_ext(&self) -> String {
+        self.inner.get_ext()
+    }
+
+    fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
+        self.inner.get_ext_with_compression(compression)
+    }
+
+    fn compression_type(&self) -> Option<FileCompressionType> {
+        self.inner.compression_type()
+    }
+
+    async fn infer_schema(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        objects: &[ObjectMeta],
+    ) -> Result<SchemaRef> {
+        self.inner.infer_schema(state, store, objects).await
+    }
+
+    async fn infer_stats(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        table_schema: SchemaRef,
+        object: &ObjectMeta,
+    ) -> Result<Statistics> {
+        self.inner.infer_stats(state, store, table_schema, object).await
+    }
+
+    async fn infer_ordering(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        table_schema: SchemaRef,
+        object: &ObjectMeta,
+    ) -> Result<Option<LexOrdering>> {
+        self.inner.infer_ordering(state, store, table_schema, object).await
+    }
+
+    async fn infer_stats_and_ordering(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        table_schema: SchemaRef,
+        object: &ObjectMeta,
+    ) -> Result<FileMeta> {
+        self.inner.infer_stats_and_ordering(state, store, table_schema, object).await
+    }
+
+    async fn create_physical_plan(
+        &self,
+        state: &dyn Session,
+        conf: FileScanConfig,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.inner.create_physical_plan(state, conf).await
+    }
+
+    async fn create_writer_physical_plan(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        state: &dyn Session,
+        conf: FileSinkConfig,
+        order: Option<LexRequirement>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let stock = self.stock || writer_is_set(&state.config_options().execution.parquet);
+        match file_target(&conf) {
+            Some(target) if !stock => {
+                let schema = Arc::clone(conf.output_schema());
+                let sink = ParquetFileSink { target, schema, overwrite: self.overwrite };
+                ordered_sink(input, Arc::new(sink), order, ".parquet", None)
+            }
+            None if self.overwrite => plan_err!(
+                "the option 'overwrite' of PARQUET is for COPY to one local file named '*.parquet'"
+            ),
+            // DataFusion's sink replaces a file by itself.
+            _ => self.inner.create_writer_physical_plan(input, state, conf, order).await,
+        }
+    }
+
+    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
+        self.inner.file_source(table_schema)
+    }
+}
+
+/// The local file that a COPY is to write; `None` for any other target.
+fn file_target(conf: &FileSinkConfig) -> Option<PathBuf> {
+    let [url] = conf.table_paths.as_slice() else { return None };
+    // An INSERT comes with no URL as it was written.
+    let copy = conf.insert_op == InsertOp::Append
+        && !conf.original_url.is_empty()
+        && conf.file_group.is_empty();
+    let file = conf.file_output_mode.single_file_output(url) && !url.is_collection();
+    if !copy || !file || !conf.table_partition_cols.is_empty() || url.scheme() != "file" {
+        return None;
+    }
+    let path = url.get_url().to_file_path().ok()?;
+    let named = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"));
+    (named && !path.is_dir()).then_some(path)
+}
+
+/// Whether the session has settings of its own for DataFusion's Parquet writer.
+fn writer_is_set(set: &ParquetOptions) -> bool {
+    let stock = ParquetOptions::default();
+    set.compression != stock.compression
+        || set.max_row_group_size != stock.max_row_group_size
+        || set.encoding != stock.encoding
+        || set.dictionary_enabled != stock.dictionary_enabled
+        || set.statistics_enabled != stock.statistics_enabled
+        || set.skip_arrow_metadata != stock.skip_arrow_metadata
+        || set.bloom_filter_on_write != stock.bloom_filter_on_write
+        || set.writer_version != stock.writer_version
+        || set.data_pagesize_limit != stock.data_pagesize_limit
+        || set.data_page_row_count_limit != stock.data_page_row_count_limit
+}
+
+/// Writes batches, in the order they come, as one Parquet file.
+#[derive(Debug)]
+struct ParquetFileSink {
+    target: PathBuf,
+    schema: SchemaRef,
+    overwrite: bool,
+}
+
+impl DisplayAs for ParquetFileSink {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ParquetFileSink(file={})", self.target.display())
+    }
+}
+
+#[async_trait]
+impl DataSink for ParquetFileSink {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    async fn write_all(
+        &self,
+        data: SendableRecordBatchStream,
+        _context: &Arc<TaskContext>,
+    ) -> Result<u64> {
+        let (target, schema) = (self.target.clone(), Arc::clone(&self.schema));
+        let options = ParquetWriteOptions { overwrite: self.overwrite, ..Default::default() };
+        write_blocking(data, move |batches| {
+            make_folder(&target)?;
+            let mut writer = ParquetTableWriter::create(&target, &schema, &options)?;
+            for batch in batches {
+                writer.write_batch(&batch?)?;
+            }
+            let rows = writer.num_rows();
+            writer.finish()?;
+            Ok(rows)
+        })
+        .await
+    }
+}

@@ -1,0 +1,141 @@
+//! COPY to Parquet files.
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::Compression;
+use serrate::dense::DenseTensor;
+
+use super::*;
+
+fn open(path: &Path) -> ParquetRecordBatchReaderBuilder<std::fs::File> {
+    ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(path).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_parquet_file_that_exists_is_replaced_only_when_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("new/x.parquet");
+    let ctx = four();
+    let copy = |n: i64| format!("COPY (SELECT {n} AS a) TO '{}' STORED AS PARQUET", show(&out));
+    let read = format!("SELECT a FROM '{}'", show(&out));
+    assert_eq!(one(&ctx, &copy(1)).await, 1);
+    let e = error(&ctx, &copy(2)).await;
+    assert!(e.contains("exists"), "{e}");
+    assert_eq!(one(&four(), &read).await, 1);
+    batches(&ctx, &format!("{} OPTIONS (overwrite true)", copy(3))).await.unwrap();
+    assert_eq!(one(&four(), &read).await, 3);
+    // A query that fails leaves what there was, and nothing beside it.
+    let fails = format!(
+        "COPY (SELECT 1 / (v - 5) AS a FROM (SELECT unnest([4, 5]) AS v)) TO '{}' OPTIONS (overwrite true)",
+        show(&out)
+    );
+    error(&ctx, &fails).await;
+    assert_eq!(one(&four(), &read).await, 3);
+    assert_eq!(std::fs::read_dir(out.parent().unwrap()).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn parquet_row_groups_are_cut_by_leaves() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    // 8 rows of 300 000 leaves; 2 Mi leaves are 6 rows and something. In structs as well.
+    for (name, value) in [("list", "range(0, 300000)"), ("struct", "{'v': range(0, 300000)}")] {
+        let out = dir.path().join(format!("{name}.parquet"));
+        let sql = format!(
+            "COPY (SELECT {value} AS v FROM (SELECT unnest(range(0, 8)))) TO '{}'",
+            show(&out)
+        );
+        assert_eq!(one(&ctx, &sql).await, 8);
+        let file = open(&out);
+        let groups = file.metadata().row_groups();
+        let rows: Vec<_> = groups.iter().map(|g| g.num_rows()).collect();
+        assert_eq!(rows, [6, 2], "{name}");
+        let column = groups[0].column(0);
+        assert!(matches!(column.compression(), Compression::ZSTD(_)));
+        assert!(column.offset_index_offset().is_some() && column.column_index_offset().is_some());
+    }
+}
+
+#[tokio::test]
+async fn values_and_types_come_back_from_parquet() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("x.parquet");
+    let ctx = four();
+    let tensor = DenseTensor::from_vec(vec![2, 3, 2], (0u16..12).collect::<Vec<_>>()).unwrap();
+    let schema =
+        Schema::new(vec![Field::new("id", DataType::Int64, true), tensor.field("x").unwrap()]);
+    let batch =
+        RecordBatch::try_new(Arc::new(schema), vec![flat([5, 6]), tensor.to_arrow().unwrap()])
+            .unwrap();
+    ctx.register_batch("p", batch).unwrap();
+    // Lists that share nothing, structs, nulls, strings, times, tensors.
+    let query = "SELECT id, CASE WHEN id = 5 THEN [1, 2, 3] END AS a, [[1.5], NULL, []] AS b, \
+                 {'k': id, 's': ['u', NULL]} AS c, 'text' AS d, \
+                 TIMESTAMP '2020-01-01T00:00:00' AS e, x FROM p";
+    let expected = text(&ctx, query).await;
+    batches(&ctx, &format!("COPY ({query}) TO '{}'", show(&out))).await.unwrap();
+    assert_eq!(text(&ctx, &format!("SELECT * FROM '{}'", show(&out))).await, expected);
+    let frame = ctx.sql(query).await.unwrap();
+    let file = open(&out);
+    for field in frame.schema().fields() {
+        let found = file.schema().field_with_name(field.name()).unwrap();
+        assert_eq!(found.metadata(), field.metadata());
+        if field.name() != "x" {
+            assert_eq!(found.data_type(), field.data_type());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn parquet_has_source_order_where_there_is_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    for k in 0..6 {
+        write(&dir.path().join(format!("in/{k}.nrt")), &numbered(k * 500, 500));
+    }
+    let from = show(&dir.path().join("in/"));
+    let sql = format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{from}'");
+    batches(&ctx, &sql).await.unwrap();
+    let out = show(&dir.path().join("x.parquet"));
+    batches(&ctx, &format!("COPY (SELECT * FROM t) TO '{out}'")).await.unwrap();
+    let read = format!("SELECT id FROM '{out}'");
+    assert_eq!(ints(&ctx, &format!("{read} LIMIT 3000")).await, (0..3000).collect::<Vec<_>>());
+    // No order is fine too, and one that was asked for is kept.
+    let grouped = "SELECT id % 7 AS id, count(*) AS n FROM t GROUP BY id % 7";
+    let copy = format!("COPY ({grouped}) TO '{out}' OPTIONS (overwrite true)");
+    assert_eq!(one(&ctx, &copy).await, 7);
+    let total = format!("SELECT sum(n) FROM '{out}'");
+    assert_eq!(one(&four(), &total).await, 3000);
+    let copy =
+        format!("COPY (SELECT id FROM t ORDER BY id DESC) TO '{out}' OPTIONS (overwrite true)");
+    batches(&ctx, &copy).await.unwrap();
+    let down: Vec<i64> = (0..3000).rev().collect();
+    assert_eq!(ints(&four(), &format!("{read} LIMIT 3000")).await, down);
+}
+
+#[tokio::test]
+async fn other_parquet_targets_are_those_of_datafusion() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let folder = format!("{}/", show(&dir.path().join("folder")));
+    let source = "(SELECT v % 2 AS k, v FROM (SELECT unnest(range(0, 10)) AS v))";
+    let copy = format!("COPY {source} TO '{folder}' STORED AS PARQUET");
+    assert_eq!(one(&ctx, &copy).await, 10);
+    let e = error(&ctx, &format!("{copy} OPTIONS (overwrite true)")).await;
+    assert!(e.contains("one local file"), "{e}");
+    let table = format!("CREATE EXTERNAL TABLE f STORED AS PARQUET LOCATION '{folder}'");
+    batches(&ctx, &table).await.unwrap();
+    assert_eq!(one(&ctx, "INSERT INTO f VALUES (7, 7)").await, 1);
+    assert_eq!(one(&ctx, "SELECT count(*) FROM f").await, 11);
+    let parts = format!("{}/", show(&dir.path().join("parts")));
+    let copy = format!("COPY {source} TO '{parts}' STORED AS PARQUET PARTITIONED BY (k)");
+    assert_eq!(one(&ctx, &copy).await, 10);
+    assert!(dir.path().join("parts/k=1").is_dir());
+    // Options of DataFusion's writer mean that writer.
+    let out = dir.path().join("x.parquet");
+    let copy =
+        format!("COPY {source} TO '{}' STORED AS PARQUET OPTIONS (compression snappy)", show(&out));
+    batches(&ctx, &copy).await.unwrap();
+    let column = open(&out).metadata().row_group(0).column(0).compression();
+    assert_eq!(column, Compression::SNAPPY);
+}
