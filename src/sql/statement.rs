@@ -227,12 +227,13 @@ impl AnalyzerRule for FromAlone {
 pub(super) struct PlainChanges;
 
 impl AnalyzerRule for PlainChanges {
-    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        if let LogicalPlan::Analyze(analyze) = &plan {
-            self.analyze(analyze.input.as_ref().clone(), config)?;
-            return Ok(plan);
-        }
-        let LogicalPlan::Dml(change) = &plan else { return Ok(plan) };
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        // EXPLAIN ANALYZE runs what it explains.
+        let statement = match &plan {
+            LogicalPlan::Analyze(analyze) => analyze.input.as_ref(),
+            plan => plan,
+        };
+        let LogicalPlan::Dml(change) = statement else { return Ok(plan) };
         let verb = match change.op {
             WriteOp::Delete => "DELETE",
             WriteOp::Update => "UPDATE",

@@ -2,17 +2,51 @@
 
 use std::fs;
 use std::io::Cursor;
+use std::sync::Arc;
 
-use arrow::array::AsArray;
-use arrow::datatypes::UInt16Type;
+use arrow::array::{AsArray, DictionaryArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, UInt16Type, UInt32Type};
 use serrate::Error;
 use serrate::generate::mimic_table;
 use serrate::io::arrow_ipc::{
     self as io, IpcCompression, IpcForm, IpcReadOptions, IpcTableReader, IpcTableWriter,
     IpcWriteOptions,
 };
+use serrate::table::{Column, RaggedTable};
 
 use crate::mixed;
+
+/// The same table with texts instead of dictionaries of them.
+fn texts(table: &RaggedTable) -> RaggedTable {
+    let columns = table.columns().iter().map(|c| {
+        let plain = match c.data_type() {
+            DataType::Dictionary(_, values) => cast(c.values(), values).unwrap(),
+            _ => c.values().clone(),
+        };
+        Column::with_field(c.field().clone(), c.axis(), plain)
+            .with_list_nulls(c.list_nulls().to_vec())
+    });
+    table.with_columns(columns.collect()).unwrap()
+}
+
+#[test]
+fn batches_with_dictionaries_of_their_own_make_one_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.arrow");
+    let table = |codes: &[&str]| {
+        let codes: DictionaryArray<UInt32Type> = codes.iter().copied().collect();
+        RaggedTable::builder().column("code", 0, Arc::new(codes)).build().unwrap()
+    };
+    let parts = [table(&["a", "b"]), table(&["c", "a"])];
+    let schema = parts[0].arrow_schema().unwrap();
+    let mut writer = IpcTableWriter::create(&path, &schema, &Default::default()).unwrap();
+    parts.iter().for_each(|t| writer.write(t).unwrap());
+    writer.finish().unwrap();
+    let back = io::read(&path, &IpcReadOptions::default()).unwrap();
+    let codes = back.column("code").unwrap().values().as_string::<i32>().clone();
+    assert_eq!(codes.iter().flatten().collect::<Vec<_>>(), ["a", "b", "c", "a"]);
+}
 
 #[test]
 fn both_forms_and_all_compressions_come_back() {
@@ -23,6 +57,8 @@ fn both_forms_and_all_compressions_come_back() {
             let options = IpcWriteOptions { overwrite: true, form, compression };
             for table in [mixed(), mixed().slice(1..4).unwrap(), mixed().slice(2..2).unwrap()] {
                 io::write(&path, &table, &options).unwrap();
+                // A file has text where the table has dictionaries, a stream has those.
+                let table = if form == IpcForm::File { texts(&table) } else { table };
                 for mmap in [true, false] {
                     let options = IpcReadOptions { mmap, ..Default::default() };
                     let back = io::read(&path, &options).unwrap();

@@ -200,7 +200,7 @@ impl Side {
     fn may_be_zero(&self) -> bool {
         fn zero<T: ArrowPrimitiveType>(values: &ArrayRef) -> bool {
             let zero = T::Native::default();
-            values.as_primitive_opt::<T>().is_some_and(|v| v.values().iter().any(|x| *x == zero))
+            values.as_primitive_opt::<T>().is_some_and(|v| v.values().contains(&zero))
         }
         match self {
             Self::Each(v) => v.data_type().is_floating(),
