@@ -35,7 +35,7 @@ impl Default for MedsOptions {
 
 /// A MEDS data set: `data/**/*.parquet` with one row per measurement, and `metadata/`.
 ///
-/// ```no_run
+/// ```
 /// use serrate::io::meds::MedsDataset;
 /// let data = MedsDataset::open("tests/data/synthea-meds")?;
 /// for shard in data.shards() {
