@@ -3,6 +3,7 @@
 //!
 //! * [`table::RaggedTable`]: jointly ragged columns, flat Arrow arrays over offsets stored once per axis;
 //!   [`array::RaggedArray`]: one column with its axes.
+//! * [`mod@index`]: what to take along each axis, in numpy's terms.
 //! * [`kernels`]: operations on them, free functions; [`dense`]: padded tensors and masks.
 //! * [`io`]: `.nrt`, safetensors, JSON, Arrow IPC, and with the feature `parquet` Parquet and MEDS.
 #![cfg_attr(
@@ -32,6 +33,7 @@ pub mod array;
 pub mod dense;
 pub mod error;
 pub mod generate;
+pub mod index;
 pub mod io;
 pub mod kernels;
 pub mod table;

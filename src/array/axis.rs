@@ -2,8 +2,11 @@
 
 use std::ops::Range;
 
+use arrow::datatypes::ArrowNativeType;
+
 use super::Offsets;
 use crate::error::{Error, Result};
+use crate::with_offsets;
 
 /// How one axis lies over its parent: lists of any length, or lists of one size.
 #[derive(Clone, Debug)]
@@ -57,6 +60,20 @@ impl Layout {
         match self {
             Self::Ragged(o) => o.length(i),
             Self::Uniform { size, .. } => *size,
+        }
+    }
+
+    /// The list that child `child` is in; the number of lists when there is no such child.
+    pub fn list_of(&self, child: usize) -> usize {
+        if child >= self.children() {
+            return self.lists();
+        }
+        match self {
+            Self::Ragged(o) => with_offsets!(o, o => {
+                let base = o[0].as_usize();
+                o[1..].partition_point(|end| end.as_usize() - base <= child)
+            }),
+            Self::Uniform { size, .. } => child / size,
         }
     }
 
@@ -135,4 +152,20 @@ pub fn resolve_axis(axis: i64, ndim: usize, what: &str) -> Result<usize> {
         axis,
         ndim,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_know_their_list() {
+        let ragged = Layout::from(Offsets::from_lengths([1, 0, 2, 0, 3, 0]).unwrap());
+        let lists: Vec<usize> = (0..7).map(|c| ragged.list_of(c)).collect();
+        assert_eq!(lists, [0, 2, 2, 4, 4, 4, 6]);
+        assert_eq!(ragged.slice(2, 3).list_of(2), 2);
+        let uniform = Layout::Uniform { size: 2, lists: 3 };
+        assert_eq!((uniform.list_of(3), uniform.list_of(6)), (1, 3));
+        assert_eq!(Layout::Uniform { size: 0, lists: 4 }.list_of(0), 4);
+    }
 }

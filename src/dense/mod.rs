@@ -13,5 +13,5 @@ pub(crate) use buffer::{Contents, Memory};
 pub use convert::tensor_field;
 pub use dtype::{DType, Element};
 pub use options::{DenseOptions, Fill, Side};
-pub use table::{Size, TableDenseOptions};
+pub use table::{DenseSpec, Size, TableDenseOptions};
 pub use tensor::DenseTensor;

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use super::{DType, DenseOptions, DenseTensor};
+use crate::array::RaggedArray;
 use crate::error::{Error, Result};
-use crate::kernels::densify::{count_bytes, densify_named};
-use crate::kernels::mask::mask_axes;
-use crate::table::{Column, RaggedTable};
+use crate::kernels::densify::{count_bytes, densify_into_named, densify_named};
+use crate::kernels::mask::{mask_axes, mask_axes_into, validity_mask, validity_mask_into};
+use crate::table::RaggedTable;
 
 /// Size of one axis of dense tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -46,7 +47,8 @@ pub struct TableDenseOptions {
     /// Whether integer columns become int64, the type that embedding layers take. A value of 2^63
     /// or more is an error.
     pub tokens_as_i64: bool,
-    /// Whether to make a mask of every axis that a column lives on.
+    /// Whether to make a mask of every axis that a column lives on, and one of every column that has
+    /// nulls.
     pub masks: bool,
 }
 
@@ -63,9 +65,31 @@ impl Default for TableDenseOptions {
     }
 }
 
+/// A tensor of a table's dense form, before it is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DenseSpec {
+    /// Name: that of the column or scalar, `dim{d}/mask` or `{column}/mask`.
+    pub name: String,
+    /// Type of the elements.
+    pub dtype: DType,
+    /// Size of every axis, the rows first.
+    pub shape: Vec<usize>,
+}
+
+impl DenseSpec {
+    /// Bytes the tensor takes.
+    pub fn nbytes(&self) -> usize {
+        // Counted against the limit, and so against what can be addressed, when it was made.
+        usize::try_from(count_bytes(&self.shape, self.dtype)).unwrap_or(usize::MAX)
+    }
+}
+
 impl RaggedTable {
-    /// One padded tensor per column under its name, in order, then one mask `dim{d}/mask` (bool,
-    /// shape `[rows, .. d]`) for every axis `d` from 1 on that a column lives on.
+    /// One padded tensor per column under its name, in order, then one per
+    /// [scalar](RaggedTable::scalars) (of no axes), then one mask `dim{d}/mask` (bool, shape
+    /// `[rows, .. d]`) for every axis `d` from 1 on that a column lives on, then one mask
+    /// `{column}/mask` for every column or scalar that has nulls: true where there is a value, false
+    /// at nulls and padding.
     ///
     /// All columns of an axis have one shape, as long as the longest list at every level. An axis
     /// without a single element has size 0, and its columns are there.
@@ -79,14 +103,15 @@ impl RaggedTable {
     /// let table = RaggedTable::builder()
     ///     .lengths([2, 1])?
     ///     .column("age", 0, Arc::new(UInt16Array::from(vec![71, 38])))
-    ///     .column("T", 1, Arc::new(Float32Array::from(vec![0.5, 1.0, 2.0])))
+    ///     .column("T", 1, Arc::new(Float32Array::from(vec![Some(0.5), None, Some(2.0)])))
     ///     .build()?;
     /// let dense = table.to_dense(&DenseOptions::default())?;
     /// let text: Vec<String> = dense.iter().map(|(name, t)| format!("{name}: {t}")).collect();
     /// assert_eq!(text, [
     ///     "age: uint16[2] [71, 38]",
-    ///     "T: float32[2, 2] [[0.5, 1.0], [2.0, 0.0]]",
+    ///     "T: float32[2, 2] [[0.5, 0.0], [2.0, 0.0]]",
     ///     "dim1/mask: bool[2, 2] [[true, true], [true, false]]",
+    ///     "T/mask: bool[2, 2] [[true, false], [true, false]]",
     /// ]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -103,46 +128,62 @@ impl RaggedTable {
     /// # Errors
     /// As [`to_dense`](Self::to_dense); rows or columns that do not exist; more sizes than axes.
     pub fn to_dense_with(&self, options: &TableDenseOptions) -> Result<Vec<(String, DenseTensor)>> {
-        let selected;
-        let mut table = self;
-        if let Some(names) = &options.columns {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            selected = table.select(&names)?;
-            table = &selected;
-        }
-        let sliced;
-        if let Some(rows) = &options.rows {
-            sliced = table.slice(rows.clone())?;
-            table = &sliced;
-        }
-        let sizes = table.dense_sizes(&options.sizes)?;
-        let masked: Vec<usize> = (1..table.ndim())
-            .filter(|d| options.masks && table.columns().iter().any(|c| c.axis() == *d))
-            .collect();
-        if let Some(c) = table.columns().iter().find(|c| is_mask(c.name(), &masked)) {
+        let parts = Parts::new(self, options)?;
+        parts.specs.iter().map(|s| Ok((s.spec.name.clone(), parts.tensor(s)?))).collect()
+    }
+
+    /// Names, types and shapes of what [`to_dense_with`](Self::to_dense_with) gives, without making it.
+    ///
+    /// # Errors
+    /// As [`to_dense_with`](Self::to_dense_with), where values do not matter.
+    pub fn dense_specs(&self, options: &TableDenseOptions) -> Result<Vec<DenseSpec>> {
+        Ok(Parts::new(self, options)?.specs.into_iter().map(|p| p.spec).collect())
+    }
+
+    /// As [`to_dense_with`](Self::to_dense_with), into memory of the caller's: one piece per tensor of
+    /// [`dense_specs`](Self::dense_specs), in that order, each exactly as long as its
+    /// [`nbytes`](DenseSpec::nbytes). Every byte is written, whatever was there; pieces need not be
+    /// aligned. Returns what was written.
+    ///
+    /// With [`Size::Exactly`] for every axis, and no column with nulls, the specs depend on nothing
+    /// but the number of rows, so that memory fits one batch after the other.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt8Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::dense::{Size, TableDenseOptions};
+    /// let codes = Arc::new(UInt8Array::from(vec![1, 2, 3]));
+    /// let table = RaggedTable::builder().lengths([1, 2])?.column("code", 1, codes).build()?;
+    /// let options = TableDenseOptions { sizes: vec![Size::Exactly(2)], ..Default::default() };
+    /// let (mut code, mut mask) = ([9u8; 4], [9u8; 4]);
+    /// table.to_dense_into(&options, &mut [&mut code, &mut mask])?;
+    /// assert_eq!((code, mask), ([1, 0, 2, 3], [1, 0, 1, 1]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`to_dense_with`](Self::to_dense_with); another number of pieces than tensors; a piece of
+    /// another length than its tensor. What was written before an error stays written.
+    pub fn to_dense_into(
+        &self,
+        options: &TableDenseOptions,
+        out: &mut [&mut [u8]],
+    ) -> Result<Vec<DenseSpec>> {
+        let parts = Parts::new(self, options)?;
+        let names = || parts.specs.iter().map(|p| p.spec.name.as_str()).collect::<Vec<_>>();
+        if out.len() != parts.specs.len() {
             return Err(Error::invalid(format!(
-                "column {:?} has the name of a mask; rename it, or leave the masks out",
-                c.name()
+                "{} pieces of memory for the {} tensors {}",
+                out.len(),
+                parts.specs.len(),
+                names().join(", ")
             )));
         }
-        table.check_dense_bytes(&sizes, &masked, options)?;
-
-        let mut out = Vec::with_capacity(table.columns().len() + masked.len());
-        for column in table.columns() {
-            let dense = column_options(column, options)?;
-            let array = table.column_array(column)?;
-            let sizes = Some(&sizes[..column.axis()]);
-            out.push((
-                column.name().to_owned(),
-                densify_named(&array, sizes, &dense, &what(column))?,
-            ));
+        for (part, out) in parts.specs.iter().zip(out) {
+            parts.write(part, out)?;
         }
-        for axis in masked {
-            let layouts = table.axes()[..axis].iter().map(|a| a.layout().clone()).collect();
-            let mask = mask_axes(table.num_rows(), layouts, Some(&sizes[..axis]), &options.dense)?;
-            out.push((format!("dim{axis}/mask"), mask));
-        }
-        Ok(out)
+        Ok(parts.specs.into_iter().map(|p| p.spec).collect())
     }
 
     fn dense_sizes(&self, sizes: &[Size]) -> Result<Vec<usize>> {
@@ -165,63 +206,163 @@ impl RaggedTable {
             })
             .collect())
     }
+}
 
-    /// Counts all tensors together.
-    fn check_dense_bytes(
-        &self,
-        sizes: &[usize],
-        masked: &[usize],
-        options: &TableDenseOptions,
-    ) -> Result<()> {
-        let mut total = 0u128;
-        let mut largest = (0u128, String::new());
-        let mut shape = vec![self.num_rows()];
-        shape.extend(sizes);
-        for column in self.columns() {
-            let leaves = DType::of_leaves(column.data_type(), &what(column))?;
-            let dtype = column_options(column, options)?.dtype.unwrap_or(leaves);
-            let shape = &shape[..=column.axis()];
-            let bytes = count_bytes(shape, dtype);
-            total = total.saturating_add(bytes);
-            if bytes > largest.0 {
-                largest = (bytes, format!("{:?} is {dtype} {shape:?}", column.name()));
+/// What one tensor is made of.
+enum Source {
+    /// Values of a column (no axes for a scalar), and what errors call it.
+    Values { array: RaggedArray, dense: DenseOptions, what: String },
+    /// Places that hold elements of an axis.
+    Axis(usize),
+    /// Places that hold a value that is not null.
+    Valid(RaggedArray),
+}
+
+struct Part {
+    spec: DenseSpec,
+    source: Source,
+}
+
+/// All tensors of a table, planned and counted.
+struct Parts {
+    table: RaggedTable,
+    sizes: Vec<usize>,
+    dense: DenseOptions,
+    specs: Vec<Part>,
+}
+
+impl Parts {
+    fn new(whole: &RaggedTable, options: &TableDenseOptions) -> Result<Self> {
+        let mut table = match &options.columns {
+            Some(names) => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                whole.select(&names)?
+            }
+            None => whole.clone(),
+        };
+        if let Some(rows) = &options.rows {
+            table = table.slice(rows.clone())?;
+        }
+        let sizes = table.dense_sizes(&options.sizes)?;
+        let mut shape = vec![table.num_rows()];
+        shape.extend(&sizes);
+        let mut specs = Vec::new();
+        let mut validity = Vec::new();
+        let mut add = |name: &str, what: String, array: RaggedArray, shape: &[usize]| {
+            let dense = value_options(&array, options, &what)?;
+            let dtype = match dense.dtype {
+                Some(d) => d,
+                None => DType::of_leaves(array.leaf_type(), &what)?,
+            };
+            if options.masks && array.leaves().null_count() > 0 {
+                let (name, dtype) = (format!("{name}/mask"), DType::Bool);
+                let spec = DenseSpec { name, dtype, shape: shape.to_vec() };
+                validity.push(Part { spec, source: Source::Valid(array.clone()) });
+            }
+            let spec = DenseSpec { name: name.to_owned(), dtype, shape: shape.to_vec() };
+            specs.push(Part { spec, source: Source::Values { array, dense, what } });
+            Ok::<(), Error>(())
+        };
+        for column in table.columns() {
+            let what = format!("column {:?}", column.name());
+            let array = table.column_array(column)?;
+            add(column.name(), what, array, &shape[..=column.axis()])?;
+        }
+        for scalar in table.scalars() {
+            let array = RaggedArray::try_new(1, Vec::new(), scalar.value().clone())?;
+            add(scalar.name(), format!("scalar {:?}", scalar.name()), array, &[])?;
+        }
+        for axis in (1..table.ndim()).filter(|d| options.masks && table.columns_at(*d).count() > 0)
+        {
+            let name = format!("dim{axis}/mask");
+            let spec = DenseSpec { name, dtype: DType::Bool, shape: shape[..=axis].to_vec() };
+            specs.push(Part { spec, source: Source::Axis(axis) });
+        }
+        specs.append(&mut validity);
+        for (i, part) in specs.iter().enumerate() {
+            if specs[..i].iter().any(|p| p.spec.name == part.spec.name) {
+                return Err(Error::invalid(format!(
+                    "column {:?} has the name of a mask; rename it, or leave the masks out",
+                    part.spec.name
+                )));
             }
         }
-        for axis in masked {
-            total = total.saturating_add(count_bytes(&shape[..=*axis], DType::Bool));
-        }
-        options
-            .dense
+        let parts = Self { table, sizes, dense: options.dense.clone(), specs };
+        parts.check_bytes()?;
+        Ok(parts)
+    }
+
+    /// Counts all tensors together.
+    fn check_bytes(&self) -> Result<()> {
+        let bytes = |p: &Part| count_bytes(&p.spec.shape, p.spec.dtype);
+        let total = self.specs.iter().fold(0u128, |n, p| n.saturating_add(bytes(p)));
+        self.dense
             .check_bytes(
                 total,
-                || format!("a dense form of {} rows", self.num_rows()),
+                || format!("a dense form of {} rows", self.table.num_rows()),
                 || {
                     let longest: Vec<_> =
-                        self.axes().iter().map(|a| a.layout().max_length()).collect();
+                        self.table.axes().iter().map(|a| a.layout().max_length()).collect();
+                    let largest = self.specs.iter().rev().max_by_key(|p| bytes(p));
+                    let largest = largest.map(|p| {
+                        format!("{:?} is {} {:?}", p.spec.name, p.spec.dtype, p.spec.shape)
+                    });
                     format!(
                         "the largest tensor {}; take fewer rows at a time, set sizes (the longest \
                          lists are {longest:?} on the axes after the rows), leave out columns, or \
                          raise the limit",
-                        largest.1
+                        largest.unwrap_or_default()
                     )
                 },
             )
             .map(|_| ())
     }
-}
 
-fn what(column: &Column) -> String {
-    format!("column {:?}", column.name())
-}
+    fn layouts(&self, axis: usize) -> Vec<crate::array::Layout> {
+        self.table.axes()[..axis].iter().map(|a| a.layout().clone()).collect()
+    }
 
-fn is_mask(name: &str, masked: &[usize]) -> bool {
-    masked.iter().any(|d| name == format!("dim{d}/mask"))
+    fn tensor(&self, part: &Part) -> Result<DenseTensor> {
+        let sizes = |array: &RaggedArray| &self.sizes[..array.axes().len()];
+        match &part.source {
+            Source::Values { array, dense, what } => {
+                densify_named(array, Some(sizes(array)), dense, what)
+            }
+            Source::Valid(array) => validity_mask(array, Some(sizes(array)), &self.dense),
+            Source::Axis(axis) => {
+                let (rows, sizes) = (self.table.num_rows(), Some(&self.sizes[..*axis]));
+                mask_axes(rows, self.layouts(*axis), sizes, &self.dense)
+            }
+        }?
+        // A scalar is an array of one row up to here.
+        .reshape(part.spec.shape.clone())
+    }
+
+    fn write(&self, part: &Part, out: &mut [u8]) -> Result<()> {
+        let sizes = |array: &RaggedArray| &self.sizes[..array.axes().len()];
+        match &part.source {
+            Source::Values { array, dense, what } => {
+                densify_into_named(array, Some(sizes(array)), dense, what, out).map(|_| ())
+            }
+            Source::Valid(array) => {
+                validity_mask_into(array, Some(sizes(array)), &self.dense, out).map(|_| ())
+            }
+            Source::Axis(axis) => {
+                let (rows, sizes) = (self.table.num_rows(), &self.sizes[..*axis]);
+                mask_axes_into(rows, self.layouts(*axis), sizes, &self.dense, &part.spec.name, out)
+            }
+        }
+    }
 }
 
 /// The options with the type that this column is to have.
-fn column_options(column: &Column, options: &TableDenseOptions) -> Result<DenseOptions> {
+fn value_options(
+    array: &RaggedArray,
+    options: &TableDenseOptions,
+    what: &str,
+) -> Result<DenseOptions> {
     let mut dense = options.dense.clone();
-    let leaves = DType::of_leaves(column.data_type(), &what(column))?;
+    let leaves = DType::of_leaves(array.leaf_type(), what)?;
     if dense.dtype.is_none() && options.tokens_as_i64 && leaves.is_integer() {
         dense.dtype = Some(DType::I64);
     }

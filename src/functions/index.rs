@@ -13,7 +13,8 @@ use super::example;
 use super::lists::Lists;
 use crate::array::{RaggedArray, list_of};
 use crate::error::Result;
-use crate::kernels::index::{self, Index};
+use crate::index::{Index, parse_index};
+use crate::kernels::index;
 use crate::kernels::search::{self, Side};
 use crate::kernels::{RowArg, at, filter};
 
@@ -128,7 +129,7 @@ pub(super) static GET: Def = Def {
     arity: (2, 2),
     doc: Doc {
         section: Section::Index,
-        description: "Indexes as numpy does between brackets: items separated by commas, the first for axis 1, the next for axis 2. An integer takes one element of every list and drops the axis, a slice `start:stop:step` keeps it, `...` stands for as many whole axes as are left over.",
+        description: "Indexes as numpy does between brackets: items separated by commas, the first for axis 1, the next for axis 2. An integer takes one element of every list and drops the axis, a slice `start:stop:step` keeps it, a list `[0, 2, -1]` takes those elements, `...` stands for as many whole axes as are left over.",
         syntax: &["ragged_get(x, 'index')"],
         args: &[X, ("index", "the expression, written out, such as `'2:5, 0'` or `'-1'`")],
         missing: "An integer out of range for a list that is not NULL is an error that names the row (`ragged_at` gives NULL instead); slices are cut off. A NULL list gives NULL.",
@@ -137,8 +138,14 @@ pub(super) static GET: Def = Def {
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        let index = parsed(plan.literal_text(1, "the index", "'2:5, 0'")?.unwrap_or_default())?;
-        let given = index.iter().filter(|i| **i != Index::Rest).count();
+        let index =
+            parse_index(plan.literal_text(1, "the index", "'2:5, 0'")?.unwrap_or_default())?;
+        if index.contains(&Index::NewAxis) {
+            return Err(
+                plan.refuse(1, "has None, which adds an axis: make_array(x) does that here")
+            );
+        }
+        let given = index.iter().filter(|i| i.takes_axis()).count();
         if given > lists.depth() {
             return Err(plan.refuse(
                 1,
@@ -151,25 +158,22 @@ pub(super) static GET: Def = Def {
         kept(plan, lists.only(&kept_levels(&index, lists.depth())))
     },
     call: |call| {
-        let index = parsed(call.text(1).unwrap_or_default())?;
+        let index = parse_index(call.text(1).unwrap_or_default())?;
         let out = index::get(&call.ragged(0)?, &index)?;
         if out.axes().is_empty() { Ok(Arc::clone(out.leaves())) } else { call.lists(&out) }
     },
     infix: None,
 };
 
-fn parsed(text: &str) -> Result<Vec<Index>> {
-    index::parse_index(text)
-}
-
 /// Which levels an index keeps.
 fn kept_levels(index: &[Index], depth: usize) -> Vec<bool> {
-    let given = index.iter().filter(|i| **i != Index::Rest).count();
+    let given = index.iter().filter(|i| i.takes_axis()).count();
     let mut keep = Vec::with_capacity(depth);
     for item in index {
         match item {
             Index::At(_) => keep.push(false),
-            Index::Slice { .. } => keep.push(true),
+            Index::Slice { .. } | Index::Array(_) | Index::Mask(_) => keep.push(true),
+            Index::NewAxis => {}
             Index::Rest => keep.resize(keep.len() + depth.saturating_sub(given), true),
         }
     }

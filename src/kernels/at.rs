@@ -5,9 +5,9 @@ use arrow::compute::kernels::zip::zip;
 use arrow::compute::{cast, is_not_null, take};
 
 use super::RowArg;
-use super::index::resolve;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
+use crate::index::resolve;
 
 /// The leaf of every row at the coordinates `coords`, one per axis from axis 1 on, each the same for
 /// all rows or one per row; negatives count from the end of the list they index.

@@ -91,19 +91,35 @@ pub fn densify_into(
     options: &DenseOptions,
     out: &mut [u8],
 ) -> Result<Vec<usize>> {
-    let what = "densify";
+    densify_into_named(array, sizes, options, "densify", out)
+}
+
+/// As [`densify_into`], naming the array in errors.
+pub(crate) fn densify_into_named(
+    array: &RaggedArray,
+    sizes: Option<&[usize]>,
+    options: &DenseOptions,
+    what: &str,
+    out: &mut [u8],
+) -> Result<Vec<usize>> {
     let (dtype, plan) = plan(array, sizes, options, what)?;
-    if out.len() != plan.bytes() {
-        return Err(Error::invalid(format!(
-            "{} bytes for a {dtype} result of shape {:?}, which takes {}",
-            out.len(),
-            plan.shape(),
-            plan.bytes()
-        )));
-    }
+    check_room(&plan, dtype, what, out)?;
     let leaves = Leaves::new(array, options, dtype, what)?;
     leaves.write(&plan, Padding::over(leaves.fill()), out, options.parallel);
     Ok(plan.shape().to_vec())
+}
+
+/// Refuses memory of another length than the result.
+pub(crate) fn check_room(plan: &Plan, dtype: DType, what: &str, out: &[u8]) -> Result<()> {
+    if out.len() == plan.bytes() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "{what}: {} bytes for a {dtype} result of shape {:?}, which takes {}",
+        out.len(),
+        plan.shape(),
+        plan.bytes()
+    )))
 }
 
 /// Type, shape and bytes of the result of [`densify`], without making it.
@@ -187,7 +203,7 @@ pub(crate) enum Padding {
 
 impl Padding {
     /// Written over whatever is there.
-    fn over(fill: &[u8]) -> Self {
+    pub(super) fn over(fill: &[u8]) -> Self {
         match fill {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
             _ => {

@@ -156,18 +156,7 @@ pub(crate) fn rows_of_lists(array: &RaggedArray, axis: usize) -> Vec<usize> {
 
 /// The row that list `list` of axis `axis` belongs to.
 pub(crate) fn row_of_list(array: &RaggedArray, axis: usize, list: usize) -> usize {
-    let mut at = list;
-    for level in array.axes()[..axis - 1].iter().rev() {
-        let layout = level.layout();
-        // The first list that ends after `at`.
-        let (mut low, mut high) = (0, layout.lists());
-        while low < high {
-            let mid = low + (high - low) / 2;
-            if layout.range(mid).end > at { high = mid } else { low = mid + 1 }
-        }
-        at = low;
-    }
-    at
+    array.axes()[..axis - 1].iter().rev().fold(list, |at, level| level.layout().list_of(at))
 }
 
 /// Rows by ranges that were checked and joined.

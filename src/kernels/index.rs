@@ -1,5 +1,7 @@
 //! Slices and integer indices along any axis, by number or as a numpy index expression.
 
+use std::ops::Range;
+
 use arrow::array::UInt64Array;
 
 use super::RowArg;
@@ -7,6 +9,7 @@ use super::gather::{lists_like, row_of_list, rows_of_lists, take_ranges, take_ro
 use super::shape::list_axis;
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
+use crate::index::{Index, Span, positions_of, resolve};
 
 /// The elements `start..stop` by `step` of every list of axis `axis` (1.., negatives from the
 /// innermost), as Python slices a list: negatives count from the end, what is out of range is cut
@@ -52,7 +55,7 @@ pub fn slice(
         // One argument for all rows may be asked of any row, of which there may be none.
         let row = row(list);
         let step = step.get(row).unwrap_or(1);
-        Part::new(start.get(row), stop.get(row), step, layout.length(list))
+        Span::new(start.get(row), stop.get(row), step, layout.length(list))
     };
     let zero = |row: usize, at: &str| (step.get(row) == Some(0)).then(|| at.to_owned());
     let refused = match step {
@@ -89,7 +92,7 @@ pub fn slice(
         let mut positions = Vec::with_capacity(new.children());
         for list in 0..lists {
             let base = layout.range(list).start as u64;
-            positions.extend(parts(list).positions().map(|p| base + p));
+            positions.extend(parts(list).positions().map(|p| base + p as u64));
         }
         take_rows(&elements, &UInt64Array::from(positions))?
     };
@@ -149,168 +152,109 @@ pub fn pick(array: &RaggedArray, axis: i64, index: i64) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, leaves)
 }
 
-/// A position, negative from the end; `None` when out of range.
-pub(crate) fn resolve(index: i64, size: usize) -> Option<usize> {
-    let n = i64::try_from(size).unwrap_or(i64::MAX);
-    let index = if index < 0 { index.checked_add(n)? } else { index };
-    usize::try_from(index).ok().filter(|i| *i < size)
-}
-
-/// What a slice takes of one list.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    first: usize,
-    count: usize,
-    step: i64,
-}
-
-impl Part {
-    /// Python's rules; a step of 0 takes nothing.
-    fn new(start: Option<i64>, stop: Option<i64>, step: i64, size: usize) -> Self {
-        let n = i64::try_from(size).unwrap_or(i64::MAX);
-        // Where a forward slice may start and stop: 0..=n. A backward one stands on the elements
-        // themselves, from n - 1 down to before the first.
-        let (low, high) = if step < 0 { (-1, n - 1) } else { (0, n) };
-        let clip = |at: i64| if at < 0 { (at + n).max(low) } else { at.min(high) };
-        let (from, to) = if step < 0 { (high, low) } else { (low, high) };
-        let (start, stop) = (start.map_or(from, clip), stop.map_or(to, clip));
-        let distance = if step < 0 { start - stop } else { stop - start };
-        let by = step.unsigned_abs();
-        let count = match u64::try_from(distance) {
-            Ok(d) if d > 0 && by > 0 => usize::try_from((d - 1) / by + 1).unwrap_or(0),
-            _ => 0,
-        };
-        let first = if count == 0 { 0 } else { usize::try_from(start).unwrap_or(0) };
-        Self { first, count, step }
-    }
-
-    fn is_whole(&self, size: usize) -> bool {
-        self.count == size && (self.step == 1 || size < 2)
-    }
-
-    fn positions(self) -> impl Iterator<Item = u64> {
-        let first = self.first as u64;
-        // Every position is within the list: the product cannot leave it.
-        (0..self.count as u64).map(move |i| {
-            let by = i * self.step.unsigned_abs();
-            if self.step < 0 { first - by } else { first + by }
-        })
-    }
-}
-
-/// One item of an index expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Index {
-    /// One element; the axis goes.
-    At(i64),
-    /// Some elements; the axis stays.
-    Slice {
-        /// First element; `None` for the beginning (the end when running backwards).
-        start: Option<i64>,
-        /// Element to stop before; `None` for the end (the beginning when running backwards).
-        stop: Option<i64>,
-        /// Distance; `None` for 1, never 0.
-        step: Option<i64>,
-    },
-    /// `...`: as many whole axes as the other items leave over.
-    Rest,
-}
-
-impl Index {
-    /// A whole axis: `:`.
-    pub const ALL: Self = Self::Slice { start: None, stop: None, step: None };
-}
-
-/// Reads an index expression as numpy writes it between brackets: items separated by commas, each an
-/// integer, a slice `start:stop:step` with any part left out, or (once) `...`.
-///
-/// ```
-/// use serrate::kernels::index::{Index, parse_index};
-/// let items = parse_index("2:5, -1, ::2")?;
-/// assert_eq!(items[1], Index::At(-1));
-/// assert_eq!(items[2], Index::Slice { start: None, stop: None, step: Some(2) });
-/// assert!(parse_index("1:x").unwrap_err().to_string().contains("position 2"));
-/// # Ok::<(), serrate::Error>(())
-/// ```
-///
-/// # Errors
-/// For anything else, with the position of it in the text (counted in characters from 0), and for a
-/// step of 0.
-pub fn parse_index(text: &str) -> Result<Vec<Index>> {
-    let wrong = |position: usize, message: String| {
-        Error::invalid(format!("index expression {text:?}, position {position}: {message}"))
-    };
-    let mut items = Vec::new();
-    let mut position = 0;
-    let whole = text.trim();
-    if whole.is_empty() {
-        return Err(wrong(0, "nothing there; write for instance 0, 2:5 or ::2, -1".into()));
-    }
-    let pieces: Vec<&str> = text.split(',').collect();
-    for (i, piece) in pieces.iter().enumerate() {
-        let last = i + 1 == pieces.len();
-        let trimmed = piece.trim();
-        if trimmed == "..." {
-            if items.contains(&Index::Rest) {
-                return Err(wrong(position, "a second ...; there can be one".into()));
-            }
-            items.push(Index::Rest);
-        } else if trimmed.is_empty() {
-            // A trailing comma is numpy's, too.
-            if !last {
-                return Err(wrong(position, "expected an integer or a slice before the ,".into()));
-            }
-        } else {
-            items.push(parse_item(piece, position, &wrong)?);
-        }
-        position += piece.chars().count() + 1;
-    }
-    Ok(items)
-}
-
-fn parse_item(
-    piece: &str,
-    mut position: usize,
-    wrong: &dyn Fn(usize, String) -> Error,
-) -> Result<Index> {
-    let mut parts = [None; 3];
-    let mut count = 0;
-    for part in piece.split(':') {
-        let number = part.trim();
-        let at = position + part.chars().take_while(|c| c.is_whitespace()).count();
-        let Some(slot) = parts.get_mut(count) else {
-            return Err(wrong(at, "a slice has at most start:stop:step".into()));
-        };
-        if !number.is_empty() {
-            let n: i64 = number.parse().map_err(|e: std::num::ParseIntError| match e.kind() {
-                std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
-                    wrong(at, format!("{number} does not fit 64 bits"))
-                }
-                _ => wrong(at, format!("expected an integer, a slice or ..., found {number:?}")),
-            })?;
-            if count == 2 && n == 0 {
-                return Err(wrong(at, "a step of 0 goes nowhere".into()));
-            }
-            *slot = Some(n);
-        }
-        count += 1;
-        position += part.chars().count() + 1;
-    }
-    Ok(match (count, parts) {
-        (1, [Some(n), ..]) => Index::At(n),
-        (_, [start, stop, step]) => Index::Slice { start, stop, step },
-    })
-}
-
-/// Indexes axis 1 by the first item, the next axis by the next, as numpy does with `x[:, ...]`: an
-/// integer takes an element out of every list and drops the axis, a slice keeps it. Axes without an
-/// item stay whole.
+/// The elements at `positions` of every list of axis `axis`, in that order; repeats are allowed and
+/// negatives count from the end. Every list gets one length. A null list stays null.
 ///
 /// ```
 /// # use std::sync::Arc;
 /// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::index::{get, parse_index};
+/// use serrate::kernels::index::take;
+/// // [[1, 2, 3], [4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let ends = take(&a, 1, &[0, -1])?;
+/// assert_eq!(ends.leaves().as_primitive::<Int32Type>().values(), &[1, 3, 4, 4]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When a position is out of range for a list that is not null, naming list and row; otherwise as
+/// [`slice`](fn@slice).
+pub fn take(array: &RaggedArray, axis: i64, positions: &[i64]) -> Result<RaggedArray> {
+    taken(array, axis, positions, |_, _| Ok(()))
+}
+
+/// The elements of every list of axis `axis` where `keep` is true. A null list stays null.
+///
+/// # Errors
+/// When a list that is not null has another length than `keep`, naming the row; otherwise as
+/// [`slice`](fn@slice). For another mask in every list there is [`filter`](super::filter::filter).
+pub fn mask(array: &RaggedArray, axis: i64, keep: &[bool]) -> Result<RaggedArray> {
+    taken(array, axis, &positions_of(keep), |row, size| {
+        if size == keep.len() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "a mask of {} values for a list of {size} on axis {axis} in row {row}",
+            keep.len()
+        )))
+    })
+}
+
+fn taken(
+    array: &RaggedArray,
+    axis: i64,
+    positions: &[i64],
+    check: impl Fn(usize, usize) -> Result<()>,
+) -> Result<RaggedArray> {
+    let axis = list_axis(array, axis)?;
+    let level = array.axis(axis)?;
+    let layout = level.layout();
+    let null = |list: usize| level.nulls().is_some_and(|n| n.is_null(list));
+    let row = |list: usize| row_of_list(array, axis, list);
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for list in (0..layout.lists()).filter(|l| !null(*l)) {
+        let range = layout.range(list);
+        check(row(list), range.len())?;
+        for index in positions {
+            let at = resolve(*index, range.len()).ok_or_else(|| Error::OutOfRangeIn {
+                row: row(list),
+                axis,
+                index: *index,
+                size: range.len(),
+            })?;
+            ranges.push(range.start + at..range.start + at + 1);
+        }
+    }
+    let new = match level.nulls() {
+        None => Layout::Uniform { size: positions.len(), lists: layout.lists() },
+        Some(_) => {
+            let length = |list| if null(list) { 0 } else { positions.len() };
+            lists_like(layout, (0..layout.lists()).map(length))?
+        }
+    };
+    let below = take_ranges(&array.inner(axis)?, &ranges)?;
+    with_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
+}
+
+/// Puts a list of one element around every element of axis `axis - 1`: a new axis `axis` (1 up to the
+/// number of axes) of size 1. Null lists and leaves become that one element. Nothing is copied.
+///
+/// # Errors
+/// For axis 0, and beyond the innermost.
+pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
+    let lists = axis.checked_sub(1).and_then(|outer| array.axis_len(outer).ok());
+    let lists = lists.ok_or_else(|| Error::NoSuchAxis {
+        what: "the array with a new axis".into(),
+        axis: i64::try_from(axis).unwrap_or(i64::MAX),
+        ndim: array.ndim() + 1,
+    })?;
+    let mut axes = array.axes().to_vec();
+    axes.insert(axis - 1, Layout::Uniform { size: 1, lists }.into());
+    RaggedArray::try_new(array.len(), axes, array.leaves().clone())
+}
+
+/// Indexes axis 1 by the first item, the next axis by the next, as numpy does with `x[:, ...]`: an
+/// integer takes an element out of every list and drops the axis, a slice keeps it, an array or a
+/// mask takes the elements it says, `None` adds an axis of size 1. Axes without an item stay whole.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::index::parse_index;
+/// use serrate::kernels::index::get;
 /// // [[1, 2, 3], [4]]
 /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
 /// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
@@ -323,42 +267,48 @@ fn parse_item(
 ///
 /// # Errors
 /// When there are more items than axes, or an integer is out of range for some list that is not
-/// null. Axes in messages are those of `array`.
+/// null. Axes in messages are those of `array`. An array or mask beside another one, or beside an
+/// integer, which numpy would take together: apply them one after the other.
 pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
     let lists = array.ndim() - 1;
-    let given = index.iter().filter(|i| **i != Index::Rest).count();
-    if given > lists {
-        return Err(Error::invalid(format!(
-            "{given} indices for an array with {lists} axes of lists (the first index is axis 1)"
-        )));
-    }
-    if index.len() > given + 1 {
-        return Err(Error::invalid("an index has at most one ..."));
+    let what = format!("an array with {lists} axes of lists (the first index is axis 1)");
+    let items = Index::expand(index, lists, &what)?;
+    let arrays = items.iter().filter(|i| matches!(i, Index::Array(_) | Index::Mask(_))).count();
+    let integers = items.iter().filter(|i| matches!(i, Index::At(_))).count();
+    if arrays > 0 && arrays + integers > 1 {
+        return Err(Error::invalid(
+            "an index array beside another one or an integer goes with it element by element in numpy; apply them one after the other",
+        ));
     }
     let mut out = array.clone();
-    // Axis of `array` the next item is for, and how many before it are gone.
-    let (mut axis, mut dropped) = (1usize, 0usize);
-    for item in index {
-        let now = i64::try_from(axis - dropped).unwrap_or(i64::MAX);
-        match item {
-            Index::Rest => axis += lists - given,
+    // Axis of `array` the item is for, and the axis of `out` that has become.
+    let (mut axis, mut now) = (1usize, 1usize);
+    for item in &items {
+        let at = i64::try_from(now).unwrap_or(i64::MAX);
+        let next = match item {
+            Index::Rest => continue,
+            Index::NewAxis => {
+                out = new_axis(&out, now)?;
+                now += 1;
+                continue;
+            }
+            item if *item == Index::ALL => Ok(None),
             Index::Slice { start, stop, step } => {
-                if *item != Index::ALL {
-                    out = slice(&out, now, &(*start).into(), &(*stop).into(), &(*step).into())?;
-                }
-                axis += 1;
+                slice(&out, at, &(*start).into(), &(*stop).into(), &(*step).into()).map(Some)
             }
-            Index::At(i) => {
-                out = pick(&out, now, *i).map_err(|e| match e {
-                    Error::OutOfRangeIn { row, index, size, .. } => {
-                        Error::OutOfRangeIn { row, axis, index, size }
-                    }
-                    other => other,
-                })?;
-                axis += 1;
-                dropped += 1;
+            Index::Array(positions) => take(&out, at, positions.flat()?).map(Some),
+            Index::Mask(keep) => mask(&out, at, keep.flat()?).map(Some),
+            Index::At(i) => pick(&out, at, *i).map(Some),
+        };
+        let next = next.map_err(|e| match e {
+            Error::OutOfRangeIn { row, index, size, .. } => {
+                Error::OutOfRangeIn { row, axis, index, size }
             }
-        }
+            other => other,
+        })?;
+        out = next.unwrap_or(out);
+        axis += 1;
+        now += usize::from(!matches!(item, Index::At(_)));
     }
     Ok(out)
 }

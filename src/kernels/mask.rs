@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, BooleanArray};
 use arrow::buffer::BooleanBuffer;
 
-use super::densify::{Padding, densify_named, plan_axes, write};
+use super::densify::{Padding, check_room, densify_into_named, densify_named, plan_axes, write};
 use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::dense::plan::Sink;
 use crate::dense::{DType, DenseOptions, DenseTensor, Fill};
@@ -77,6 +77,21 @@ pub(crate) fn mask_axes(
     })
 }
 
+/// As [`mask_axes`], into memory of the caller's.
+pub(crate) fn mask_axes_into(
+    rows: usize,
+    layouts: Vec<Layout>,
+    sizes: &[usize],
+    options: &DenseOptions,
+    what: &str,
+    out: &mut [u8],
+) -> Result<()> {
+    let plan = plan_axes(rows, layouts, Some(sizes), DType::Bool, options, what)?;
+    check_room(&plan, DType::Bool, what, out)?;
+    plan.walk(&Ones { padding: Padding::over(&[0]) }, out, options.parallel);
+    Ok(())
+}
+
 /// Which places of a dense result hold a leaf that is not null: a `Bool` tensor of the shape of
 /// [`densify`](super::densify::densify), for leaves of any type.
 ///
@@ -89,12 +104,32 @@ pub fn validity_mask(
     sizes: Option<&[usize]>,
     options: &DenseOptions,
 ) -> Result<DenseTensor> {
+    let (valid, options) = validity(array, options)?;
+    densify_named(&valid, sizes, &options, "validity mask")
+}
+
+/// As [`validity_mask`], into memory of the caller's.
+///
+/// # Errors
+/// As [`validity_mask`], and when `out` is not as long as the result.
+pub fn validity_mask_into(
+    array: &RaggedArray,
+    sizes: Option<&[usize]>,
+    options: &DenseOptions,
+    out: &mut [u8],
+) -> Result<Vec<usize>> {
+    let (valid, options) = validity(array, options)?;
+    densify_into_named(&valid, sizes, &options, "validity mask", out)
+}
+
+/// Which leaves are not null, as an array of booleans, and how to densify that.
+fn validity(array: &RaggedArray, options: &DenseOptions) -> Result<(RaggedArray, DenseOptions)> {
     let n = array.leaves().len();
     let nulls = array.leaves().logical_nulls().filter(|n| n.null_count() > 0);
     let valid = nulls.map_or_else(|| BooleanBuffer::new_set(n), |n| n.into_inner());
     let valid = Arc::new(BooleanArray::new(valid, None));
     let options = DenseOptions { fill: Some(Fill::Bool(false)), dtype: None, ..options.clone() };
-    densify_named(&array.with_leaves(valid)?, sizes, &options, "validity mask")
+    Ok((array.with_leaves(valid)?, options))
 }
 
 /// One for every element.

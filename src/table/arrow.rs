@@ -300,8 +300,10 @@ impl RaggedTable {
     /// that no column reaches is not represented.
     ///
     /// # Errors
-    /// Offsets of a slice that do not fit their width: none in practice.
+    /// [`Scalars`](Self::scalars), which have no place here. Offsets of a slice that do not fit their
+    /// width: none in practice.
     pub fn to_batch(&self) -> Result<RecordBatch> {
+        self.refuse_scalars("a record batch")?;
         let deepest = self.columns().iter().map(Column::axis).max().unwrap_or(0);
         let shared: Vec<Shared> = self.axes()[..deepest]
             .iter()
@@ -353,6 +355,7 @@ impl RaggedTable {
     /// one list can only be null for all of its fields
     /// ([`without_null_lists`](Self::without_null_lists) makes them empty).
     pub fn to_struct_batch(&self) -> Result<RecordBatch> {
+        self.refuse_scalars("a record batch")?;
         let deepest = self.columns().iter().map(Column::axis).max().unwrap_or(0);
         let mut inner: Option<(FieldRef, ArrayRef)> = None;
         for axis in (0..=deepest).rev() {

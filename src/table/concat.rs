@@ -17,11 +17,13 @@ impl RaggedTable {
     ///
     /// Columns are matched by name and come in the order of the first table, with its metadata;
     /// types that differ unify upwards ([`promote_types`]). An axis stays uniform where it has one
-    /// size in all tables. A single table is returned as it is.
+    /// size in all tables. [`Scalars`](Self::scalars) stay where they are the same in all tables. A
+    /// single table is returned as it is.
     ///
     /// # Errors
-    /// No table at all; tables with another number of axes; a column that one of them lacks, or has
-    /// on another axis, or with a type that has none in common.
+    /// No table at all; tables with another number of axes, or with none; a column that one of them
+    /// lacks, or has on another axis, or with a type that has none in common; a scalar that differs
+    /// ([`vstack`](Self::vstack) makes a column of it).
     ///
     /// ```
     /// use std::sync::Arc;
@@ -62,7 +64,9 @@ impl RaggedTable {
             .iter()
             .map(|c| join_columns(tables, c.name()))
             .collect::<Result<_>>()?;
-        Self::try_new(rows, name(0), axes, columns)
+        let mut out = Self::try_new(rows, name(0), axes, columns)?;
+        out.scalars.clone_from(&first.scalars);
+        Ok(out)
     }
 }
 
@@ -74,6 +78,11 @@ fn check(first: &RaggedTable, table: &RaggedTable, number: usize) -> Result<()> 
             first.ndim()
         )));
     }
+    if first.ndim() == 0 {
+        return Err(Error::invalid(
+            "tables without axes have no rows to concatenate; vstack makes a row of each",
+        ));
+    }
     let missing = |from: &RaggedTable, of: &RaggedTable| -> Vec<String> {
         let names = of.columns().iter().map(Column::name);
         names.filter(|n| from.column(n).is_err()).map(|n| format!("{n:?}")).collect()
@@ -84,6 +93,14 @@ fn check(first: &RaggedTable, table: &RaggedTable, number: usize) -> Result<()> 
             return Err(Error::invalid(format!(
                 "table {number} lacks the column(s) {} that table {other} has; select the common columns first",
                 names.join(", ")
+            )));
+        }
+    }
+    for scalar in first.scalars().iter().chain(table.scalars()) {
+        let name = scalar.name();
+        if first.scalar(name).ok() != table.scalar(name).ok() {
+            return Err(Error::invalid(format!(
+                "the scalar {name:?} of table 0 is not that of table {number}; vstack makes a row of each table and a column of its scalars, select leaves them out"
             )));
         }
     }

@@ -9,10 +9,9 @@ use arrow::array::{
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::compute::take;
 use arrow::datatypes::{ArrowNativeType, Field, FieldRef, Schema};
-use arrow::row::{RowConverter, SortField};
-use rayon::prelude::*;
 
-use super::runs::{Runs, descent_error, runs};
+use super::runs::{ORDER, Runs, descent_error, runs};
+use super::sort::sorted_rows;
 use super::{Column, RaggedTable};
 use crate::array::{Layout, Offsets};
 use crate::error::{Error, Result};
@@ -121,7 +120,7 @@ impl RaggedTable {
                 Err(descent_error(&columns, keys, at))
             }
             Err(_) => {
-                let sorted = self.take(&sorted_rows(&columns)?)?;
+                let sorted = self.take(&sorted_rows(&columns, &vec![ORDER; columns.len()])?)?;
                 let columns = sorted.key_columns(keys)?;
                 match runs::<O>(&columns)? {
                     Ok(found) => sorted.nested(keys, &columns, found),
@@ -194,6 +193,7 @@ impl RaggedTable {
     /// [`keep_empty`](LongOptions::keep_empty) gives it one row with nulls in the columns of the
     /// axes below it (which then reads as a list with one null).
     pub fn to_long(&self, options: &LongOptions) -> Result<RecordBatch> {
+        self.refuse_scalars("a long table")?;
         let depth = self.axes().len();
         let gaps = options.keep_empty
             && self.axes().iter().any(|a| {
@@ -294,16 +294,4 @@ fn indices<O: OffsetSizeTrait>(starts: ScalarBuffer<O>) -> ArrayRef {
     } else {
         Arc::new(Int32Array::new(buffer.into(), None))
     }
-}
-
-/// The rows in the order of the keys, equal ones in the order they are in.
-fn sorted_rows(keys: &[ArrayRef]) -> Result<Vec<usize>> {
-    let fields = keys
-        .iter()
-        .map(|k| SortField::new_with_options(k.data_type().clone(), super::runs::ORDER))
-        .collect();
-    let converted = RowConverter::new(fields)?.convert_columns(keys)?;
-    let mut rows: Vec<usize> = (0..converted.num_rows()).collect();
-    rows.par_sort_by(|a, b| converted.row(*a).cmp(&converted.row(*b)));
-    Ok(rows)
 }

@@ -4,9 +4,16 @@ mod arrow;
 mod builder;
 mod column;
 mod concat;
+mod display;
+mod equal;
+mod gather;
+mod index;
 mod long;
+mod reshape;
 mod row;
 mod runs;
+mod scalar;
+mod sort;
 mod stats;
 mod take;
 
@@ -24,7 +31,10 @@ pub use builder::RaggedTableBuilder;
 pub use column::Column;
 pub use concat::promote_types;
 pub use long::{LongOptions, NestOptions, Unsorted};
+pub use reshape::FlattenFill;
 pub use row::Row;
+pub use scalar::Scalar;
+pub use sort::SortKey;
 pub use stats::{ColumnStats, Lengths, TableStats};
 
 /// One axis of a table: its name, the axis it divides, and how.
@@ -83,6 +93,9 @@ pub struct RaggedTable {
     row_name: Option<Arc<str>>,
     axes: Vec<Axis>,
     columns: Vec<Column>,
+    scalars: Vec<Scalar>,
+    /// There is no axis 0 either: an integer took the last one, and scalars are all there is.
+    point: bool,
 }
 
 impl RaggedTable {
@@ -128,14 +141,16 @@ impl RaggedTable {
             .enumerate()
             .map(|(parent, (name, layout))| Axis { name, parent, layout })
             .collect();
-        let table = Self { rows, row_name, axes, columns: Vec::new() };
+        let (scalars, point) = (Vec::new(), false);
+        let table = Self { rows, row_name, axes, columns: Vec::new(), scalars, point };
         table.with_columns(columns)
     }
 
     /// The same axes with other columns, checked as in [`try_new`](Self::try_new).
     pub fn with_columns(&self, columns: Vec<Column>) -> Result<Self> {
         for (i, column) in columns.iter().enumerate() {
-            if columns[..i].iter().any(|c| c.name() == column.name()) {
+            let taken = |c: &Column| c.name() == column.name();
+            if columns[..i].iter().any(taken) || self.scalar(column.name()).is_ok() {
                 return Err(Error::invalid(format!("two columns are named {:?}", column.name())));
             }
             let expected = self.axis_len(column.axis()).map_err(|_| Error::NoSuchAxis {
@@ -164,9 +179,21 @@ impl RaggedTable {
         self.rows
     }
 
-    /// Number of axes, the rows included.
+    /// Number of axes, the rows included; 0 for the [`scalars`](Self::scalars) that are left when an
+    /// integer index took the last axis.
     pub fn ndim(&self) -> usize {
-        self.axes.len() + 1
+        if self.point { 0 } else { self.axes.len() + 1 }
+    }
+
+    /// Number of axes of the column that has fewest (1 for one value per row); `None` without columns.
+    pub fn min_ndim(&self) -> Option<usize> {
+        self.columns.iter().map(|c| c.axis() + 1).min()
+    }
+
+    /// Number of axes of the column that has most; `None` without columns. Axes that no column
+    /// reaches do not count, in [`ndim`](Self::ndim) they do.
+    pub fn max_ndim(&self) -> Option<usize> {
+        self.columns.iter().map(|c| c.axis() + 1).max()
     }
 
     /// The axes after the rows; `axes()[k - 1]` is axis `k`.
@@ -211,12 +238,22 @@ impl RaggedTable {
         &self.columns
     }
 
+    /// Names of the columns, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(Column::name)
+    }
+
+    /// The columns that live on one axis, in order.
+    pub fn columns_at(&self, axis: usize) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(move |c| c.axis() == axis)
+    }
+
     /// A column by name.
     pub fn column(&self, name: &str) -> Result<&Column> {
-        self.columns.iter().find(|c| c.name() == name).ok_or_else(|| Error::NoSuchColumn {
-            name: name.into(),
-            available: self.columns.iter().map(Column::name).collect::<Vec<_>>().join(", "),
-        })
+        self.columns
+            .iter()
+            .find(|c| c.name() == name)
+            .ok_or_else(|| Error::NoSuchColumn { name: name.into(), available: self.known_names() })
     }
 
     /// One column with its axes, sharing their buffers.
@@ -234,10 +271,16 @@ impl RaggedTable {
         RaggedArray::try_new(self.rows, axes, column.values().clone())
     }
 
-    /// Only the named columns, in that order; all axes stay.
+    /// Only the named columns and scalars, in that order; all axes stay.
     pub fn select(&self, names: &[&str]) -> Result<Self> {
-        let columns = names.iter().map(|n| self.column(n).cloned()).collect::<Result<Vec<_>>>()?;
-        Ok(Self { columns, ..self.clone() })
+        let (mut columns, mut scalars) = (Vec::with_capacity(names.len()), Vec::new());
+        for name in names {
+            match self.scalar(name) {
+                Ok(scalar) => scalars.push(scalar.clone()),
+                Err(_) => columns.push(self.column(name)?.clone()),
+            }
+        }
+        Ok(Self { columns, scalars, ..self.clone() })
     }
 
     /// The same table with names for its axes, rows first; a missing one leaves the axis unnamed.
@@ -292,7 +335,8 @@ impl RaggedTable {
             })
             .collect();
         let columns = self.columns.iter().map(|c| c.slice(&windows)).collect();
-        Ok(Self { rows: windows[0].len(), row_name: self.row_name.clone(), axes, columns })
+        let (row_name, scalars) = (self.row_name.clone(), self.scalars.clone());
+        Ok(Self { rows: windows[0].len(), row_name, axes, columns, scalars, point: self.point })
     }
 
     /// One row as a view: O(axes), nothing copied.
@@ -319,7 +363,7 @@ impl RaggedTable {
             axes.push(Axis { name: axis.name.clone(), parent: axis.parent, layout });
         }
         let columns = self.columns.iter().map(|c| c.slice(&within)).collect();
-        Ok(Self { rows: self.rows, row_name: self.row_name.clone(), axes, columns })
+        Ok(Self { axes, columns, ..self.clone() })
     }
 
     /// Bytes of all buffers as seen through this table's windows: values, validity and offsets.
@@ -339,16 +383,5 @@ impl RaggedTable {
             .map(|c| c.values().to_data().get_slice_memory_size().unwrap_or(0))
             .sum();
         offsets + values
-    }
-}
-
-/// Equal when rows, lengths, columns (in order), validity and values are equal; names of axes and
-/// whether an axis is stored uniform do not count.
-impl PartialEq for RaggedTable {
-    fn eq(&self, other: &Self) -> bool {
-        self.rows == other.rows
-            && self.axes.len() == other.axes.len()
-            && self.axes.iter().zip(&other.axes).all(|(a, b)| a.layout == b.layout)
-            && self.columns == other.columns
     }
 }

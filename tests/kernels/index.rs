@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use rand::RngExt;
 use serrate::Error;
 use serrate::array::{Offsets, RaggedArray};
-use serrate::kernels::index::{Index, get, head, parse_index, slice, tail};
+use serrate::index::{Index, parse_index};
+use serrate::kernels::index::{get, head, mask, slice, tail};
 use serrate::kernels::{RowArg, at::at};
 
 use crate::cases;
@@ -173,7 +174,14 @@ proptest! {
         let mut spec = deep(&mut rng, levels);
         spec.longest = 3;
         let case = torture(&spec, &mut rng);
+        // One array, then no integers: numpy takes those together.
+        let array = rng.random_range(0..2) == 0;
+        let mut arrays = 0;
         let items: Vec<Index> = (0..rng.random_range(0..=levels)).map(|_| match rng.random_range(0..3) {
+            0 if array => {
+                arrays += 1;
+                if arrays > 1 { Index::ALL } else { vec![rng.random_range(-2..2i64), 0].into() }
+            }
             0 => Index::At(rng.random_range(-2..2)),
             1 => Index::ALL,
             _ => Index::Slice {
@@ -188,7 +196,7 @@ proptest! {
             (Err(Error::OutOfRangeIn { row, axis, .. }), None) => {
                 prop_assert!(axis <= items.len());
                 prop_assert!(case.rows.get(row).is_some());
-                prop_assert!(matches!(items[axis - 1], Index::At(_)));
+                prop_assert!(matches!(items[axis - 1], Index::At(_) | Index::Array(_)));
             }
             (found, expected) => panic!("found {found:?}, expected {expected:?}"),
         }
@@ -220,7 +228,7 @@ proptest! {
     }
 
     #[test]
-    fn an_index_expression_never_panics(text in "[-0-9:., x+]{0,12}") {
+    fn an_index_expression_never_panics(text in r"[-0-9:., x+\[\]TrueNon]{0,12}") {
         if let Ok(items) = parse_index(&text) {
             prop_assert!(!items.is_empty() && items.iter().filter(|i| **i == Index::Rest).count() < 2);
         }
@@ -243,7 +251,14 @@ fn pick(node: &Node, items: &[Index]) -> Option<Node> {
             let kept = cut(list, *start, *stop, *step);
             kept.iter().map(|n| pick(n, rest)).collect::<Option<_>>().map(Node::List)
         }
-        Index::Rest => unreachable!("not made"),
+        Index::Array(positions) => {
+            let all = positions.values().iter().map(|i| {
+                let i = if *i < 0 { *i + list.len() as i64 } else { *i };
+                pick(list.get(usize::try_from(i).ok()?)?, rest)
+            });
+            all.collect::<Option<_>>().map(Node::List)
+        }
+        Index::Mask(_) | Index::Rest | Index::NewAxis => unreachable!("not made"),
     }
 }
 
@@ -273,11 +288,26 @@ fn errors_of_indices_say_where() {
         (" ", "position 0: nothing there"),
         ("99999999999999999999", "position 0: 99999999999999999999 does not fit 64 bits"),
         ("0:1.5", "position 2: expected an integer"),
+        ("[0, 1]", "index 1 is out of range for axis 1 of size 1 in row 1"),
+        (":, [True, False]", "a mask of 2 values for a list of 3 on axis 2 in row 0"),
+        ("0, [0]", "one after the other"),
     ] {
         assert!(message(text).contains(expected), "{text}: {}", message(text));
     }
     let rest = get(&nested(), &parse_index("..., 0,").unwrap()).unwrap();
     assert_eq!(rest, get(&nested(), &[Index::ALL, Index::At(0)]).unwrap());
+}
+
+#[test]
+fn masks_and_new_axes() {
+    let get = |text: &str| get(&nested(), &parse_index(text).unwrap()).unwrap();
+    // [[[0, 1, 2], [3]], [[4, 5, 6]]]
+    assert_eq!(get("None").shape(), [2, 1, -1, -1]);
+    assert_eq!(get("..., None").shape(), [2, -1, -1, 1]);
+    assert_eq!(get("0, None").max_shape(), [2, 1, 3]);
+    assert_eq!(get("None, :, None").max_shape(), [2, 1, 2, 1, 3]);
+    let kept = mask(&get("0"), 1, &[true, false, true]).unwrap();
+    assert_eq!(kept, get("0, ::2"));
 }
 
 #[test]

@@ -39,6 +39,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use arrow::datatypes::DataType;
+use serde_json::Value;
 
 pub use read::NdjsonReader;
 pub use write::NdjsonWriter;
@@ -98,6 +99,39 @@ pub struct JsonWriteOptions {
     pub form: JsonForm,
     /// Replace a file that exists.
     pub overwrite: bool,
+}
+
+/// Whether a value is lists within lists, exactly `ndim` deep, around numbers or truth values.
+///
+/// An empty list is of any depth. The texts that stand for floats JSON lacks (`"NaN"`) are numbers;
+/// null and other texts are not.
+///
+/// ```
+/// use serde_json::json;
+/// use serrate::io::json::is_ndim_list;
+/// assert!(is_ndim_list(&json!([[1, 2], []]), 2)?);
+/// assert!(!is_ndim_list(&json!([[1], 2]), 2)?);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// For a depth of 0.
+pub fn is_ndim_list(value: &Value, ndim: usize) -> Result<bool> {
+    fn number(value: &Value) -> bool {
+        match value {
+            Value::Bool(_) | Value::Number(_) => true,
+            Value::String(text) => sink::special(text).is_some(),
+            _ => false,
+        }
+    }
+    fn nested(value: &Value, ndim: usize) -> bool {
+        let Value::Array(list) = value else { return false };
+        list.iter().all(|v| if ndim == 1 { number(v) } else { nested(v, ndim - 1) })
+    }
+    if ndim == 0 {
+        return Err(Error::invalid("a list is at least one deep; the depth asked for is 0"));
+    }
+    Ok(nested(value, ndim))
 }
 
 /// Reads a JSON file, in either form.

@@ -198,6 +198,7 @@ fn getter<'a>(name: &str, values: &'a ArrayRef) -> Result<Getter<'a>> {
 }
 
 fn with_sources<T>(table: &RaggedTable, run: impl FnOnce(&[Source<'_>]) -> Result<T>) -> Result<T> {
+    table.refuse_scalars("JSON of a table")?;
     let values: Vec<ArrayRef> = table.columns().iter().map(writable).collect::<Result<_>>()?;
     let sources: Vec<Source<'_>> = table
         .columns()

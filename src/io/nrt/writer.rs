@@ -116,6 +116,7 @@ impl NrtWriter {
     /// null where none can be written: nothing of the table is written then. Also when the disk is
     /// full or the bounds overflow; the file cannot be finished then.
     pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
+        table.refuse_scalars("an .nrt file")?;
         if table.axes().len() != self.bounds.len() {
             return Err(Error::file(
                 self.out.target(),

@@ -1,0 +1,98 @@
+//! Rows in the order of their values.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::compute::SortOptions;
+use arrow::row::{RowConverter, SortField};
+use rayon::prelude::*;
+
+use super::RaggedTable;
+use crate::error::{Error, Result};
+
+/// A column to sort rows by.
+///
+/// ```
+/// use serrate::table::SortKey;
+/// let key = SortKey { descending: true, ..SortKey::from("age") };
+/// assert!(!key.nulls_first);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SortKey {
+    /// Name of a column of axis 0.
+    pub column: String,
+    /// Largest first.
+    pub descending: bool,
+    /// Nulls before all values; behind them if not, descending or not.
+    pub nulls_first: bool,
+}
+
+/// Ascending, nulls last.
+impl From<&str> for SortKey {
+    fn from(column: &str) -> Self {
+        Self { column: column.into(), descending: false, nulls_first: false }
+    }
+}
+
+impl RaggedTable {
+    /// The rows sorted by columns of axis 0, the first key first; rows with equal keys keep their
+    /// order. NaN is larger than all numbers. For an order known by number there is
+    /// [`take`](Self::take), which this copies as.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 0, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38, 50])))
+    ///     .column("code", 1, Arc::new(Int32Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// let sorted = table.sort(&["age".into()])?;
+    /// assert_eq!(sorted.array("code")?.lengths(1)?, [0, 1, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`sort_indices`](Self::sort_indices).
+    pub fn sort(&self, keys: &[SortKey]) -> Result<Self> {
+        self.take(&self.sort_indices(keys)?)
+    }
+
+    /// The rows in the order that [`sort`](Self::sort) puts them in.
+    ///
+    /// # Errors
+    /// No key; a key that is no column, a column of another axis, or of a type without an order.
+    pub fn sort_indices(&self, keys: &[SortKey]) -> Result<Vec<usize>> {
+        if keys.is_empty() {
+            return Err(Error::invalid("sorting rows needs at least one column to sort by"));
+        }
+        let (mut columns, mut options) = (Vec::new(), Vec::new());
+        for key in keys {
+            let column = self.column(&key.column)?;
+            if column.axis() != 0 {
+                return Err(Error::invalid(format!(
+                    "column {:?} is on axis {}; rows are sorted by columns of axis 0, which have one value per row",
+                    key.column,
+                    column.axis()
+                )));
+            }
+            columns.push(Arc::clone(column.values()));
+            options.push(SortOptions { descending: key.descending, nulls_first: key.nulls_first });
+        }
+        sorted_rows(&columns, &options)
+    }
+}
+
+/// The rows in the order of the keys, equal ones in the order they are in.
+pub(super) fn sorted_rows(keys: &[ArrayRef], options: &[SortOptions]) -> Result<Vec<usize>> {
+    let fields = keys
+        .iter()
+        .zip(options)
+        .map(|(k, o)| SortField::new_with_options(k.data_type().clone(), *o))
+        .collect();
+    let converted = RowConverter::new(fields)?.convert_columns(keys)?;
+    let mut rows: Vec<usize> = (0..converted.num_rows()).collect();
+    rows.par_sort_by(|a, b| converted.row(*a).cmp(&converted.row(*b)));
+    Ok(rows)
+}
