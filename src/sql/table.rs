@@ -119,7 +119,7 @@ fn depth(table: &RaggedTable, columns: &[usize]) -> usize {
 /// At most `count` ranges of rows with about as many elements of the innermost axis each.
 fn partitions(table: &RaggedTable, count: usize) -> Result<Vec<Range<usize>>> {
     let rows = table.num_rows();
-    let axis = table.ndim() - 1;
+    let axis = table.axes().len();
     let total = table.axis_len(axis)?;
     let mut parts = Vec::with_capacity(count);
     let mut start = 0;
