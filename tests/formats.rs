@@ -14,6 +14,8 @@ mod generate;
 mod ipc;
 #[path = "formats/meds.rs"]
 mod meds;
+#[path = "formats/meds_torch.rs"]
+mod meds_torch;
 #[path = "formats/parquet.rs"]
 mod parquet_files;
 #[path = "formats/tiny.rs"]

@@ -10,4 +10,6 @@ pub mod safetensors;
 #[cfg(feature = "parquet")]
 pub mod meds;
 #[cfg(feature = "parquet")]
+pub mod meds_torch;
+#[cfg(feature = "parquet")]
 pub mod parquet;

@@ -119,7 +119,12 @@ impl MedsDataset {
         &self.inner.root
     }
 
-    /// The shards in the order of their names (as text: `train/10` is before `train/2`).
+    /// Names and files of the shards, in order.
+    pub(crate) fn sources(&self) -> &[(String, Source)] {
+        &self.inner.shards
+    }
+
+    /// The shards in the order of their names (`train/2` before `train/10`).
     pub fn shards(&self) -> impl ExactSizeIterator<Item = Shard> + '_ {
         (0..self.inner.shards.len()).map(|index| Shard { dataset: Arc::clone(&self.inner), index })
     }

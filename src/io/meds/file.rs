@@ -10,20 +10,21 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::util::display::FormatOptions;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder,
 };
 
 use crate::error::{Error, Result};
 
 /// A Parquet file whose footer was read.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(crate) struct Source {
     path: PathBuf,
     metadata: ArrowReaderMetadata,
 }
 
 impl Source {
-    pub(super) fn open(path: impl AsRef<Path>) -> Result<Self> {
+    pub(crate) fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
         let file = File::open(&path).map_err(|e| Error::io(&path, e))?;
         let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
@@ -31,15 +32,15 @@ impl Source {
         Ok(Self { path, metadata })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn schema(&self) -> &SchemaRef {
+    pub(crate) fn schema(&self) -> &SchemaRef {
         self.metadata.schema()
     }
 
-    pub(super) fn rows(&self) -> Result<usize> {
+    pub(crate) fn rows(&self) -> Result<usize> {
         let rows = self.metadata.metadata().file_metadata().num_rows();
         usize::try_from(rows)
             .map_err(|_| Error::file(&self.path, format!("the footer says {rows} rows")))
@@ -47,25 +48,12 @@ impl Source {
 
     /// Those of `columns` that the file has, all rows, in the order of the file. `dictionary` names a
     /// column of strings that is wanted as a dictionary.
-    pub(super) fn read(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
+    pub(crate) fn read(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
         let metadata =
             dictionary.and_then(|d| self.as_dictionary(d)).unwrap_or_else(|| self.metadata.clone());
         let fail = |e: &dyn std::fmt::Display| Error::file(&self.path, e.to_string());
-        let file = File::open(&self.path).map_err(|e| Error::io(&self.path, e))?;
-        let wanted = self
-            .schema()
-            .fields()
-            .iter()
-            .enumerate()
-            .filter(|(_, f)| columns.contains(&f.name().as_str()))
-            .map(|(i, _)| i);
-        let mask = ProjectionMask::roots(metadata.parquet_schema(), wanted);
         // One batch: the columns are needed whole, and would be copied once more if joined here.
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
-            .with_projection(mask)
-            .with_batch_size(self.rows()?.max(1))
-            .build()
-            .map_err(|e| fail(&e))?;
+        let reader = self.reader(columns, metadata, self.rows()?)?;
         let schema = arrow::array::RecordBatchReader::schema(&reader);
         let mut batches =
             reader.collect::<std::result::Result<Vec<_>, _>>().map_err(|e| fail(&e))?;
@@ -77,6 +65,42 @@ impl Source {
                 concat_batches(&schema, &batches).map_err(|e| fail(&e))
             }
         }
+    }
+
+    /// As [`read`](Self::read), in batches of at most `rows` rows.
+    pub(crate) fn batches(
+        &self,
+        columns: &[&str],
+        dictionary: Option<&str>,
+        rows: usize,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
+        let metadata =
+            dictionary.and_then(|d| self.as_dictionary(d)).unwrap_or_else(|| self.metadata.clone());
+        let path = self.path.clone();
+        let reader = self.reader(columns, metadata, rows)?;
+        Ok(reader.map(move |batch| batch.map_err(|e| Error::file(&path, e.to_string()))))
+    }
+
+    fn reader(
+        &self,
+        columns: &[&str],
+        metadata: ArrowReaderMetadata,
+        rows: usize,
+    ) -> Result<ParquetRecordBatchReader> {
+        let file = File::open(&self.path).map_err(|e| Error::io(&self.path, e))?;
+        let wanted = self
+            .schema()
+            .fields()
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| columns.contains(&f.name().as_str()))
+            .map(|(i, _)| i);
+        let mask = ProjectionMask::roots(metadata.parquet_schema(), wanted);
+        ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
+            .with_projection(mask)
+            .with_batch_size(rows.max(1))
+            .build()
+            .map_err(|e| Error::file(&self.path, e.to_string()))
     }
 
     /// The footer with a column declared a dictionary, so that the reader keeps the one in the file.
@@ -98,13 +122,13 @@ impl Source {
     }
 
     /// Casts a column of this file; what does not fit is an error.
-    pub(super) fn cast(&self, column: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    pub(crate) fn cast(&self, column: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
         let options = CastOptions { safe: false, format_options: FormatOptions::default() };
         cast_with_options(values, to, &options)
             .map_err(|e| Error::file(&self.path, format!("column {column:?}: {e}")))
     }
 
-    pub(super) fn no_column(&self, column: &str) -> Error {
+    pub(crate) fn no_column(&self, column: &str) -> Error {
         let names: Vec<&str> = self.schema().fields().iter().map(|f| f.name().as_str()).collect();
         Error::file(
             &self.path,
@@ -112,22 +136,22 @@ impl Source {
         )
     }
 
-    pub(super) fn wrong_type(&self, column: &str, expected: &str, found: &DataType) -> Error {
+    pub(crate) fn wrong_type(&self, column: &str, expected: &str, found: &DataType) -> Error {
         Error::file(&self.path, format!("column {column:?}: expected {expected}, found {found}"))
     }
 
-    pub(super) fn wrong_value(&self, column: &str, row: usize, message: &str) -> Error {
+    pub(crate) fn wrong_value(&self, column: &str, row: usize, message: &str) -> Error {
         Error::file(&self.path, format!("column {column:?}, row {row}: {message}"))
     }
 }
 
 /// The type codes are kept in: see [`MedsShard`](super::MedsShard).
-pub(super) fn dictionary_type() -> DataType {
+pub(crate) fn dictionary_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }
 
 /// Whether an array of the type holds strings, in any encoding.
-pub(super) fn string_like(t: &DataType) -> bool {
+pub(crate) fn string_like(t: &DataType) -> bool {
     match t {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
         DataType::Dictionary(_, values) => string_like(values),

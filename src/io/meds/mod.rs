@@ -3,10 +3,16 @@
 //! [`MedsDataset::open`] finds the shards; [`Shard::read`] nests one by subject and time. What the
 //! tables hold is said at [`MedsShard`].
 
+mod chunk;
 mod dataset;
-mod file;
+pub(crate) mod file;
 mod shard;
+mod splits;
 mod vocabulary;
+
+pub(crate) use chunk::{Chunk, Values};
+pub(crate) use shard::{delta_days, time_type};
+pub(crate) use splits::{Place, Splits, TRAIN, below_split};
 
 pub use dataset::{MedsDataset, MedsOptions};
 pub use shard::{MedsShard, Shard};

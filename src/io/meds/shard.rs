@@ -130,7 +130,7 @@ pub(super) const DERIVED: [&str; 5] =
     ["time_delta_days", "code_id", "static_code", "static_code_id", "static_numeric_value"];
 
 /// Time in the tables.
-fn time_type() -> DataType {
+pub(crate) fn time_type() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, None)
 }
 
@@ -288,12 +288,14 @@ fn with_deltas(events: RaggedTable) -> Result<RaggedTable> {
 }
 
 /// Days between two times in microseconds, fractions of a second cut off.
+///
+/// In 64 bits until the end: this is what other tools that make these columns do, to the last bit.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     reason = "the column is Float32: 24 bits of days"
 )]
-fn delta_days(from: i64, to: i64) -> f32 {
+pub(crate) fn delta_days(from: i64, to: i64) -> f32 {
     ((to.saturating_sub(from) / 1_000_000) as f64 / 86_400.0) as f32
 }
 

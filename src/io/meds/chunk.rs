@@ -1,0 +1,131 @@
+//! [`Chunk`]: a stretch of rows of a shard in the types that loops want.
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float32Array, Float64Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray, new_null_array,
+};
+use arrow::buffer::ScalarBuffer;
+use arrow::datatypes::{
+    DataType, Float32Type, Float64Type, Int64Type, TimestampMicrosecondType, UInt32Type,
+};
+
+use super::file::{Source, dictionary_type, string_like};
+use super::shard::time_type;
+use crate::error::Result;
+
+/// Rows of a chunk: enough to pay for a look at the dictionary, few enough to stay in the cache.
+const CHUNK_ROWS: usize = 1 << 16;
+
+/// The columns of MEDS for some rows of one file, checked: no subject and no code is missing.
+pub(crate) struct Chunk {
+    /// Position of the first row in the file.
+    pub(crate) first_row: usize,
+    pub(crate) subjects: ScalarBuffer<i64>,
+    /// NULL for a static fact.
+    pub(crate) times: TimestampMicrosecondArray,
+    /// Position of each row's code in `codes`.
+    pub(crate) keys: ScalarBuffer<u32>,
+    /// The same array as in the chunk before when the file's dictionary went on.
+    pub(crate) codes: StringArray,
+    pub(crate) values: Values,
+}
+
+/// The numbers of a chunk in the width they have in the file.
+pub(crate) enum Values {
+    Absent,
+    Single(Float32Array),
+    Double(Float64Array),
+}
+
+impl Chunk {
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.subjects.len()
+    }
+
+    /// Whether the codes are those of another chunk, so that what was found out for them holds.
+    pub(crate) fn same_codes(&self, before: &StringArray) -> bool {
+        let (a, b) = (&self.codes, before);
+        a.len() == b.len()
+            && a.values().as_ptr() == b.values().as_ptr()
+            && a.value_offsets().as_ptr() == b.value_offsets().as_ptr()
+    }
+
+    /// A shard from begin to end.
+    ///
+    /// # Errors
+    /// When the file cannot be read, lacks a column, has one in another type, or a subject or code
+    /// is NULL; the message names file, column and row.
+    pub(crate) fn read(source: &Source) -> Result<impl Iterator<Item = Result<Self>> + '_> {
+        let columns = ["subject_id", "time", "code", "numeric_value"];
+        let batches = source.batches(&columns, Some("code"), CHUNK_ROWS)?;
+        let mut first_row = 0usize;
+        Ok(batches.map(move |batch| {
+            let batch = batch?;
+            let chunk = Self::of(source, &batch, first_row)?;
+            first_row = first_row.saturating_add(batch.num_rows());
+            Ok(chunk)
+        }))
+    }
+
+    fn of(source: &Source, batch: &RecordBatch, first_row: usize) -> Result<Self> {
+        use DataType::{Date32, Date64, Float16, Float32, Null, Timestamp};
+        let required =
+            |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
+        let not_null = |name: &str, values: &ArrayRef| match values.logical_nulls() {
+            Some(nulls) if nulls.null_count() > 0 => {
+                let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
+                let row = first_row.saturating_add(row);
+                Err(source.wrong_value(name, row, "NULL, but a value was expected"))
+            }
+            _ => Ok(()),
+        };
+
+        let subjects = required("subject_id")?;
+        if !subjects.data_type().is_integer() {
+            return Err(source.wrong_type("subject_id", "int64", subjects.data_type()));
+        }
+        not_null("subject_id", subjects)?;
+        let subjects = source.cast("subject_id", subjects, &DataType::Int64)?;
+
+        let times = required("time")?;
+        if !matches!(times.data_type(), Timestamp(_, _) | Date32 | Date64 | Null) {
+            return Err(source.wrong_type("time", "timestamp", times.data_type()));
+        }
+        let times = source.cast("time", times, &time_type())?;
+
+        let code = required("code")?;
+        if !string_like(code.data_type()) {
+            return Err(source.wrong_type("code", "strings", code.data_type()));
+        }
+        not_null("code", code)?;
+        let code = source.cast("code", code, &dictionary_type())?;
+        let code = code.as_dictionary::<UInt32Type>();
+
+        let values = match batch.column_by_name("numeric_value") {
+            None => Values::Absent,
+            Some(v) if *v.data_type() == Null => Values::Absent,
+            Some(v) if matches!(v.data_type(), Float32 | Float16) => {
+                let v = source.cast("numeric_value", v, &Float32)?;
+                Values::Single(v.as_primitive::<Float32Type>().clone())
+            }
+            Some(v) if v.data_type().is_numeric() => {
+                let v = source.cast("numeric_value", v, &DataType::Float64)?;
+                Values::Double(v.as_primitive::<Float64Type>().clone())
+            }
+            Some(v) => return Err(source.wrong_type("numeric_value", "numbers", v.data_type())),
+        };
+        Ok(Self {
+            first_row,
+            subjects: subjects.as_primitive::<Int64Type>().values().clone(),
+            times: times.as_primitive::<TimestampMicrosecondType>().clone(),
+            keys: code.keys().values().clone(),
+            codes: match code.values().as_string_opt::<i32>() {
+                Some(codes) => codes.clone(),
+                // What a dictionary of no codes has for them.
+                None => new_null_array(&DataType::Utf8, 0).as_string::<i32>().clone(),
+            },
+            values,
+        })
+    }
+}

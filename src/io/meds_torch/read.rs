@@ -1,0 +1,570 @@
+//! [`TensorizedCohort`]: tensors and schema files as tables.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, DictionaryArray, Float32Array, Int64Array, StringArray, UInt32Array,
+    new_empty_array,
+};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Float32Type, Int64Type, SchemaRef, UInt32Type};
+use walkdir::WalkDir;
+
+use super::{SCHEMAS, TENSORS};
+use crate::array::{Layout, Offsets, RaggedArray};
+use crate::error::{Error, Result};
+use crate::io::meds::file::Source;
+use crate::io::meds::{MedsShard, VOCABULARY_METADATA, Vocabulary, time_type};
+use crate::io::nrt::{NrtFile, ReadOptions};
+use crate::io::order::natural;
+use crate::table::{Column, RaggedTable};
+
+const EVENT_AXES: [&str; 3] = ["subject", "event", "measurement"];
+const STATIC_AXES: [&str; 2] = ["subject", "static"];
+
+/// A tensorized cohort, ours or meds-torch-data's.
+///
+/// ```
+/// use serrate::io::meds_torch::TensorizedCohort;
+/// let cohort = TensorizedCohort::open("tests/data/synthea-meds-torch-data")?;
+/// let tables = cohort.shard("train/0")?.read()?;
+/// assert_eq!(tables.events.array("code")?.len(), 11);
+/// assert_eq!(cohort.vocabulary()?.len(), 400);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct TensorizedCohort {
+    root: PathBuf,
+    shards: Vec<CohortShard>,
+    vocabulary: Option<Vocabulary>,
+}
+
+impl TensorizedCohort {
+    /// Opens a folder: finds its shards and reads `metadata/codes.parquet`.
+    ///
+    /// # Errors
+    /// When it has no schema file, tensors without one or the other way round, or the codes cannot be
+    /// read.
+    pub fn open(root: impl AsRef<Path>) -> Result<Self> {
+        let root = root.as_ref().to_path_buf();
+        let schemas = files(&root.join(SCHEMAS), "parquet")?;
+        let tensors = files(&root.join(TENSORS), "nrt")?;
+        if schemas.is_empty() {
+            return Err(Error::file(
+                root.join(SCHEMAS),
+                "no *.parquet file; a tensorized cohort has its schema files here",
+            ));
+        }
+        if let Some(name) = tensors.iter().find(|n| !schemas.contains(n)) {
+            return Err(Error::file(
+                root.join(TENSORS).join(format!("{name}.nrt")),
+                format!("there is no {SCHEMAS}/{name}.parquet to say what its rows are"),
+            ));
+        }
+        let shards = schemas
+            .into_iter()
+            .map(|name| {
+                let shard = CohortShard {
+                    tensors: root.join(TENSORS).join(format!("{name}.nrt")),
+                    schema: root.join(SCHEMAS).join(format!("{name}.parquet")),
+                    name,
+                };
+                match tensors.contains(&shard.name) {
+                    true => Ok(shard),
+                    false => {
+                        let missing =
+                            format!("there is no {} to go with it", shard.tensors.display());
+                        Err(Error::file(&shard.schema, missing))
+                    }
+                }
+            })
+            .collect::<Result<_>>()?;
+        let path = root.join("metadata").join("codes.parquet");
+        let vocabulary = path.exists().then(|| Vocabulary::read(path)).transpose()?;
+        Ok(Self { root, shards, vocabulary })
+    }
+
+    /// Whether a folder has schema files where a cohort has them.
+    pub fn is_at(root: impl AsRef<Path>) -> bool {
+        root.as_ref().join(SCHEMAS).is_dir()
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The shards in the order of their names (`train/2` before `train/10`).
+    pub fn shards(&self) -> &[CohortShard] {
+        &self.shards
+    }
+
+    /// A shard by name, such as `train/0`.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn shard(&self, name: &str) -> Result<&CohortShard> {
+        self.shards.iter().find(|s| s.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.shards.iter().take(10).map(CohortShard::name).collect();
+            let more = if self.shards.len() > 10 { ", .." } else { "" };
+            Error::file(
+                &self.root,
+                format!("no shard {name:?}; the shards are {}{more}", names.join(", ")),
+            )
+        })
+    }
+
+    /// The codes and their tokens.
+    ///
+    /// # Errors
+    /// When there is no `metadata/codes.parquet`.
+    pub fn vocabulary(&self) -> Result<&Vocabulary> {
+        self.vocabulary.as_ref().ok_or_else(|| {
+            let path = self.root.join("metadata").join("codes.parquet");
+            Error::file(path, "there is no such file to say what the tokens mean")
+        })
+    }
+
+    /// Shard `index` as the tables that a MEDS data set gives, without further columns: tokens are
+    /// told by their codes, NaN is NULL.
+    ///
+    /// # Errors
+    /// As [`CohortShard::read`]; also when there is no vocabulary, or a token is not in it.
+    pub fn read_meds(&self, index: usize) -> Result<MedsShard> {
+        let shard = self.shards.get(index).ok_or_else(|| Error::OutOfRange {
+            axis: 0,
+            index: i64::try_from(index).unwrap_or(i64::MAX),
+            size: self.shards.len(),
+        })?;
+        let codes = Codes::of(self.vocabulary()?);
+        codes.decode(shard.read()?).map_err(|e| match e {
+            Error::Invalid(message) => Error::file(&shard.tensors, message),
+            other => other,
+        })
+    }
+
+    /// The schema of what [`read_meds`](Self::read_meds) gives as one batch.
+    ///
+    /// # Errors
+    /// When there is no vocabulary.
+    pub fn meds_schema(&self) -> Result<SchemaRef> {
+        let codes = Codes::of(self.vocabulary()?);
+        Ok(codes.decode(CohortTables::empty()?)?.to_batch()?.schema())
+    }
+}
+
+/// Names of the files with an ending below a folder, without it, in natural order.
+pub(crate) fn files(folder: &Path, ending: &str) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    if !folder.is_dir() {
+        return Ok(names);
+    }
+    for entry in WalkDir::new(folder).follow_links(true) {
+        let entry = entry.map_err(|e| {
+            let path = e.path().unwrap_or(folder).to_path_buf();
+            let cause = e.into_io_error();
+            Error::io(path, cause.unwrap_or_else(|| std::io::Error::other("a loop of links")))
+        })?;
+        let path = entry.path();
+        if entry.file_type().is_file() && path.extension().is_some_and(|e| e == ending) {
+            let relative = path.strip_prefix(folder).unwrap_or(path).with_extension("");
+            let parts: Vec<_> = relative
+                .components()
+                .map(|c| c.as_os_str().to_string_lossy().into_owned())
+                .collect();
+            names.push(parts.join("/"));
+        }
+    }
+    names.sort_by_cached_key(|name| natural(name));
+    Ok(names)
+}
+
+/// One shard of a cohort; nothing of it was read yet.
+#[derive(Clone, Debug)]
+pub struct CohortShard {
+    name: String,
+    tensors: PathBuf,
+    schema: PathBuf,
+}
+
+/// Tensors and schema of one shard, row by row of the same subjects.
+///
+/// Columns of `events` (axes subject, event, measurement), as they are in the files:
+///
+/// | column | axis | type | |
+/// |---|---|---|---|
+/// | `subject_id` | 0 | Int64 | |
+/// | `start_time` | 0 | Timestamp(µs) | of the first event; NULL without events |
+/// | `time` | 1 | Timestamp(µs) | |
+/// | `time_delta_days` | 1 | Float32 | NaN in a subject's first event |
+/// | `code` | 2 | Int64 | token |
+/// | `numeric_value` | 2 | Float32 | NaN where there is none |
+///
+/// `statics` (axes subject, static) has `subject_id`, `static_code` (UInt32) and
+/// `static_numeric_value` (Float32). Values of the tensors are not copied.
+#[derive(Clone, Debug)]
+pub struct CohortTables {
+    /// Name of the shard, such as `train/0`.
+    pub name: String,
+    /// What happened at a time.
+    pub events: RaggedTable,
+    /// What holds without a time.
+    pub statics: RaggedTable,
+}
+
+impl CohortShard {
+    /// Path below `data/` without the ending: `train/0`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The first part of the name: `train`.
+    pub fn split(&self) -> &str {
+        self.name.split('/').next().unwrap_or_default()
+    }
+
+    /// The file of the tensors.
+    pub fn tensors_path(&self) -> &Path {
+        &self.tensors
+    }
+
+    /// The schema file.
+    pub fn schema_path(&self) -> &Path {
+        &self.schema
+    }
+
+    /// The tensors as they are: their rows are those of the schema file only if it has as many.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is no `.nrt` file.
+    pub fn tensors(&self) -> Result<NrtFile> {
+        NrtFile::open(&self.tensors, &ReadOptions::default())
+    }
+
+    /// Tensors and schema file side by side.
+    ///
+    /// Subjects without events that the tensors lack, as in the output of meds-torch-data, become rows
+    /// without events.
+    ///
+    /// # Errors
+    /// When a file cannot be read, lacks a column or has one in another type, or the two disagree: in
+    /// the number of rows, of a row's events, or of an event's measurements.
+    pub fn read(&self) -> Result<CohortTables> {
+        let schema = SchemaFile::read(&self.schema)?;
+        let events = self.events(&schema)?;
+        let statics = schema.statics(&self.schema)?;
+        Ok(CohortTables { name: self.name.clone(), events, statics })
+    }
+
+    fn events(&self, schema: &SchemaFile) -> Result<RaggedTable> {
+        let wrong = |message: String| Error::file(&self.tensors, message);
+        let tensors = self.tensors()?.table()?;
+        let times = schema.times.axis(1)?.layout();
+        let lengths: Vec<usize> = (0..schema.rows).map(|row| times.length(row)).collect();
+        if tensors.ndim() == 1 && tensors.num_rows() == 0 && lengths.iter().all(|n| *n == 0) {
+            // Nothing at all is how a shard without events is written elsewhere.
+            let tables = CohortTables::empty()?;
+            return schema.with_events(lengths, tables.events.axes()[1].layout(), &tables.events);
+        }
+        for (name, axis) in [("code", 2), ("time_delta_days", 1)] {
+            let found = tensors.column(name).map_err(|e| wrong(e.to_string()))?.axis();
+            if found != axis {
+                return Err(wrong(format!("{name:?} is on axis {found}; expected on axis {axis}")));
+            }
+        }
+        let layout = tensors.layout(1)?;
+        let with_events = lengths.iter().filter(|n| **n > 0).count();
+        // Row of the tensors for each row of the schema.
+        let mut next = 0;
+        let aligned = tensors.num_rows() == schema.rows;
+        if !aligned && tensors.num_rows() != with_events {
+            return Err(wrong(format!(
+                "{} rows; expected {} as in {}, or {with_events} without those that have no events",
+                tensors.num_rows(),
+                schema.rows,
+                self.schema.display()
+            )));
+        }
+        for (row, expected) in lengths.iter().enumerate() {
+            if !aligned && *expected == 0 {
+                continue;
+            }
+            let found = layout.length(next);
+            if found != *expected {
+                return Err(wrong(format!(
+                    "row {next} has {found} events; row {row} of {} has {expected} times",
+                    self.schema.display()
+                )));
+            }
+            next += 1;
+        }
+        let inner = tensors.layout(2)?;
+        if let Some(counts) = &schema.measurements {
+            let counts = counts.leaves().as_primitive::<Int64Type>();
+            let differs =
+                |e: &usize| usize::try_from(counts.value(*e)).ok() != Some(inner.length(*e));
+            if counts.len() != inner.lists() || counts.null_count() > 0 {
+                return Err(Error::file(
+                    &self.schema,
+                    "measurements_per_event has other lists than time, or NULL in them",
+                ));
+            }
+            if let Some(event) = (0..inner.lists()).find(differs) {
+                return Err(wrong(format!(
+                    "event {event} of the shard has {} measurements; measurements_per_event in {} says {}",
+                    inner.length(event),
+                    self.schema.display(),
+                    counts.value(event)
+                )));
+            }
+        }
+        schema.with_events(lengths, inner, &tensors)
+    }
+}
+
+/// A schema file with its lists opened.
+struct SchemaFile {
+    rows: usize,
+    subjects: ArrayRef,
+    start_time: Option<ArrayRef>,
+    times: RaggedArray,
+    measurements: Option<RaggedArray>,
+    static_code: Option<RaggedArray>,
+    static_value: Option<RaggedArray>,
+}
+
+impl SchemaFile {
+    fn read(path: &Path) -> Result<Self> {
+        let source = Source::open(path)?;
+        let columns = [
+            "subject_id",
+            "start_time",
+            "time",
+            "measurements_per_event",
+            "static_code",
+            "static_numeric_value",
+        ];
+        let batch = source.read(&columns, None)?;
+        let required =
+            |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
+        let lists = |name: &str, values: &ArrayRef, leaf: DataType| -> Result<RaggedArray> {
+            // A column without any list has no type of its own.
+            let list = Field::new_list_field(leaf.clone(), true);
+            let values = match values.data_type() {
+                DataType::Null => &source.cast(name, values, &DataType::List(list.into()))?,
+                _ => values,
+            };
+            let array = RaggedArray::try_from_arrow(values)
+                .map_err(|e| Error::file(path, format!("column {name:?}: {e}")))?;
+            if array.ndim() != 2 {
+                return Err(source.wrong_type(
+                    name,
+                    &format!("a list of {leaf}"),
+                    values.data_type(),
+                ));
+            }
+            let leaves = source.cast(name, array.leaves(), &leaf)?;
+            array.with_leaves(leaves)
+        };
+        let optional = |name: &str, leaf: DataType| {
+            batch.column_by_name(name).map(|values| lists(name, values, leaf)).transpose()
+        };
+        let subjects = source.cast("subject_id", required("subject_id")?, &DataType::Int64)?;
+        if let Some(nulls) = subjects.nulls().filter(|n| n.null_count() > 0) {
+            let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
+            return Err(source.wrong_value("subject_id", row, "NULL, but a value was expected"));
+        }
+        let start_time = batch.column_by_name("start_time");
+        Ok(Self {
+            rows: batch.num_rows(),
+            start_time: start_time
+                .map(|t| source.cast("start_time", t, &time_type()))
+                .transpose()?,
+            times: lists("time", required("time")?, time_type())?,
+            measurements: optional("measurements_per_event", DataType::Int64)?,
+            static_code: optional("static_code", DataType::UInt32)?,
+            static_value: optional("static_numeric_value", DataType::Float32)?,
+            subjects,
+        })
+    }
+
+    /// The columns of tensors under the rows and times of the file.
+    fn with_events(
+        &self,
+        lengths: Vec<usize>,
+        inner: &Layout,
+        tensors: &RaggedTable,
+    ) -> Result<RaggedTable> {
+        let mut columns = vec![Column::new("subject_id", 0, self.subjects.clone())];
+        columns.extend(self.start_time.clone().map(|t| Column::new("start_time", 0, t)));
+        columns.push(Column::new("time", 1, self.times.leaves().clone()));
+        let rest = tensors.columns().iter().filter(|c| c.axis() > 0);
+        for column in rest {
+            if columns.iter().all(|c| c.name() != column.name()) {
+                columns.push(column.clone());
+            }
+        }
+        let mut axes = vec![(None, Offsets::from_lengths(lengths)?.into()), (None, inner.clone())];
+        axes.extend(tensors.axes().iter().skip(2).map(|a| (None, a.layout().clone())));
+        let names = EVENT_AXES.into_iter().take(axes.len() + 1);
+        RaggedTable::try_new(self.rows, None, axes, columns)?.with_axis_names(names)
+    }
+
+    fn statics(&self, path: &Path) -> Result<RaggedTable> {
+        let mut builder = RaggedTable::builder().rows(self.rows).names(STATIC_AXES);
+        let none =
+            || Layout::from(Offsets::I32(arrow::buffer::OffsetBuffer::new_zeroed(self.rows)));
+        let layout = match &self.static_code {
+            // As narrow as they can be, whatever the width in the file.
+            Some(codes) => {
+                let layout = codes.axis(1)?.layout();
+                Offsets::from_lengths((0..self.rows).map(|row| layout.length(row)))?.into()
+            }
+            None => none(),
+        };
+        if let Some(values) = &self.static_value
+            && let Some(row) = values.axis(1)?.layout().first_difference(&layout)
+        {
+            return Err(Error::file(
+                path,
+                format!(
+                    "row {row} has {} static_code and {} static_numeric_value; expected as many",
+                    layout.length(row),
+                    values.axis(1)?.layout().length(row)
+                ),
+            ));
+        }
+        let facts = layout.children();
+        let leaves = |array: &Option<RaggedArray>, leaf: DataType| match array {
+            Some(array) => array.leaves().clone(),
+            None => arrow::array::new_null_array(&leaf, facts),
+        };
+        builder = builder
+            .layout(layout)
+            .column("subject_id", 0, self.subjects.clone())
+            .column("static_code", 1, leaves(&self.static_code, DataType::UInt32))
+            .column("static_numeric_value", 1, leaves(&self.static_value, DataType::Float32));
+        builder.build()
+    }
+}
+
+impl CohortTables {
+    fn empty() -> Result<Self> {
+        let none = |t: DataType| new_empty_array(&t);
+        let events = RaggedTable::builder()
+            .names(EVENT_AXES)
+            .rows(0)
+            .lengths([])?
+            .lengths([])?
+            .column("subject_id", 0, none(DataType::Int64))
+            .column("time", 1, none(time_type()))
+            .column("time_delta_days", 1, none(DataType::Float32))
+            .column("code", 2, none(DataType::Int64))
+            .column("numeric_value", 2, none(DataType::Float32))
+            .build()?;
+        let statics = RaggedTable::builder()
+            .names(STATIC_AXES)
+            .rows(0)
+            .lengths([])?
+            .column("subject_id", 0, none(DataType::Int64))
+            .column("static_code", 1, none(DataType::UInt32))
+            .column("static_numeric_value", 1, none(DataType::Float32))
+            .build()?;
+        Ok(Self { name: String::new(), events, statics })
+    }
+}
+
+/// A vocabulary as the dictionary of columns of codes.
+struct Codes {
+    /// Code of each token; token 0 and gaps have none.
+    texts: ArrayRef,
+    id: String,
+}
+
+impl Codes {
+    fn of(vocabulary: &Vocabulary) -> Self {
+        let size = vocabulary.id().size();
+        let texts: StringArray =
+            (0..size).map(|token| Some(vocabulary.decode(token).unwrap_or_default())).collect();
+        Self { texts: Arc::new(texts), id: vocabulary.id().to_string() }
+    }
+
+    fn decode(&self, tables: CohortTables) -> Result<MedsShard> {
+        let CohortTables { name, events, statics } = tables;
+        let tokens = cast_tokens(events.column("code")?.values())?;
+        let values = match events.column("numeric_value") {
+            Ok(column) => column.values().clone(),
+            Err(_) => arrow::array::new_null_array(&DataType::Float32, tokens.len()),
+        };
+        let [code, code_id] = self.columns("", 2, &tokens)?;
+        let days = cast(events.column("time_delta_days")?.values(), &DataType::Float32)?;
+        let events = events.with_columns(vec![
+            required(events.column("subject_id")?),
+            required(events.column("time")?),
+            Column::new("time_delta_days", 1, nan_to_null(&days)),
+            code,
+            code_id,
+            Column::new("numeric_value", 2, nan_to_null(&cast(&values, &DataType::Float32)?)),
+        ])?;
+        let tokens = cast_tokens(statics.column("static_code")?.values())?;
+        let [code, code_id] = self.columns("static_", 1, &tokens)?;
+        let values = statics.column("static_numeric_value")?.values();
+        let statics = statics.with_columns(vec![
+            required(statics.column("subject_id")?),
+            code,
+            code_id,
+            Column::new("static_numeric_value", 1, nan_to_null(values)),
+        ])?;
+        Ok(MedsShard { name, events, statics })
+    }
+
+    fn columns(&self, prefix: &str, axis: usize, tokens: &UInt32Array) -> Result<[Column; 2]> {
+        let size = self.texts.len();
+        if let Some(at) = tokens.values().iter().position(|t| *t as usize >= size) {
+            return Err(Error::invalid(format!(
+                "{prefix}code {} at position {at} is not in the vocabulary, whose largest token is {}",
+                tokens.value(at),
+                size.saturating_sub(1)
+            )));
+        }
+        // Padding, and codes that were not known, have no text.
+        let known = BooleanBuffer::collect_bool(tokens.len(), |i| tokens.value(i) != 0);
+        let nulls = Some(NullBuffer::new(known)).filter(|n| n.null_count() > 0);
+        let keys = UInt32Array::try_new(tokens.values().clone(), nulls)?;
+        let texts = DictionaryArray::<UInt32Type>::try_new(keys, self.texts.clone())?;
+        let id = Field::new(format!("{prefix}code_id"), DataType::UInt32, false)
+            .with_metadata([(VOCABULARY_METADATA.to_string(), self.id.clone())].into());
+        Ok([
+            Column::new(format!("{prefix}code"), axis, Arc::new(texts)),
+            Column::with_field(Arc::new(id), axis, Arc::new(tokens.clone())),
+        ])
+    }
+}
+
+/// A column whose field says that nothing is missing.
+fn required(column: &Column) -> Column {
+    let field = Field::new(column.name(), column.data_type().clone(), false);
+    Column::with_field(Arc::new(field), column.axis(), column.values().clone())
+}
+
+/// Tokens in 32 bits; NULL is 0.
+fn cast_tokens(values: &ArrayRef) -> Result<UInt32Array> {
+    let wide = cast(values, &DataType::Int64)?;
+    let wide: &Int64Array = wide.as_primitive::<Int64Type>();
+    let token = |token: Option<i64>| {
+        let token = token.unwrap_or(0);
+        u32::try_from(token).map_err(|_| Error::invalid(format!("code {token} is no token")))
+    };
+    wide.iter().map(|t| token(t).map(Some)).collect()
+}
+
+fn nan_to_null(values: &ArrayRef) -> ArrayRef {
+    let values: &Float32Array = values.as_primitive::<Float32Type>();
+    let valid = BooleanBuffer::collect_bool(values.len(), |i| {
+        values.is_valid(i) && !values.value(i).is_nan()
+    });
+    let nulls = Some(NullBuffer::new(valid)).filter(|n| n.null_count() > 0);
+    Arc::new(Float32Array::new(values.values().clone(), nulls))
+}
