@@ -5,6 +5,7 @@
 //!   [`array::RaggedArray`]: one column with its axes.
 //! * [`mod@index`]: what to take along each axis, in numpy's terms.
 //! * [`kernels`]: operations on them, free functions; [`dense`]: padded tensors and masks.
+//! * [`loader`]: epochs of padded or packed batches, for training.
 //! * [`io`]: `.nrt`, safetensors, JSON, Arrow IPC, and with the feature `parquet` Parquet and MEDS.
 #![cfg_attr(
     feature = "sql",
@@ -36,6 +37,7 @@ pub mod generate;
 pub mod index;
 pub mod io;
 pub mod kernels;
+pub mod loader;
 pub mod table;
 
 #[cfg(feature = "sql")]

@@ -27,7 +27,7 @@ pub(crate) enum Contents {
 
 /// A block of memory, aligned for every element type.
 #[derive(Debug)]
-enum Block {
+pub(crate) enum Block {
     Heap(MutableBuffer),
     Mapped(MmapMut),
 }
@@ -35,7 +35,7 @@ enum Block {
 impl Block {
     /// `bytes` zeros. Large blocks are mapped, as page faults are most of the cost of a padded
     /// tensor: 512 times fewer with huge pages, and those that only hold padding never happen.
-    fn zeroed(bytes: usize) -> Result<Self> {
+    pub(crate) fn zeroed(bytes: usize) -> Result<Self> {
         if bytes < MAPPED {
             return Ok(Self::Heap(MutableBuffer::from_len_zeroed(bytes)));
         }
@@ -51,14 +51,14 @@ impl Block {
         Ok(Self::Mapped(map))
     }
 
-    fn as_slice(&self) -> &[u8] {
+    pub(crate) fn as_slice(&self) -> &[u8] {
         match self {
             Self::Heap(b) => b.as_slice(),
             Self::Mapped(m) => m,
         }
     }
 
-    fn as_mut_slice(&mut self) -> &mut [u8] {
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         match self {
             Self::Heap(b) => b.as_slice_mut(),
             Self::Mapped(m) => m,

@@ -9,8 +9,9 @@ mod table;
 mod tensor;
 
 pub use buffer::BufferPool;
-pub(crate) use buffer::{Contents, Memory};
+pub(crate) use buffer::{Block, Contents, Memory};
 pub use convert::tensor_field;
+pub(crate) use convert::unpack;
 pub use dtype::{DType, Element};
 pub use options::{DenseOptions, Fill, Side};
 pub use table::{DenseSpec, Size, TableDenseOptions};

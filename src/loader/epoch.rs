@@ -1,0 +1,286 @@
+//! [`Epoch`]: the batches of one epoch, in order, made here or by threads.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rayon::ThreadPool;
+
+use super::batch::Batch;
+use super::plan::EpochPlan;
+use crate::error::{Error, Result};
+
+/// The batches of one epoch, in order.
+///
+/// A batch that cannot be made is an error in its place; the ones after it still come. At most
+/// [`threads`](super::LoaderOptions::threads) + [`prefetch`](super::LoaderOptions::prefetch) batches
+/// exist at a time as long as each is dropped before the next is asked for. Dropping the iterator
+/// waits for the batches being made right then, and no more are started.
+#[derive(Debug)]
+pub struct Epoch {
+    plan: Arc<EpochPlan>,
+    next: usize,
+    workers: Option<Workers>,
+}
+
+#[derive(Debug)]
+struct Workers {
+    pool: Arc<ThreadPool>,
+    /// Whether others put work into the pool, which ours may have to wait for.
+    foreign: bool,
+    in_flight: usize,
+    shared: Arc<Shared>,
+}
+
+/// What the threads of an epoch and its iterator share.
+#[derive(Debug)]
+struct Shared {
+    plan: Arc<EpochPlan>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The next batch that nobody makes yet, and the first that must not be made yet.
+    unclaimed: usize,
+    limit: usize,
+    /// Results of `first`, `first + 1`, ..
+    first: usize,
+    done: VecDeque<Option<Result<Batch>>>,
+    running: usize,
+}
+
+impl Epoch {
+    pub(super) fn new(
+        plan: EpochPlan,
+        first: usize,
+        pool: Option<(Arc<ThreadPool>, bool)>,
+    ) -> Self {
+        let plan = Arc::new(plan);
+        let mut epoch = Self { plan, next: 0, workers: None };
+        if let Some((pool, foreign)) = pool {
+            let in_flight = epoch.plan.inner.options.in_flight();
+            let shared = Arc::new(Shared::new(Arc::clone(&epoch.plan), 0));
+            epoch.workers = Some(Workers { pool, foreign, in_flight, shared });
+        }
+        epoch.skip_to(first)
+    }
+
+    /// What the epoch consists of.
+    pub fn plan(&self) -> &EpochPlan {
+        &self.plan
+    }
+
+    /// Number of the batch that comes next.
+    pub fn position(&self) -> usize {
+        self.next
+    }
+
+    /// The same epoch, going on with batch `batch`; batches before are not made. Also goes back.
+    /// Past the end, nothing comes.
+    pub fn skip_to(mut self, batch: usize) -> Self {
+        self.jump(batch);
+        self
+    }
+
+    fn jump(&mut self, batch: usize) {
+        let batch = batch.min(self.plan.num_batches());
+        if batch == self.next {
+            return;
+        }
+        self.next = batch;
+        if let Some(workers) = &mut self.workers {
+            workers.shared.stop();
+            workers.shared = Arc::new(Shared::new(Arc::clone(&self.plan), batch));
+        }
+    }
+}
+
+impl Iterator for Epoch {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.next;
+        if batch >= self.plan.num_batches() {
+            return None;
+        }
+        self.next += 1;
+        Some(match &self.workers {
+            None => make(&self.plan, batch),
+            Some(workers) => workers.next(batch),
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.plan.num_batches() - self.next;
+        (left, Some(left))
+    }
+
+    /// Skips `n` batches without making them.
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        self.jump(self.next.saturating_add(n));
+        self.next()
+    }
+}
+
+impl ExactSizeIterator for Epoch {}
+
+impl std::iter::FusedIterator for Epoch {}
+
+impl Drop for Epoch {
+    fn drop(&mut self) {
+        if let Some(workers) = &self.workers {
+            workers.shared.stop();
+        }
+    }
+}
+
+impl Workers {
+    fn next(&self, batch: usize) -> Result<Batch> {
+        let shared = &self.shared;
+        let end = shared.plan.num_batches().min(batch.saturating_add(self.in_flight));
+        let mut state = shared.state();
+        let added = end.saturating_sub(state.limit);
+        state.limit = end.max(state.limit);
+        drop(state);
+        for _ in 0..added {
+            let shared = Arc::clone(shared);
+            self.pool.spawn_fifo(move || shared.work());
+        }
+        // Where the pool may never come to it, the batch is made here.
+        let help = self.foreign || self.pool.current_thread_index().is_some();
+        let mut state = shared.state();
+        loop {
+            if let Some(result) = state.done.front_mut().and_then(Option::take) {
+                state.done.pop_front();
+                state.first += 1;
+                return result;
+            }
+            if help && state.unclaimed == batch {
+                drop(state);
+                shared.work();
+                state = shared.state();
+                continue;
+            }
+            state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Shared {
+    fn new(plan: Arc<EpochPlan>, first: usize) -> Self {
+        let state =
+            State { unclaimed: first, limit: first, first, done: VecDeque::new(), running: 0 };
+        Self { plan, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing is done under the lock that panics halfway.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the next batch that may be made, if there is one.
+    fn work(&self) {
+        let mut state = self.state();
+        let batch = state.unclaimed;
+        if batch >= state.limit {
+            return;
+        }
+        state.unclaimed += 1;
+        state.running += 1;
+        drop(state);
+        let result = make(&self.plan, batch);
+        let mut state = self.state();
+        state.running -= 1;
+        let place = batch - state.first;
+        while state.done.len() <= place {
+            state.done.push_back(None);
+        }
+        state.done[place] = Some(result);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Starts no more batches, and waits for those that are being made.
+    fn stop(&self) {
+        let mut state = self.state();
+        state.limit = 0;
+        while state.running > 0 {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let done = std::mem::take(&mut state.done);
+        drop(state);
+        drop(done);
+    }
+}
+
+/// Makes a batch; a panic becomes an error.
+fn make(plan: &EpochPlan, batch: usize) -> Result<Batch> {
+    catch_unwind(AssertUnwindSafe(|| {
+        #[cfg(test)]
+        if let Some(before) = plan.inner.before {
+            before(batch);
+        }
+        plan.make(batch)
+    }))
+    .unwrap_or_else(|panic| {
+        let message = panic
+            .downcast_ref::<&str>()
+            .map(|s| (*s).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        Err(Error::invalid(format!("batch {batch}: making it panicked: {message}")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::UInt16Array;
+
+    use crate::loader::{Loader, LoaderOptions};
+    use crate::table::RaggedTable;
+
+    #[test]
+    fn a_panic_is_an_error_in_its_place() {
+        let table = RaggedTable::builder()
+            .lengths([1; 10])
+            .unwrap()
+            .column("code", 1, Arc::new(UInt16Array::from_iter_values(0..10)))
+            .build()
+            .unwrap();
+        for (threads, prefetch) in [(1, 0), (1, 1), (2, 0), (3, 2)] {
+            let options = LoaderOptions::new(2).threads(threads).prefetch(prefetch);
+            let loader = Loader::try_new([table.clone()], options).unwrap();
+            let loader = loader.with_fault(|batch| assert!(batch != 2, "batch {batch} is bad"));
+            let all: Vec<_> = loader.epoch(0).unwrap().collect();
+            assert_eq!(all.len(), 5);
+            for (i, batch) in all.iter().enumerate() {
+                match batch {
+                    Ok(b) => assert_eq!((i != 2, b.number()), (true, i)),
+                    Err(e) => {
+                        assert_eq!(i, 2);
+                        assert!(e.to_string().contains("batch 2 is bad"), "{e}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_of_the_pool_may_iterate() {
+        let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+        let table = RaggedTable::builder()
+            .lengths([1; 10])
+            .unwrap()
+            .column("code", 1, Arc::new(UInt16Array::from_iter_values(0..10)))
+            .build()
+            .unwrap();
+        let options = LoaderOptions::new(3).pool(Arc::clone(&pool)).prefetch(1);
+        let loader = Loader::try_new([table], options).unwrap();
+        let n = pool.install(|| loader.epoch(0).unwrap().map(|b| b.unwrap().len()).sum::<usize>());
+        assert_eq!(n, 10);
+    }
+}

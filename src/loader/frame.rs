@@ -1,0 +1,150 @@
+//! [`Frame`]: the lists of one batch, put together from the windows of its items.
+
+use std::ops::Range;
+
+use arrow::array::OffsetSizeTrait;
+
+use super::plan::Item;
+use super::source::Source;
+use crate::array::Layout;
+use crate::error::{Error, Result};
+use crate::with_offsets;
+
+/// Where the elements of a batch are in their shards, and how they divide.
+///
+/// Elements of an axis are counted over the whole batch; those of one item are neighbours there and
+/// in its shard.
+#[derive(Debug)]
+pub(super) struct Frame {
+    /// Per axis from 0: the first element of each item, as a position in its shard.
+    pub(super) starts: Vec<Vec<usize>>,
+    /// Per axis from 0: elements of the batch before each item, and in the end all of them.
+    pub(super) rows: Vec<Vec<u32>>,
+    /// Per axis from 1: offsets of its lists.
+    pub(super) offsets: Vec<Vec<u32>>,
+}
+
+impl Frame {
+    /// The axes 0 to `depth` of some items.
+    ///
+    /// # Errors
+    /// When an axis has more than 2^31 - 1 elements.
+    pub(super) fn new(
+        source: &Source,
+        items: impl ExactSizeIterator<Item = Item>,
+        depth: usize,
+    ) -> Result<(Self, Vec<Item>)> {
+        let n = items.len();
+        let mut frame = Self {
+            starts: vec![Vec::with_capacity(n); depth + 1],
+            rows: vec![Vec::with_capacity(n + 1); depth + 1],
+            offsets: vec![Vec::new(); depth],
+        };
+        frame.rows.iter_mut().for_each(|r| r.push(0));
+        frame.offsets.iter_mut().for_each(|o| o.push(0));
+        let mut taken = Vec::with_capacity(n);
+        for item in items {
+            let mut elements = item.row..item.row + 1;
+            let mut end = count(taken.len() + 1, 0)?;
+            for axis in 0..=depth {
+                if axis > 0 {
+                    let layout = &source.shards[item.shard].layouts[axis - 1];
+                    let offsets = &mut frame.offsets[axis - 1];
+                    elements = if axis == 1 {
+                        let start = layout.range(item.row).start;
+                        let events = start + item.events.start..start + item.events.end;
+                        offsets.push(count(last(offsets) + events.len(), axis)?);
+                        events
+                    } else {
+                        push_lists(layout, elements, offsets, axis)?
+                    };
+                    end = count(last(offsets), axis)?;
+                }
+                frame.starts[axis].push(elements.start);
+                frame.rows[axis].push(end);
+            }
+            taken.push(item);
+        }
+        Ok((frame, taken))
+    }
+
+    /// Number of items.
+    pub(super) fn items(&self) -> usize {
+        self.starts[0].len()
+    }
+
+    /// Elements of an axis.
+    pub(super) fn elements(&self, axis: usize) -> usize {
+        last(&self.rows[axis])
+    }
+
+    /// Elements of an axis that belong to an item, counted over the batch.
+    pub(super) fn range(&self, axis: usize, item: usize) -> Range<usize> {
+        self.rows[axis][item] as usize..self.rows[axis][item + 1] as usize
+    }
+
+    /// The same, as positions in the item's shard.
+    pub(super) fn in_shard(&self, axis: usize, item: usize) -> Range<usize> {
+        let start = self.starts[axis][item];
+        start..start + self.range(axis, item).len()
+    }
+
+    /// Length of the longest list of an axis (1..).
+    pub(super) fn longest(&self, axis: usize) -> usize {
+        longest(&self.offsets[axis - 1])
+    }
+
+    /// Most elements of an axis that one item has.
+    pub(super) fn longest_item(&self, axis: usize) -> usize {
+        longest(&self.rows[axis])
+    }
+}
+
+fn longest(offsets: &[u32]) -> usize {
+    offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0) as usize
+}
+
+fn last(offsets: &[u32]) -> usize {
+    offsets.last().copied().unwrap_or(0) as usize
+}
+
+/// A number of elements, which a batch counts in 31 bits.
+fn count(n: usize, axis: usize) -> Result<u32> {
+    i32::try_from(n).map(i32::unsigned_abs).map_err(|_| {
+        Error::invalid(format!(
+            "the batch has {n} elements or more on axis {axis}, and 32-bit offsets count 2^31 - 1; \
+             use smaller batches or a window"
+        ))
+    })
+}
+
+/// The lists `lists` of a shard, counted on from the last offset; returns their elements.
+fn push_lists(
+    layout: &Layout,
+    lists: Range<usize>,
+    out: &mut Vec<u32>,
+    axis: usize,
+) -> Result<Range<usize>> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "no larger than the sum, which was checked"
+    )]
+    fn push<O: OffsetSizeTrait>(o: &[O], end: u32, out: &mut Vec<u32>) {
+        let first = o[0].as_usize();
+        out.extend(o[1..].iter().map(|x| end + (x.as_usize() - first) as u32));
+    }
+    let elements = layout.ranges(lists.clone());
+    let end = last(out);
+    count(end + elements.len(), axis)?;
+    let end = count(end, axis)?;
+    match layout {
+        Layout::Ragged(offsets) => {
+            with_offsets!(offsets, o => push(&o[lists.start..=lists.end], end, out));
+        }
+        Layout::Uniform { size, .. } => {
+            let size = count(*size, axis)?;
+            out.extend((0..).zip(lists).map(|(k, _): (u32, _)| end + (k + 1) * size));
+        }
+    }
+    Ok(elements)
+}

@@ -1,0 +1,82 @@
+//! Random numbers that are the same on every machine and in every version.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng};
+
+/// Spreads 64 bits over 64 bits (the last steps of splitmix64).
+pub(super) fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// A number that three others determine.
+pub(super) fn keyed(seed: u64, epoch: u64, item: u64) -> u64 {
+    mix(mix(mix(seed) ^ epoch) ^ item)
+}
+
+/// 64 random bits as a number below `n`; 0 when `n` is 0.
+#[expect(clippy::cast_possible_truncation, reason = "the upper half of 128 bits")]
+pub(super) fn below(random: u64, n: u64) -> u64 {
+    ((u128::from(random) * u128::from(n)) >> 64) as u64
+}
+
+/// The stream of numbers that orders an epoch.
+pub(super) fn stream(seed: u64, epoch: u64) -> ChaCha8Rng {
+    let mut key = [0; 32];
+    for (i, part) in key.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        *part = mix(mix(seed).wrapping_add(i as u64)).to_le_bytes();
+    }
+    let mut rng = ChaCha8Rng::from_seed(key);
+    rng.set_stream(epoch);
+    rng
+}
+
+/// Every order equally likely (Fisher and Yates).
+pub(super) fn shuffle(items: &mut [u32], rng: &mut ChaCha8Rng) {
+    for i in (1..items.len()).rev() {
+        let random = u64::from(rng.next_u32()) << 32;
+        // Not above `i`. 32 bits suffice: there are at most 2^32 items, and few in practice.
+        let j = usize::try_from(below(random, i as u64 + 1)).unwrap_or(0);
+        items.swap(i, j);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_fixed() {
+        // splitmix64 from 0, as published.
+        assert_eq!(mix(0), 0xe220_a839_7b1d_cdaf);
+        assert_eq!(below(u64::MAX, 10), 9);
+        assert_eq!(below(0, 10), 0);
+        assert_eq!(below(u64::MAX, 0), 0);
+        let mut items: Vec<u32> = (0..10).collect();
+        shuffle(&mut items, &mut stream(7, 0));
+        let mut again: Vec<u32> = (0..10).collect();
+        shuffle(&mut again, &mut stream(7, 0));
+        assert_eq!(items, again);
+        let mut other: Vec<u32> = (0..10).collect();
+        shuffle(&mut other, &mut stream(7, 1));
+        assert_ne!(items, other);
+        items.sort_unstable();
+        assert_eq!(items, (0..10).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn every_place_is_as_likely_as_any_other() {
+        let mut counts = [[0u32; 6]; 6];
+        for epoch in 0..6000 {
+            let mut items: Vec<u32> = (0..6).collect();
+            shuffle(&mut items, &mut stream(1, epoch));
+            for (place, item) in items.into_iter().enumerate() {
+                counts[place][item as usize] += 1;
+            }
+        }
+        // 1000 expected, standard deviation 29.
+        assert!(counts.iter().flatten().all(|n| (850..1150).contains(n)), "{counts:?}");
+    }
+}

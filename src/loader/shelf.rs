@@ -1,0 +1,176 @@
+//! [`Shelf`]: the memory of one tensor, batch after batch.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use arrow::buffer::Buffer;
+
+use super::grid::{Grid, Put};
+use crate::dense::Block;
+use crate::error::Result;
+
+/// Blocks for the batches of one tensor. What a batch wrote is remembered with its block, so that
+/// the next one clears those places and no others.
+#[derive(Debug)]
+pub(super) struct Shelf {
+    /// Axis of the tensor, bytes of an element, and of an element of padding.
+    axis: usize,
+    size: usize,
+    fill: [u8; 8],
+    /// Most blocks kept.
+    keep: usize,
+    free: Mutex<Vec<Used>>,
+}
+
+#[derive(Debug)]
+struct Used {
+    block: Block,
+    /// Bytes from the start that are padding, but for what was written.
+    padded: usize,
+    written: Option<Arc<Grid>>,
+}
+
+impl Shelf {
+    pub(super) fn new(axis: usize, size: usize, fill: [u8; 8], keep: usize) -> Arc<Self> {
+        Arc::new(Self { axis, size, fill, keep, free: Mutex::default() })
+    }
+
+    fn free(&self) -> MutexGuard<'_, Vec<Used>> {
+        // The list is whole whatever a panicking thread did beside it.
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `len` bytes of any content, from a block that batches of up to `largest` bytes can use.
+    pub(super) fn take(self: &Arc<Self>, len: usize, largest: usize) -> Result<Lent> {
+        let (fitting, outgrown) = {
+            let mut free = self.free();
+            let sizes = free.iter().map(|u| u.block.as_slice().len()).enumerate();
+            let fitting = sizes.filter(|(_, n)| *n >= len).min_by_key(|(_, n)| *n).map(|(i, _)| i);
+            match fitting {
+                Some(i) => (Some(free.swap_remove(i)), None),
+                // One that is too small makes room for its successor.
+                None => (None, free.pop()),
+            }
+        };
+        drop(outgrown);
+        let used = match fitting {
+            Some(used) => used,
+            None => {
+                // Address space alone: pages that no batch writes to are never there.
+                let room = largest.min(len.saturating_mul(4)).max(len);
+                Used { block: Block::zeroed(room)?, padded: 0, written: None }.fresh(self)
+            }
+        };
+        Ok(Lent { used: Some(used), len, dirty: true, home: Arc::downgrade(self) })
+    }
+
+    fn give_back(&self, used: Used) {
+        let mut free = self.free();
+        if free.len() < self.keep {
+            free.push(used);
+        }
+    }
+}
+
+impl Used {
+    /// A block of zeros.
+    fn fresh(mut self, shelf: &Shelf) -> Self {
+        if shelf.fill == [0; 8] {
+            self.padded = self.block.as_slice().len();
+        }
+        self
+    }
+
+    /// Padding in the first `len` bytes, and wherever was padding.
+    fn clear(&mut self, shelf: &Shelf, len: usize) {
+        let bytes = self.block.as_mut_slice();
+        if let Some(grid) = self.written.take() {
+            let places = grid.places(shelf.axis, shelf.size);
+            let written = places.bytes();
+            if shelf.fill == [0; 8] {
+                places.all(&mut bytes[..written], &mut Zero);
+            } else {
+                places.all(&mut bytes[..written], &mut Fill(&shelf.fill[..shelf.size]));
+            }
+        }
+        if self.padded < len {
+            Fill(&shelf.fill[..shelf.size]).put(0, &mut bytes[self.padded..len]);
+            self.padded = len;
+        }
+    }
+}
+
+struct Zero;
+
+impl Put for Zero {
+    #[inline]
+    fn put(&mut self, _: usize, cell: &mut [u8]) {
+        cell.fill(0);
+    }
+}
+
+struct Fill<'a>(&'a [u8]);
+
+impl Put for Fill<'_> {
+    fn put(&mut self, _: usize, cell: &mut [u8]) {
+        for element in cell.chunks_exact_mut(self.0.len()) {
+            element.copy_from_slice(self.0);
+        }
+    }
+}
+
+/// A block that is written to, or is part of a batch; goes back to its shelf when dropped.
+#[derive(Debug)]
+pub(super) struct Lent {
+    used: Option<Used>,
+    len: usize,
+    /// Nobody said what was written: of no more use.
+    dirty: bool,
+    home: Weak<Shelf>,
+}
+
+impl Lent {
+    /// All padding.
+    pub(super) fn padded(&mut self) -> &mut [u8] {
+        match (&mut self.used, self.home.upgrade()) {
+            (Some(used), Some(home)) => {
+                used.clear(&home, self.len);
+                &mut used.block.as_mut_slice()[..self.len]
+            }
+            _ => &mut [],
+        }
+    }
+
+    /// Of any content.
+    pub(super) fn any(&mut self) -> &mut [u8] {
+        match &mut self.used {
+            Some(used) => &mut used.block.as_mut_slice()[..self.len],
+            None => &mut [],
+        }
+    }
+
+    /// As a buffer; whoever drops its last copy gives it back. What was written besides padding is
+    /// in the places of `grid`; without one, the block must never be asked for padding.
+    pub(super) fn into_buffer(mut self, grid: Option<&Arc<Grid>>) -> Buffer {
+        if let Some(used) = &mut self.used {
+            used.written = grid.cloned();
+        }
+        self.dirty = false;
+        let len = self.len;
+        Buffer::from(bytes::Bytes::from_owner(self).slice(..len))
+    }
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        self.used.as_ref().map_or(&[], |used| &used.block.as_slice()[..self.len])
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let (false, Some(used), Some(home)) = (self.dirty, self.used.take(), self.home.upgrade())
+        {
+            home.give_back(used);
+        }
+    }
+}

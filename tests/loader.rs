@@ -1,0 +1,22 @@
+//! Epochs of batches: which items are where, and what the tensors hold, against slow references.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss
+)]
+
+#[path = "loader/memory.rs"]
+mod memory;
+#[path = "loader/packed.rs"]
+mod packed;
+#[path = "loader/padded.rs"]
+mod padded;
+#[path = "loader/pipeline.rs"]
+mod pipeline;
+#[path = "loader/plan.rs"]
+mod plan;
+#[path = "loader/support.rs"]
+mod support;

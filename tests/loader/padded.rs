@@ -1,0 +1,219 @@
+//! Padded batches against rows taken, cut, put together and padded one by one.
+
+use std::sync::Arc;
+
+use arrow::array::{Float64Array, StringArray, TimestampMillisecondArray, UInt64Array};
+use proptest::prelude::*;
+use serrate::Error;
+use serrate::dense::{DType, Fill, Side, Size};
+use serrate::loader::{Loader, LoaderOptions, Sampling};
+use serrate::table::RaggedTable;
+
+use super::support::{assert_same, named, options, reference, shards, size, table, wide};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// Buffers are used again by batches of other shapes, on either side, with zero and other
+    /// fills: nothing of an earlier batch may show.
+    #[test]
+    fn batches_are_what_the_slow_way_makes(
+        seed in 0u64..60,
+        mixed in any::<bool>(),
+        options in options(),
+        sizes in proptest::collection::vec(size(), 0..4),
+        left in any::<bool>(),
+        fill in prop_oneof![Just(None), Just(Some(Fill::Int(1))), Just(Some(Fill::Bool(true)))],
+    ) {
+        let shards = shards(seed, mixed);
+        let side = if left { Side::Left } else { Side::Right };
+        let mut options = options.side(side).sizes(sizes.clone());
+        if let Some(fill) = fill {
+            options = options.fill(fill);
+        }
+        let loader = Loader::try_new(shards.clone(), options).unwrap();
+        for epoch in 0..2 {
+            for batch in loader.epoch(epoch).unwrap() {
+                let batch = batch.unwrap();
+                let expected = reference(&shards, batch.items(), &sizes, side, fill);
+                assert_same(&named(&batch), &expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn occupied_bytes_are_those_under_the_masks() {
+    let shards = shards(31, false);
+    for sizes in [vec![], vec![Size::AtMost(2), Size::Exactly(3), Size::AtMost(1)]] {
+        let options = LoaderOptions::new(4).sizes(sizes).validity(false).masks([1, 2, 3]);
+        let loader = Loader::try_new(shards.clone(), options).unwrap();
+        let mut whole = (0, 0);
+        for batch in loader.epoch(0).unwrap() {
+            let batch = batch.unwrap();
+            let ones = |axis: usize| -> usize {
+                if axis == 0 {
+                    return batch.len();
+                }
+                let mask = batch.tensor(&format!("dim{axis}/mask")).unwrap();
+                mask.as_slice::<u8>().unwrap().iter().map(|b| usize::from(*b)).sum()
+            };
+            // Bytes of all columns and masks of each axis.
+            let expected =
+                8 * ones(0) + (4 + 1 + 1) * ones(1) + (2 + 8 + 1) * ones(2) + 2 * ones(3);
+            assert_eq!(batch.occupied_bytes(), expected);
+            assert!(batch.nbytes() >= expected);
+            whole = (whole.0 + batch.nbytes(), whole.1 + expected);
+        }
+        let stats = loader.plan(0).stats().unwrap();
+        assert_eq!((stats.bytes, stats.occupied), (whole.0 as u64, whole.1 as u64));
+    }
+}
+
+#[test]
+fn columns_masks_fills_and_tokens() {
+    let options = LoaderOptions::new(3)
+        .columns(["code", "id", "value"])
+        .masks([1])
+        .fill(-1)
+        .fill_column("value", f64::NAN)
+        .tokens_as_i64(true);
+    let loader = Loader::try_new([table(5, 7, wide)], options).unwrap();
+    let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
+    let names: Vec<_> =
+        batch.tensors().iter().map(|(n, t)| (n.as_ref(), t.dtype(), t.ndim())).collect();
+    assert_eq!(
+        names,
+        [
+            ("code", DType::I64, 3),
+            ("id", DType::I64, 1),
+            ("value", DType::F64, 3),
+            ("value/valid", DType::Bool, 3),
+            ("dim1/mask", DType::Bool, 2),
+        ]
+    );
+    let valid = batch.tensor("value/valid").unwrap().as_slice::<u8>().unwrap();
+    let values = batch.tensor("value").unwrap().as_slice::<f64>().unwrap();
+    assert!(valid.contains(&1) && valid.contains(&0));
+    assert!(values.iter().zip(valid).all(|(v, valid)| v.is_nan() == (*valid == 0)));
+    let codes = batch.tensor("code").unwrap().as_slice::<i64>().unwrap();
+    assert!(codes.contains(&-1) && codes.iter().all(|c| *c == -1 || *c > 0));
+    let none = LoaderOptions::new(3).masks([]).validity(false).columns(["value"]);
+    let loader = Loader::try_new([table(5, 7, wide)], none).unwrap();
+    assert_eq!(loader.epoch(0).unwrap().next().unwrap().unwrap().tensors().len(), 1);
+}
+
+#[test]
+fn tables_without_lists_have_batches_too() {
+    let flat = RaggedTable::builder()
+        .column("x", 0, Arc::new(Float64Array::from_iter_values((0..5).map(f64::from))))
+        .build()
+        .unwrap();
+    let options = LoaderOptions::new(2).window(3, Sampling::Random);
+    let loader = Loader::try_new([flat], options).unwrap();
+    let batches: Vec<_> = loader.epoch(0).unwrap().map(Result::unwrap).collect();
+    assert_eq!(batches.len(), 3);
+    assert_eq!(batches[2].tensor("x").unwrap().as_slice::<f64>().unwrap(), [4.0]);
+    assert_eq!(batches[0].items()[1].events, 0..0);
+}
+
+#[test]
+fn zero_rows_make_no_batches() {
+    for n in [1, 3] {
+        let shards = vec![table(1, 0, wide); n];
+        let loader = Loader::try_new(shards, LoaderOptions::new(2).shuffle(1).bucket(2)).unwrap();
+        assert_eq!(loader.num_rows(), 0);
+        assert_eq!(loader.epoch(0).unwrap().count(), 0);
+        let stats = loader.plan(0).stats().unwrap();
+        assert_eq!((stats.batches, stats.occupied_share()), (0, 1.0));
+    }
+}
+
+#[test]
+fn rows_without_events_are_all_padding() {
+    let empty = RaggedTable::builder()
+        .lengths([0, 0])
+        .unwrap()
+        .lengths([])
+        .unwrap()
+        .column("code", 2, wide(vec![]))
+        .column("x", 0, Arc::new(UInt64Array::from(vec![1, 2])))
+        .build()
+        .unwrap();
+    let exactly = LoaderOptions::new(2).sizes([Size::Exactly(2), Size::Exactly(1)]);
+    let loader = Loader::try_new([empty.clone()], exactly).unwrap();
+    let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
+    assert_eq!(batch.tensor("code").unwrap().shape(), [2, 2, 1]);
+    assert!(batch.tensor("dim2/mask").unwrap().as_bytes().iter().all(|b| *b == 0));
+    let loader = Loader::try_new([empty], LoaderOptions::new(2)).unwrap();
+    let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
+    assert_eq!(batch.tensor("code").unwrap().shape(), [2, 0, 0]);
+    assert_eq!(batch.tensor("x").unwrap().as_slice::<u64>().unwrap(), [1, 2]);
+}
+
+fn refused(shards: Vec<RaggedTable>, options: LoaderOptions) -> String {
+    Loader::try_new(shards, options).unwrap_err().to_string()
+}
+
+#[test]
+fn what_does_not_go_together_is_refused_by_name() {
+    let t = || table(3, 4, wide);
+    let o = || LoaderOptions::new(2);
+    assert!(refused(vec![], o()).contains("one shard at least"));
+    let flat = t().select(&["id"]).unwrap();
+    let e = refused(vec![t(), flat], o());
+    assert!(e.contains("shard 1 lacks the column \"t\""), "{e}");
+    assert!(
+        refused(vec![t(), RaggedTable::builder().build().unwrap()], o()).contains("equally deep")
+    );
+    let e = refused(vec![t(), t()], o().columns(["code", "x"]));
+    assert!(e.contains("shard 0") && e.contains("\"x\""), "{e}");
+    let one = |values| {
+        RaggedTable::builder().lengths([1]).unwrap().column("time", 1, values).build().unwrap()
+    };
+    let text = || one(Arc::new(StringArray::from(vec!["A"])));
+    let time = || one(Arc::new(TimestampMillisecondArray::from(vec![1])));
+    let number = || one(Arc::new(UInt64Array::from(vec![1])));
+    let e = refused(vec![text()], o());
+    assert!(e.contains("\"time\"") && e.contains("encode strings"), "{e}");
+    let e = refused(vec![time(), number()], o());
+    assert!(e.contains("\"time\" of shard 1"), "{e}");
+    for (options, message) in [
+        (o().fill(-1), "\"flag\": the fill value -1"),
+        (o().fill_column("nope", 1), "\"nope\""),
+        (o().masks([4]), "axes 1 to 3"),
+        (o().masks([0]), "axes 1 to 3"),
+        (o().masks([1, 1]), "\"dim1/mask\""),
+        (LoaderOptions::new(0), "0 items"),
+        (o().window(0, Sampling::Random), "0 events"),
+        (o().window(1, Sampling::Step { stride: 0 }), "stride"),
+        (o().bucket(0), "pools of 0"),
+        (o().threads(0), "0 threads"),
+        (super::support::packed(&o().sizes([Size::Longest])), "packed"),
+        (o().position_ids(DType::U8), "int32 or int64"),
+    ] {
+        let e = refused(vec![t()], options);
+        assert!(e.contains(message), "{e}");
+    }
+}
+
+#[test]
+fn a_value_that_does_not_fit_is_an_error_of_its_batch() {
+    let values = Arc::new(UInt64Array::from(vec![Some(1), Some(u64::MAX), None, Some(3)]));
+    let t = RaggedTable::builder().lengths([1, 1, 1, 1]).unwrap().column("x", 1, values);
+    let options = LoaderOptions::new(1).tokens_as_i64(true);
+    let loader = Loader::try_new([t.build().unwrap()], options).unwrap();
+    let all: Vec<_> = loader.epoch(0).unwrap().collect();
+    assert_eq!(all.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true, true]);
+    let e = all[1].as_ref().unwrap_err().to_string();
+    assert!(e.contains("batch 1") && e.contains("\"x\"") && e.contains("int64"), "{e}");
+    assert_eq!(all[2].as_ref().unwrap().tensor("x").unwrap().as_slice::<i64>().unwrap(), [0]);
+}
+
+#[test]
+fn too_large_batches_are_refused_before_they_are_made() {
+    let loader = Loader::try_new([table(3, 9, wide)], LoaderOptions::new(9).limit(100)).unwrap();
+    let e = loader.epoch(0).unwrap().next().unwrap().unwrap_err();
+    assert!(matches!(e, Error::TooLarge { limit: 100, .. }), "{e}");
+    assert!(loader.plan(0).stats().is_err());
+}

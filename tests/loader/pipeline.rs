@@ -1,0 +1,163 @@
+//! The same batches whatever makes them; resuming; leaving early.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use rayon::ThreadPoolBuilder;
+use serrate::io::nrt::{self, WriteOptions};
+use serrate::loader::{Batch, Loader, LoaderOptions, Sampling};
+
+use super::support::{Named, assert_same, named, options, packed, shards, table, wide};
+
+fn epoch(loader: &Loader, number: u64) -> Vec<Named> {
+    loader.epoch(number).unwrap().map(|b| named(&b.unwrap())).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn threads_change_nothing(
+        seed in 0u64..60,
+        options in options(),
+        prefetch in 0usize..4,
+        flat in any::<bool>(),
+    ) {
+        let shards = shards(seed, false);
+        let options = if flat { packed(&options) } else { options };
+        let alone = Loader::try_new(shards.clone(), options.clone()).unwrap();
+        let expected = [epoch(&alone, 0), epoch(&alone, 1)];
+        let shared = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+        for options in [
+            options.clone().threads(1).prefetch(prefetch.max(1)),
+            options.clone().threads(2).prefetch(prefetch),
+            options.clone().threads(4).prefetch(prefetch),
+            options.clone().pool(shared).prefetch(prefetch),
+        ] {
+            let loader = Loader::try_new(shards.clone(), options).unwrap();
+            for (number, expected) in (0..).zip(&expected) {
+                let found = epoch(&loader, number);
+                assert_eq!(found.len(), expected.len());
+                found.iter().zip(expected).for_each(|(f, e)| assert_same(f, e));
+            }
+        }
+    }
+
+    #[test]
+    fn a_resumed_epoch_is_the_tail_of_a_whole_one(
+        seed in 0u64..60,
+        options in options(),
+        threads in 1usize..4,
+        from in 0usize..12,
+    ) {
+        let options = options.threads(threads).prefetch(1);
+        let loader = Loader::try_new(shards(seed, false), options).unwrap();
+        let whole = epoch(&loader, 2);
+        let tail = &whole[from.min(whole.len())..];
+        let check = |resumed: Vec<Batch>| {
+            assert_eq!(resumed.len(), tail.len());
+            for (i, (batch, expected)) in resumed.iter().zip(tail).enumerate() {
+                assert_eq!(batch.number(), from + i);
+                assert_same(&named(batch), expected);
+            }
+        };
+        check(loader.epoch_from(2, from).unwrap().map(Result::unwrap).collect());
+        check(loader.epoch(2).unwrap().skip_to(from).map(Result::unwrap).collect());
+        check(loader.epoch(2).unwrap().skip(from).map(Result::unwrap).collect());
+        // After some batches were taken, forwards and back.
+        let mut started = loader.epoch(2).unwrap();
+        for _ in 0..3 {
+            started.next();
+        }
+        let resumed = started.skip_to(from);
+        assert_eq!(resumed.len(), tail.len());
+        check(resumed.map(Result::unwrap).collect());
+    }
+}
+
+/// Runs `f` elsewhere, and fails when it does not come to an end.
+fn ends(f: impl FnOnce() + Send + 'static) {
+    let (done, wait) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        f();
+        done.send(()).unwrap();
+    });
+    match wait.recv_timeout(Duration::from_secs(60)) {
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("it hangs"),
+        _ => thread.join().unwrap(),
+    }
+}
+
+#[test]
+fn leaving_early_stops_the_threads() {
+    ends(|| {
+        for (threads, prefetch) in [(1, 1), (2, 0), (2, 4), (4, 100)] {
+            let options = LoaderOptions::new(1).threads(threads).prefetch(prefetch);
+            let loader = Loader::try_new([table(9, 60, wide)], options).unwrap();
+            for taken in 0..5 {
+                let mut started = loader.epoch(0).unwrap();
+                let kept: Vec<Batch> = started.by_ref().take(taken).map(Result::unwrap).collect();
+                drop(started);
+                // Batches outlive their epoch.
+                assert_eq!(kept.len(), taken);
+                kept.iter().enumerate().for_each(|(i, b)| assert_eq!(b.number(), i));
+            }
+            // And their loader.
+            let mut started = loader.epoch(0).unwrap();
+            let first = started.next().unwrap().unwrap();
+            drop(loader);
+            let second = started.next().unwrap().unwrap();
+            drop(started);
+            assert_eq!((first.number(), second.number()), (0, 1));
+            assert_eq!(first.tensor("id").unwrap().as_slice::<i64>().unwrap(), [1]);
+        }
+    });
+}
+
+#[test]
+fn a_pool_whose_threads_are_all_busy_is_no_hang() {
+    ends(|| {
+        let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+        let options = LoaderOptions::new(2).pool(Arc::clone(&pool)).prefetch(2);
+        let loader = Loader::try_new([table(9, 30, wide)], options).unwrap();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        pool.spawn(move || wait.recv().unwrap());
+        assert_eq!(loader.epoch(0).unwrap().map(Result::unwrap).count(), 15);
+        go.send(()).unwrap();
+        // Within the pool itself.
+        assert_eq!(pool.install(|| loader.epoch(1).unwrap().count()), 15);
+    });
+}
+
+#[test]
+fn several_epochs_at_a_time() {
+    let options = LoaderOptions::new(3).shuffle(5).threads(2).prefetch(1);
+    let loader = Loader::try_new([table(8, 40, wide)], options).unwrap();
+    let expected = [epoch(&loader, 0), epoch(&loader, 1)];
+    let both = loader.epoch(0).unwrap().zip(loader.clone().epoch(1).unwrap());
+    for (i, (a, b)) in both.enumerate() {
+        assert_same(&named(&a.unwrap()), &expected[0][i]);
+        assert_same(&named(&b.unwrap()), &expected[1][i]);
+    }
+}
+
+#[test]
+fn files_are_what_their_tables_are() {
+    let dir = tempfile::tempdir().unwrap();
+    // The format has no nulls.
+    let columns = ["id", "t", "flag", "code"];
+    let tables = [table(4, 9, wide), table(5, 0, wide), table(6, 8, wide)]
+        .map(|t| t.select(&columns).unwrap());
+    let paths: Vec<_> = (0..3).map(|i| dir.path().join(format!("{i}.nrt"))).collect();
+    for (table, path) in tables.iter().zip(&paths) {
+        nrt::write(path, table, &WriteOptions::default()).unwrap();
+    }
+    let options = LoaderOptions::new(4).shuffle(2).window(3, Sampling::Random).columns(columns);
+    let files = Loader::open(&paths, options.clone()).unwrap();
+    let memory = Loader::try_new(tables, options.clone()).unwrap();
+    let (files, memory) = (epoch(&files, 1), epoch(&memory, 1));
+    assert_eq!(files.len(), 5);
+    files.iter().zip(&memory).for_each(|(f, m)| assert_same(f, m));
+    assert!(Loader::open([dir.path().join("none.nrt")], options).is_err());
+}

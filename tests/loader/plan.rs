@@ -1,0 +1,169 @@
+//! Which items are in which batch.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serrate::loader::{EpochPlan, Item, Loader, LoaderOptions, Sampling};
+use serrate::table::RaggedTable;
+
+use super::support::{options, options_of, shards, table, wide};
+
+fn all(plan: &EpochPlan) -> Vec<Item> {
+    (0..plan.num_batches()).flat_map(|b| plan.items(b).collect::<Vec<_>>()).collect()
+}
+
+fn len(shards: &[RaggedTable], item: &Item) -> usize {
+    shards[item.shard].row(item.row).unwrap().len()
+}
+
+fn sorted(items: &[Item]) -> Vec<(usize, usize, usize, usize)> {
+    let mut keys: Vec<_> =
+        items.iter().map(|i| (i.shard, i.row, i.events.start, i.events.end)).collect();
+    keys.sort_unstable();
+    keys
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn every_row_comes_once_and_windows_keep_their_law(
+        seed in 0u64..60,
+        options in options(),
+        window in 1usize..6,
+        stride in 1usize..8,
+    ) {
+        let shards = shards(seed, false);
+        let rows: usize = shards.iter().map(RaggedTable::num_rows).sum();
+        for sampling in
+            [Sampling::Random, Sampling::FromStart, Sampling::ToEnd, Sampling::Step { stride }]
+        {
+            let options = options.clone().window(window, sampling).drop_last(false);
+            let loader = Loader::try_new(shards.clone(), options).unwrap();
+            let plan = loader.plan(seed);
+            let items = all(&plan);
+            prop_assert_eq!(items.len(), plan.num_items());
+            let mut of: BTreeMap<(usize, usize), Vec<&Item>> = BTreeMap::new();
+            items.iter().for_each(|i| of.entry((i.shard, i.row)).or_default().push(i));
+            prop_assert_eq!(of.len(), rows);
+            for items in of.values_mut() {
+                let len = len(&shards, items[0]);
+                let events = items[0].events.clone();
+                if !matches!(sampling, Sampling::Step { .. }) {
+                    prop_assert_eq!(items.len(), 1);
+                    prop_assert_eq!(events.len(), len.min(window));
+                }
+                match sampling {
+                    Sampling::Random => prop_assert!(events.end <= len),
+                    Sampling::FromStart => prop_assert_eq!(events.start, 0),
+                    Sampling::ToEnd => prop_assert_eq!(events.end, len),
+                    Sampling::Step { stride } => {
+                        items.sort_by_key(|i| i.events.start);
+                        // The obvious loop.
+                        let mut expected = vec![0..len.min(window)];
+                        while expected[expected.len() - 1].end < len {
+                            let start = expected.len() * stride;
+                            if start >= len {
+                                break;
+                            }
+                            expected.push(start..len.min(start + window));
+                        }
+                        let found: Vec<_> = items.iter().map(|i| i.events.clone()).collect();
+                        prop_assert_eq!(found, expected);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn batches_are_full_but_one(
+        seed in 0u64..60,
+        (batch, options) in (1usize..7).prop_flat_map(|n| (Just(n), options_of(n))),
+    ) {
+        let shards = shards(seed, false);
+        let whole = Loader::try_new(shards.clone(), options.clone().drop_last(false)).unwrap();
+        let plan = whole.plan(3);
+        let sizes: Vec<usize> = (0..plan.num_batches()).map(|b| plan.items(b).len()).collect();
+        prop_assert!(sizes.iter().all(|n| (1..=batch).contains(n)));
+        prop_assert!(sizes.iter().filter(|n| **n < batch).count() <= 1);
+        prop_assert_eq!(plan.items(plan.num_batches()).len(), 0);
+        let stats = plan.stats().unwrap();
+        prop_assert_eq!((stats.batches, stats.items), (sizes.len(), plan.num_items()));
+
+        // What is dropped is the end of the order: what does not fill a batch.
+        let cut = Loader::try_new(shards, options.drop_last(true)).unwrap().plan(3);
+        prop_assert_eq!(cut.num_items(), plan.num_items() / batch * batch);
+        prop_assert!((0..cut.num_batches()).all(|b| cut.items(b).len() == batch));
+        let (whole, cut) = (sorted(&all(&plan)), sorted(&all(&cut)));
+        prop_assert!(cut.iter().all(|i| whole.binary_search(i).is_ok()));
+    }
+
+    #[test]
+    fn buckets_keep_the_items(seed in 0u64..60, options in options(), pool in 1usize..5) {
+        let shards = shards(seed, false);
+        let plain = Loader::try_new(shards.clone(), options.clone().bucket(1)).unwrap();
+        let sorted_pools = Loader::try_new(shards, options.bucket(pool)).unwrap();
+        let (plain, bucketed) = (all(&plain.plan(1)), all(&sorted_pools.plan(1)));
+        prop_assert_eq!(sorted(&plain), sorted(&bucketed));
+    }
+}
+
+fn long() -> RaggedTable {
+    serrate::generate::mimic_table(200, 11).unwrap()
+}
+
+#[test]
+fn source_order_unless_shuffled() {
+    let shards = [table(1, 7, wide), table(2, 4, wide)];
+    let rows = |plan: &EpochPlan| -> Vec<(usize, usize)> {
+        all(plan).iter().map(|i| (i.shard, i.row)).collect()
+    };
+    let ordered: Vec<_> = (0..7).map(|r| (0, r)).chain((0..4).map(|r| (1, r))).collect();
+    let plain = Loader::try_new(shards.clone(), LoaderOptions::new(3)).unwrap();
+    assert_eq!(rows(&plain.plan(0)), ordered);
+    assert_eq!(rows(&plain.plan(5)), ordered);
+    let shuffled = Loader::try_new(shards.clone(), LoaderOptions::new(3).shuffle(1)).unwrap();
+    let other = Loader::try_new(shards, LoaderOptions::new(3).shuffle(2)).unwrap();
+    let (a, b, c) = (rows(&shuffled.plan(0)), rows(&shuffled.plan(1)), rows(&other.plan(0)));
+    assert!(a != ordered && a != b && a != c);
+    assert_eq!(a, rows(&shuffled.plan(0)));
+}
+
+#[test]
+fn random_windows_depend_on_row_seed_and_epoch_alone() {
+    let table = long();
+    let windows = |options: LoaderOptions, epoch| {
+        let options = options.window(20, Sampling::Random).columns(["code"]);
+        let loader = Loader::try_new([table.clone()], options).unwrap();
+        sorted(&all(&loader.plan(epoch)))
+    };
+    let plain = windows(LoaderOptions::new(7).seed(3), 0);
+    assert_eq!(plain, windows(LoaderOptions::new(64).shuffle(3), 0));
+    assert_eq!(plain, windows(LoaderOptions::new(5).shuffle(3).bucket(4), 0));
+    assert_ne!(plain, windows(LoaderOptions::new(7).seed(4), 0));
+    assert_ne!(plain, windows(LoaderOptions::new(7).seed(3), 1));
+    // Every start is drawn: over 400 epochs, a row of 24 events starts 80 times at each of 0 to 4.
+    let row = (0..200).find(|r| table.row(*r).unwrap().len() > 24).unwrap();
+    let len = table.row(row).unwrap().len();
+    let options = LoaderOptions::new(1).window(len - 4, Sampling::Random);
+    let loader = Loader::try_new([table.slice(row..row + 1).unwrap()], options).unwrap();
+    let mut starts = [0; 5];
+    (0..400).for_each(|e| starts[loader.plan(e).items(0).next().unwrap().events.start] += 1);
+    assert!(starts.iter().all(|n| (45..115).contains(n)), "{starts:?}");
+}
+
+#[test]
+fn buckets_lower_the_padding() {
+    let share = |pool: Option<usize>| {
+        let mut options = LoaderOptions::new(8).window(256, Sampling::Random).shuffle(1);
+        options = options.columns(["time_delta_days", "code", "numeric_value"]);
+        if let Some(pool) = pool {
+            options = options.bucket(pool);
+        }
+        let loader = Loader::try_new([long()], options).unwrap();
+        loader.plan(0).stats().unwrap().occupied_share()
+    };
+    let (none, some, most) = (share(None), share(Some(4)), share(Some(25)));
+    assert!(some > 1.15 * none && most > some, "{none} {some} {most}");
+}
