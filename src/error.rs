@@ -153,6 +153,15 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// An object store refused.
+    #[cfg(feature = "object_store")]
+    #[error("{path}: {source}", path = path.display())]
+    Store {
+        /// The object.
+        path: PathBuf,
+        /// The store's reason.
+        source: object_store::Error,
+    },
     /// An argument that makes no sense, with what would.
     #[error("{0}")]
     Invalid(String),

@@ -3,8 +3,14 @@
 
 #[path = "nrt/damage.rs"]
 mod damage;
+#[cfg(feature = "sql")]
+#[path = "nrt/object.rs"]
+mod object;
 #[path = "nrt/reading.rs"]
 mod reading;
+#[cfg(feature = "sql")]
+#[path = "common/store.rs"]
+mod store;
 #[path = "nrt/support.rs"]
 mod support;
 #[path = "nrt/vectors.rs"]

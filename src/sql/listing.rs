@@ -7,12 +7,16 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider, TableProviderFactory};
 use datafusion::common::{Constraints, Statistics};
+use datafusion::datasource::listing::{ListingTable, ListingTableConfig};
 use datafusion::error::Result;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{
     CreateExternalTable, Expr, LogicalPlan, TableProviderFilterPushDown, TableType,
 };
 use datafusion::physical_plan::ExecutionPlan;
+
+use super::nrt::NrtFormat;
+use super::nrt::positions::with_positions;
 
 /// A table over files that never leaves files out under a limit.
 ///
@@ -26,6 +30,28 @@ pub(super) struct FilesTable {
 impl FilesTable {
     pub(super) fn new(inner: Arc<dyn TableProvider>) -> Self {
         Self { inner }
+    }
+
+    /// The same table with those of the columns `_file` and `_row` in `names` that it does not have;
+    /// `None` when there are none to add, or its files are not `.nrt`.
+    pub(super) fn with_positions(&self, names: &[&str]) -> Option<Self> {
+        let table = self.inner.downcast_ref::<ListingTable>()?;
+        let options = table.options();
+        if !options.format.is::<NrtFormat>() {
+            return None;
+        }
+        let partitions = options.table_partition_cols.len();
+        let files = table.schema().fields().len().checked_sub(partitions)?;
+        let names: Vec<&str> =
+            names.iter().copied().filter(|n| table.schema().index_of(n).is_err()).collect();
+        if names.is_empty() {
+            return None;
+        }
+        let schema = table.schema().project(&(0..files).collect::<Vec<_>>()).ok()?;
+        let config = ListingTableConfig::new_with_multi_paths(table.table_paths().clone())
+            .with_listing_options(options.clone())
+            .with_schema(with_positions(&Arc::new(schema), &names));
+        Some(Self { inner: Arc::new(ListingTable::try_new(config).ok()?) })
     }
 }
 

@@ -22,6 +22,7 @@ mod nrt;
 mod order;
 mod output;
 mod parquet;
+mod positions;
 mod relation;
 mod safetensors;
 mod session;

@@ -21,6 +21,7 @@ use super::meds::MedsFunction;
 use super::nrt::NrtFormatFactory;
 use super::order::SourceOrder;
 use super::parquet::ParquetFileFormatFactory;
+use super::positions::PositionsPlanner;
 use super::relation::UnnestPlanner;
 use super::safetensors::SafetensorsFormatFactory;
 use super::statement::{FromAlone, PlainChanges};
@@ -80,7 +81,9 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     if config.options().extensions.get::<SerrateOptions>().is_none() {
         config.options_mut().extensions.insert(SerrateOptions::default());
     }
-    builder.relation_planners().get_or_insert_default().insert(0, Arc::new(UnnestPlanner));
+    let relations = builder.relation_planners().get_or_insert_default();
+    relations.insert(0, Arc::new(UnnestPlanner));
+    relations.insert(1, Arc::new(PositionsPlanner));
     let analyzer = builder.analyzer_rules().get_or_insert_default();
     analyzer.push(Arc::new(FromAlone));
     analyzer.push(Arc::new(PlainChanges));

@@ -17,12 +17,15 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 
+use super::positions;
 use super::relation::as_unnest;
 
 /// Runs one SQL statement, as `ctx.sql` does, and a little more:
 ///
 /// * `FROM t` alone is all columns wherever a query may stand (`ctx.sql` knows it at the top and in
 ///   parentheses, not in WITH);
+/// * `_file` and `_row` are columns of tables of `.nrt` files in statements that name them, and `*` is
+///   without them;
 /// * `STORED AS` something unknown is refused with the list of formats (DataFusion's COPY falls back
 ///   to the file's extension).
 ///
@@ -73,8 +76,27 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
 
 /// Plans a statement of [`parse`]; statements that define something take effect.
 pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataFrame> {
+    let mut statement = statement;
+    add_positions(ctx, &mut statement).await?;
     let plan = ctx.state().statement_to_plan(statement).await?;
     ctx.execute_logical_plan(plan).await
+}
+
+/// `_file` and `_row` for the tables of `.nrt` files, where a statement names them.
+async fn add_positions(ctx: &SessionContext, mut statement: &mut Statement) -> Result<()> {
+    loop {
+        match statement {
+            Statement::Statement(inner) => return positions::add(ctx, inner.as_mut()).await,
+            Statement::CopyTo(copy) => {
+                return match &mut copy.source {
+                    CopyToSource::Query(query) => positions::add(ctx, query.as_mut()).await,
+                    CopyToSource::Relation(_) => Ok(()),
+                };
+            }
+            Statement::Explain(explain) => statement = explain.statement.as_mut(),
+            Statement::CreateExternalTable(_) | Statement::Reset(_) => return Ok(()),
+        }
+    }
 }
 
 fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {

@@ -125,6 +125,25 @@ impl FileAxis {
         Ok(bound)
     }
 
+    /// The elements that the lists `lists` hold: where the first one starts and where the last one
+    /// ends. Two bounds are read.
+    #[cfg(feature = "object_store")]
+    pub(super) fn window(
+        &self,
+        file: &SafetensorsFile,
+        lists: Range<usize>,
+    ) -> Result<Range<usize>> {
+        if lists.is_empty() {
+            return Ok(0..0);
+        }
+        let elements = self.start_of(file, lists.start)?..self.start_of(file, lists.end)?;
+        if elements.start > elements.end {
+            // A bound decreases; this says which.
+            return self.offsets(file, lists, true).map(|(_, elements)| elements);
+        }
+        Ok(elements)
+    }
+
     /// Offsets of the lists `lists`, counted from the first one's start, and the elements they hold.
     ///
     /// Every bound of the lists is read and checked, and the one before them; with the last list of

@@ -17,14 +17,20 @@
 
 mod bounds;
 mod file;
+mod layout;
 mod names;
+#[cfg(feature = "object_store")]
+mod object;
 mod schema;
 mod values;
 mod writer;
 
 use std::path::Path;
 
-pub use file::{NrtColumn, NrtFile};
+pub use file::NrtFile;
+pub use layout::NrtColumn;
+#[cfg(feature = "object_store")]
+pub use object::{NrtObject, ObjectOptions};
 pub use schema::NrtSchema;
 pub use writer::NrtWriter;
 

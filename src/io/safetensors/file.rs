@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow::buffer::Buffer;
 use bytes::Bytes;
@@ -32,7 +33,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct SafetensorsFile {
     source: Source,
-    header: Header,
+    header: Arc<Header>,
 }
 
 impl SafetensorsFile {
@@ -57,7 +58,13 @@ impl SafetensorsFile {
         let len = Header::json_len(source.path(), &prefix, source.len())?;
         let json = source.read(PREFIX_BYTES..PREFIX_BYTES.saturating_add(len))?;
         let header = Header::parse(source.path(), &json, source.len())?;
-        Ok(Self { source, header })
+        Ok(Self { source, header: Arc::new(header) })
+    }
+
+    /// From a header that was parsed before and whatever bytes there are.
+    #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
+    pub(crate) fn from_header(source: Source, header: Arc<Header>) -> Self {
+        Self { source, header }
     }
 
     /// The file's header.

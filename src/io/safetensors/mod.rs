@@ -9,13 +9,23 @@ pub mod dense;
 pub mod header;
 
 mod file;
+#[cfg(feature = "object_store")]
+mod object;
 mod source;
 mod writer;
 
 pub use file::SafetensorsFile;
 pub use header::{Header, TensorEntry};
+#[cfg(feature = "object_store")]
+pub use object::ObjectOptions;
+#[cfg(feature = "object_store")]
+pub(crate) use object::{Object, Part};
+#[cfg(feature = "sql")]
+pub(crate) use object::{explain, first_request};
 pub use safetensors::Dtype;
 pub use source::Source;
+#[cfg(feature = "object_store")]
+pub(crate) use source::covered;
 pub use writer::{SafetensorsWriter, SaveOptions, TensorId, write_tensors};
 
 #[cfg(target_endian = "big")]

@@ -1,10 +1,12 @@
-//! Where the bytes of a file come from: a memory map, positioned reads, or memory.
+//! Where the bytes of a file come from: a memory map, positioned reads, memory, or parts of a file
+//! that were fetched before.
 
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::buffer::{Buffer, MutableBuffer};
@@ -31,6 +33,13 @@ enum Kind {
     View(Bytes),
     /// Positioned reads: parts are copies.
     File(File),
+    /// What was fetched of a file that lies elsewhere: views of it, and nothing else can be read.
+    Parts {
+        /// Where each part starts, and its bytes; in the order of the starts.
+        parts: Vec<(u64, Bytes)>,
+        /// The first range that was asked for and is not there.
+        missing: OnceLock<Range<u64>>,
+    },
 }
 
 impl Source {
@@ -73,6 +82,33 @@ impl Source {
         }
     }
 
+    /// From parts of a file of `len` bytes, each with where it starts. What lies in none of them
+    /// cannot be read: that is an error, and [`missing`](Self::missing) says what it was.
+    #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
+    pub(crate) fn from_parts(path: PathBuf, len: u64, mut parts: Vec<(u64, Bytes)>) -> Self {
+        parts.sort_by_key(|(start, _)| *start);
+        let bytes = Kind::Parts { parts, missing: OnceLock::new() };
+        Self { path, len, bytes, asked: AtomicU64::new(0) }
+    }
+
+    /// The parts that there are; none unless it was made of parts.
+    #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
+    pub(crate) fn parts(&self) -> &[(u64, Bytes)] {
+        match &self.bytes {
+            Kind::Parts { parts, .. } => parts,
+            Kind::View(_) | Kind::File(_) => &[],
+        }
+    }
+
+    /// The first range that was asked for and lies in no part.
+    #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
+    pub(crate) fn missing(&self) -> Option<Range<u64>> {
+        match &self.bytes {
+            Kind::Parts { missing, .. } => missing.get().cloned(),
+            Kind::View(_) | Kind::File(_) => None,
+        }
+    }
+
     /// Name of the file.
     pub fn path(&self) -> &Path {
         &self.path
@@ -90,7 +126,7 @@ impl Source {
 
     /// Whether parts are views of one mapping (or of memory) and not copies.
     pub fn is_view(&self) -> bool {
-        matches!(self.bytes, Kind::View(_))
+        !matches!(self.bytes, Kind::File(_))
     }
 
     /// Bytes asked for so far, all reads together. With positioned reads these are the bytes read.
@@ -141,8 +177,41 @@ impl Source {
                 })?;
                 Ok(buffer.into())
             }
+            Kind::Parts { parts, missing } => part(parts, &range).ok_or_else(|| {
+                let _ = missing.set(range.clone());
+                Error::file(
+                    &self.path,
+                    format!("bytes {}..{} have not been fetched", range.start, range.end),
+                )
+            }),
         }
     }
+}
+
+/// Whether one of `parts`, which are in the order of their starts, is seen to hold all of `range`: the
+/// first, with which a file was opened, or one of the last that start before it.
+#[cfg(feature = "object_store")]
+pub(crate) fn covered(parts: &[(u64, Bytes)], range: &Range<u64>) -> bool {
+    let before = parts.partition_point(|(start, _)| *start <= range.start);
+    let near = parts.iter().take(before).rev().take(4);
+    near.chain(parts.first()).any(|(start, bytes)| {
+        let end = u64::try_from(bytes.len()).ok().and_then(|n| start.checked_add(n));
+        *start <= range.start && end.is_some_and(|end| range.end <= end)
+    })
+}
+
+/// The bytes `range` of the part that holds them all.
+fn part(parts: &[(u64, Bytes)], range: &Range<u64>) -> Option<Buffer> {
+    if range.is_empty() {
+        return Some(Buffer::default());
+    }
+    let candidates = parts.get(..parts.partition_point(|(start, _)| *start <= range.start))?;
+    // Mostly the last one that starts before; parts may overlap.
+    candidates.iter().rev().find_map(|(start, bytes)| {
+        let from = usize::try_from(range.start.checked_sub(*start)?).ok()?;
+        let to = usize::try_from(range.end.checked_sub(*start)?).ok()?;
+        (to <= bytes.len()).then(|| Buffer::from(bytes.slice(from..to)))
+    })
 }
 
 #[cfg(unix)]

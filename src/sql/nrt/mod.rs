@@ -1,5 +1,11 @@
 //! `.nrt` as a file format of DataFusion.
 
+mod columns;
+mod filter;
+mod input;
+pub(super) mod positions;
+mod runs;
+mod scan;
 mod schema;
 mod sink;
 mod source;
@@ -26,12 +32,13 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
+use self::input::Input;
+use self::positions::{FILE, ROW, with_positions};
 use self::sink::NrtSink;
 use self::source::NrtSource;
 use super::config::SerrateOptions;
 use super::order::ordered_sink;
 use super::output::{OutputOptions, local_target};
-use crate::io::nrt::NrtFile;
 use crate::io::order::natural;
 
 /// Makes [`NrtFormat`]; registered under the extension `nrt`.
@@ -50,7 +57,7 @@ impl FileFormatFactory for NrtFormatFactory {
         state: &dyn Session,
         options: &HashMap<String, String>,
     ) -> Result<Arc<dyn FileFormat>> {
-        let output = OutputOptions::parse("NRT", options, &["plain"])?;
+        let output = OutputOptions::parse("NRT", options, &["plain", "positions"])?;
         Ok(Arc::new(NrtFormat { options: SerrateOptions::of(state.config_options()), output }))
     }
 
@@ -63,7 +70,14 @@ impl FileFormatFactory for NrtFormatFactory {
 ///
 /// * Columns are lists, one level per axis. Types are unified over files: widths widen, a column that
 ///   a file does not have is null there.
-/// * Only the tensors of columns asked for are looked at; row counts come from headers.
+/// * Only the tensors of columns asked for are looked at, and of those only the rows; row counts come
+///   from headers. Local files are mapped or read; of files in an object store the ranges of bytes that
+///   are needed are fetched.
+/// * Conditions on columns of axis 0, on `_row` and on `_file` are evaluated by the scan, before
+///   anything else is read.
+/// * `_file` (the path or URL) and `_row` (the position in the file, from 0) are columns of a table
+///   created with `OPTIONS (positions true)`, and of any table of `.nrt` files in statements that
+///   name them, when they come through [`sql()`](super::sql()).
 /// * Files cut by byte range are cut by rows; batches hold about `serrate.leaf_batch_size` leaves.
 /// * NaN reads as NULL unless `serrate.nrt_nan` says otherwise.
 /// * COPY writes one file, whole or not at all, in source order; see
@@ -107,13 +121,19 @@ impl FileFormat for NrtFormat {
         let parallel = state.config_options().execution.meta_fetch_concurrency.get();
         let files: Vec<(PathBuf, SchemaRef)> = stream::iter(objects)
             .map(|meta| async move {
-                let file = source::open(store, &meta, mmap).await?;
+                let file = Input::open(store, &meta, None, mmap).await?;
                 Ok::<_, datafusion::error::DataFusionError>((file.path().into(), file.schema()))
             })
             .buffered(parallel)
             .try_collect()
             .await?;
-        schema::unify(files.iter().map(|(path, schema)| (path.as_path(), Arc::clone(schema))))
+        let files = files.iter().map(|(path, schema)| (path.as_path(), Arc::clone(schema)));
+        let schema = schema::unify(files)?;
+        Ok(if self.output.has("positions") {
+            with_positions(&schema, &[FILE, ROW])
+        } else {
+            schema
+        })
     }
 
     async fn infer_stats(
@@ -124,7 +144,7 @@ impl FileFormat for NrtFormat {
         object: &ObjectMeta,
     ) -> Result<Statistics> {
         let mmap = SerrateOptions::of(state.config_options()).mmap;
-        let file = source::open(store, object, mmap).await?;
+        let file = Input::open(store, object, None, mmap).await?;
         Ok(statistics(&file, &table_schema))
     }
 
@@ -164,14 +184,14 @@ impl FileFormat for NrtFormat {
 }
 
 /// Exact rows, and the bytes that the values of every column take.
-fn statistics(file: &NrtFile, schema: &SchemaRef) -> Statistics {
+fn statistics(file: &Input, schema: &SchemaRef) -> Statistics {
     let mut total = 0usize;
     let columns = schema
         .fields()
         .iter()
         .map(|field| {
             let mut statistics = ColumnStatistics::new_unknown();
-            if let Ok(column) = file.column(field.name()) {
+            if let Some(column) = file.column(field.name()) {
                 let bytes = usize::try_from(column.nbytes()).unwrap_or(usize::MAX);
                 total = total.saturating_add(bytes);
                 statistics.byte_size = Precision::Inexact(bytes);

@@ -1,36 +1,43 @@
 //! Scanning `.nrt` files: [`NrtSource`] and its opener.
 
+use std::collections::HashMap;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::datatypes::SchemaRef;
-use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{
     FileOpenFuture, FileOpener, FileScanConfig, FileSource,
 };
 use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
 use datafusion::datasource::table_schema::TableSchema;
-use datafusion::error::DataFusionError;
+use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
-use futures::{StreamExt, TryStreamExt, stream};
-use object_store::{GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt};
+use datafusion::physical_plan::DisplayFormatType;
+use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
+use futures::{StreamExt, stream};
+use object_store::ObjectStore;
 
-use super::schema::leaves;
-use crate::array::{RaggedArray, leaf_type, list_depth};
-use crate::io::nrt::{NrtFile, ReadOptions};
+use super::columns::Columns;
+use super::filter::RowFilter;
+use super::input::Input;
+use super::positions::{FILE, ROW, file_name};
+use super::scan::{Read, Scan, file_meets};
 use crate::sql::config::{NrtNan, SerrateOptions};
-use crate::table::RaggedTable;
 
-/// A scan of `.nrt` files: which columns, and the settings in force when it was planned.
+/// A scan of `.nrt` files: which columns, which rows, and the settings in force when it was planned.
 #[derive(Clone)]
 pub(super) struct NrtSource {
     schema: TableSchema,
     projection: SplitProjection,
+    filter: RowFilter,
     options: SerrateOptions,
     batch_size: usize,
     metrics: ExecutionPlanMetricsSet,
@@ -42,6 +49,7 @@ impl NrtSource {
         Self {
             schema,
             projection,
+            filter: RowFilter::default(),
             options,
             batch_size: 8192,
             metrics: ExecutionPlanMetricsSet::new(),
@@ -57,15 +65,22 @@ impl FileSource for NrtSource {
     fn create_file_opener(
         &self,
         store: Arc<dyn ObjectStore>,
-        _config: &FileScanConfig,
-        _partition: usize,
+        config: &FileScanConfig,
+        partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
         let schema = self.schema.file_schema().project(&self.projection.file_indices)?;
+        let filter = if config.limit.is_some() { self.filter.fixed() } else { self.filter.clone() };
         let opener = NrtOpener {
             store,
+            url: config.object_store_url.clone(),
             schema: Arc::new(schema),
+            table: self.schema.clone(),
+            filter,
+            limit: config.limit,
             options: self.options.clone(),
             batch_size: self.batch_size,
+            read: Read::new(&self.metrics, partition),
+            skipped: MetricBuilder::new(&self.metrics).counter("files_skipped", partition),
         };
         ProjectionOpener::try_new(
             self.projection.clone(),
@@ -82,8 +97,28 @@ impl FileSource for NrtSource {
         Arc::new(Self { batch_size, ..self.clone() })
     }
 
+    fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
+        self.filter.predicate()
+    }
+
     fn projection(&self) -> Option<&ProjectionExprs> {
         Some(&self.projection.source)
+    }
+
+    fn try_pushdown_filters(
+        &self,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        _config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
+        let taken: Vec<bool> = filters.iter().map(|f| RowFilter::takes(f, &self.schema)).collect();
+        let answers = taken.iter().map(|t| if *t { PushedDown::Yes } else { PushedDown::No });
+        let answer = FilterPushdownPropagation::with_parent_pushdown_result(answers.collect());
+        if !taken.contains(&true) {
+            return Ok(answer);
+        }
+        let more = filters.into_iter().zip(taken).filter_map(|(f, taken)| taken.then_some(f));
+        let source = Self { filter: self.filter.and(more), ..self.clone() };
+        Ok(answer.with_updated_node(Arc::new(source)))
     }
 
     fn try_pushdown_projection(
@@ -103,86 +138,107 @@ impl FileSource for NrtSource {
         "nrt"
     }
 
+    fn fmt_extra(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.filter.is_empty() {
+            return Ok(());
+        }
+        match t {
+            DisplayFormatType::TreeRender => writeln!(f, "rows={}", self.filter),
+            _ => write!(f, ", rows=[{}]", self.filter),
+        }
+    }
+
     fn apply_expressions(
         &self,
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        datafusion::physical_plan::apply_expression_roots(self.projection.source.iter(), f)
+        match datafusion::physical_plan::apply_expression_roots(self.projection.source.iter(), f)? {
+            TreeNodeRecursion::Stop => Ok(TreeNodeRecursion::Stop),
+            _ => self.filter.apply(f),
+        }
     }
 }
 
 /// Opens one file, or the part of it that a byte range stands for.
 struct NrtOpener {
     store: Arc<dyn ObjectStore>,
-    /// The columns to read, as the table has them.
+    url: ObjectStoreUrl,
+    /// The columns to give, as the table has them.
     schema: SchemaRef,
+    /// All columns of the table, which conditions are about.
+    table: TableSchema,
+    filter: RowFilter,
+    limit: Option<usize>,
     options: SerrateOptions,
     batch_size: usize,
+    read: Read,
+    /// Files that were not opened.
+    skipped: Count,
+}
+
+impl NrtOpener {
+    /// The columns that all rows of a file have one value in.
+    fn constants(&self, file: &PartitionedFile) -> Result<HashMap<String, ScalarValue>> {
+        let columns = self.table.table_partition_cols().iter().zip(&file.partition_values);
+        let mut constants: HashMap<String, ScalarValue> =
+            columns.map(|(field, value)| (field.name().clone(), value.clone())).collect();
+        // A number of that name is a column of the files.
+        if let Ok(field) = self.table.file_schema().field_with_name(FILE)
+            && field.data_type().is_string()
+        {
+            let name = file_name(&self.url, &file.object_meta.location);
+            let name = ScalarValue::Utf8(Some(name)).cast_to(field.data_type())?;
+            constants.insert(FILE.to_owned(), name);
+        }
+        Ok(constants)
+    }
 }
 
 impl FileOpener for NrtOpener {
     fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
+        let constants = self.constants(&file)?;
+        let now = self.filter.now(|name| constants.contains_key(name), false)?;
+        if !file_meets(&now, &constants)? {
+            self.skipped.add(1);
+            return Ok(Box::pin(async { Ok(stream::empty().boxed()) }));
+        }
         let store = Arc::clone(&self.store);
-        let schema = Arc::clone(&self.schema);
+        let (schema, table) = (Arc::clone(&self.schema), Arc::clone(self.table.file_schema()));
+        let (filter, limit, read) = (self.filter.clone(), self.limit, self.read.clone());
         let (options, batch_size) = (self.options.clone(), self.batch_size);
+        let name = file_name(&self.url, &file.object_meta.location);
         Ok(Box::pin(async move {
-            let mmap = options.mmap;
-            let nrt = open(&store, &file.object_meta, mmap).await?;
-            let rows = match &file.range {
-                None => 0..nrt.num_rows(),
-                Some(range) => {
-                    rows_of_range(range.start, range.end, file.object_meta.size, nrt.num_rows())
-                }
+            let meta = &file.object_meta;
+            let input = Input::open(&store, meta, Some(name), options.mmap).await?;
+            let all = input.num_rows();
+            let mut rows = match &file.range {
+                None => 0..all,
+                Some(range) => rows_of_range(range.start, range.end, meta.size, all),
             };
-            let reader =
-                Arc::new(Reader::try_new(nrt, schema, options.nrt_nan, options.leaf_batch_size)?);
-            let parts = stream::try_unfold(rows, move |rows| {
-                let reader = Arc::clone(&reader);
-                async move {
-                    if rows.is_empty() {
-                        return Ok(None);
-                    }
-                    let read = move || {
-                        let end = rows.start + reader.batch_rows(rows.clone(), batch_size)?;
-                        Ok((reader.read(rows.start..end)?, end..rows.end))
-                    };
-                    if mmap {
-                        return read().map(Some);
-                    }
-                    // Plain reads wait for the disk.
-                    tokio::task::spawn_blocking(read)
-                        .await
-                        .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
-                        .map(Some)
-                }
-            });
-            Ok(parts.into_stream().boxed())
+            let limit = limit.unwrap_or(usize::MAX);
+            if filter.is_empty() {
+                rows.end = rows.end.min(rows.start.saturating_add(limit));
+            } else if input.column(ROW).is_none() {
+                let now = filter.now(|name| constants.contains_key(name), true)?;
+                rows = super::filter::window(&now.rows, rows);
+            }
+            let nan_is_null = options.nrt_nan == NrtNan::Null;
+            let output = Columns::try_new(&input, schema, &constants, nan_is_null)?;
+            let scan = Scan {
+                input,
+                output,
+                table,
+                constants,
+                filter,
+                nan_is_null,
+                batch_size,
+                leaves: options.leaf_batch_size,
+                left: AtomicUsize::new(limit),
+                read,
+                counted: (AtomicU64::new(0), AtomicU64::new(0)),
+            };
+            Ok(Arc::new(scan).stream(rows))
         }))
-    }
-}
-
-/// Opens a file of a store: the handle of a local one, all bytes of another.
-pub(super) async fn open(
-    store: &Arc<dyn ObjectStore>,
-    meta: &ObjectMeta,
-    mmap: bool,
-) -> Result<NrtFile> {
-    match store.get(&meta.location).await?.payload {
-        GetResultPayload::File(file, path) => {
-            let options = ReadOptions { mmap, ..ReadOptions::default() };
-            Ok(NrtFile::from_file(path, file, &options)?)
-        }
-        payload @ GetResultPayload::Stream(_) => {
-            let GetResultPayload::Stream(bytes) = payload else {
-                return Ok(NrtFile::from_bytes(meta.location.as_ref(), bytes::Bytes::new())?);
-            };
-            let parts: Vec<bytes::Bytes> = bytes.try_collect().await?;
-            let whole = match parts.as_slice() {
-                [one] => one.clone(),
-                parts => parts.concat().into(),
-            };
-            Ok(NrtFile::from_bytes(meta.location.as_ref(), whole)?)
-        }
     }
 }
 
@@ -199,80 +255,6 @@ fn rows_of_range(start: i64, end: i64, size: u64, rows: usize) -> Range<usize> {
         }
     };
     first(start)..first(end).max(first(start))
-}
-
-/// Rows of one file as batches of the table's schema.
-struct Reader {
-    file: NrtFile,
-    schema: SchemaRef,
-    /// Columns of the schema that the file has.
-    present: Vec<String>,
-    /// The deepest axis among them.
-    depth: usize,
-    nan_is_null: bool,
-    leaves: usize,
-}
-
-impl Reader {
-    fn try_new(file: NrtFile, schema: SchemaRef, nan: NrtNan, leaves: usize) -> Result<Self> {
-        let mut present = Vec::new();
-        let mut depth = 0;
-        for field in schema.fields() {
-            let Some(column) = file.columns().iter().find(|c| c.name() == field.name()) else {
-                continue;
-            };
-            if column.axis() != list_depth(field.data_type()) {
-                return Err(DataFusionError::Execution(format!(
-                    "{}: column {:?} is on axis {}, but the table declares it as {}",
-                    file.path().display(),
-                    field.name(),
-                    column.axis(),
-                    field.data_type()
-                )));
-            }
-            depth = depth.max(column.axis());
-            present.push(field.name().clone());
-        }
-        Ok(Self { file, schema, present, depth, nan_is_null: nan == NrtNan::Null, leaves })
-    }
-
-    /// How many of `rows` go into the next batch: at least one.
-    fn batch_rows(&self, rows: Range<usize>, batch_size: usize) -> Result<usize> {
-        let rows = rows.start..rows.end.min(rows.start.saturating_add(batch_size.max(1)));
-        Ok(match self.depth {
-            0 => rows.len(),
-            depth => self.file.rows_within(rows, depth, self.leaves)?,
-        })
-    }
-
-    fn read(&self, rows: Range<usize>) -> Result<RecordBatch> {
-        let names: Vec<&str> = self.present.iter().map(String::as_str).collect();
-        let table = self.file.read(rows.clone(), Some(&names))?;
-        let columns = self
-            .schema
-            .fields()
-            .iter()
-            .map(|field| {
-                if !self.present.contains(field.name()) {
-                    return Ok(new_null_array(field.data_type(), rows.len()));
-                }
-                self.column(&table, field.name(), field.data_type())
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
-    }
-
-    fn column(
-        &self,
-        table: &RaggedTable,
-        name: &str,
-        target: &arrow::datatypes::DataType,
-    ) -> Result<ArrayRef> {
-        let (rows, axes, values) = table.array(name)?.into_parts();
-        let values = leaves(&values, leaf_type(target), self.nan_is_null)?;
-        Ok(RaggedArray::try_new(rows, axes, values)?.to_arrow_as(target)?)
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,251 @@
+//! Parts of an object in a store: counted, coalesced, checked to be of one version.
+
+#![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use object_store::path::Path as Location;
+use object_store::{GetOptions, GetRange, GetResult, ObjectStore};
+
+use super::header::{Header, PREFIX_BYTES};
+use crate::error::{Error, Result};
+
+/// A part of an object: where it starts, and its bytes.
+pub(crate) type Part = (u64, Bytes);
+
+/// How objects are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ObjectOptions {
+    /// Gives every axis 64-bit offsets, as [`ReadOptions::large_lists`](crate::io::nrt::ReadOptions)
+    /// does.
+    pub large_lists: bool,
+    /// Bytes that the first request asks for. An object of at most so many bytes is read with that
+    /// one request, of a larger one it holds the header, or its length at least.
+    pub head: u64,
+    /// Ranges that are at most so many bytes apart become one request. A request takes tens of
+    /// milliseconds in the cloud, the bytes between two ranges usually less.
+    pub gap: u64,
+    /// Requests under way at once.
+    pub parallel: usize,
+}
+
+impl Default for ObjectOptions {
+    /// The first 16 KiB at once, ranges up to 64 KiB apart joined, 8 requests at once.
+    fn default() -> Self {
+        Self { large_lists: false, head: 16 << 10, gap: 64 << 10, parallel: 8 }
+    }
+}
+
+/// One version of an object, and how much of it was asked for.
+#[derive(Debug)]
+pub(crate) struct Object {
+    store: Arc<dyn ObjectStore>,
+    location: Location,
+    /// Names the object in errors.
+    name: PathBuf,
+    len: u64,
+    /// What all requests after the first have to match, where the store has it.
+    e_tag: Option<String>,
+    options: ObjectOptions,
+    requests: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Object {
+    /// From the answer to a request for the bytes `0..head`: what they are, and the object they are
+    /// the start of. `expected` is how many bytes the object had when it was listed.
+    pub(crate) async fn from_first(
+        store: Arc<dyn ObjectStore>,
+        location: Location,
+        name: PathBuf,
+        first: GetResult,
+        expected: Option<u64>,
+        options: ObjectOptions,
+    ) -> Result<(Self, Part)> {
+        let len = first.meta.size;
+        if let Some(expected) = expected.filter(|e| *e != len) {
+            return Err(Error::file(
+                name,
+                format!(
+                    "it has {len} bytes, but had {expected} when it was listed: it was replaced; list it again"
+                ),
+            ));
+        }
+        let object = Self {
+            store,
+            location,
+            name,
+            len,
+            e_tag: first.meta.e_tag.clone(),
+            options,
+            requests: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        };
+        let range = 0..options.head.max(PREFIX_BYTES).min(len);
+        let head = object.take(range, first).await?;
+        Ok((object, (0, head)))
+    }
+
+    /// The first request, for a caller who has not made it.
+    pub(crate) async fn open(
+        store: Arc<dyn ObjectStore>,
+        location: Location,
+        name: PathBuf,
+        options: ObjectOptions,
+    ) -> Result<(Self, Part)> {
+        let first = store
+            .get_opts(&location, first_request(&options))
+            .await
+            .map_err(|e| explain(&name, e))?;
+        Self::from_first(store, location, name, first, None, options).await
+    }
+
+    pub(crate) fn name(&self) -> &Path {
+        &self.name
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(crate) fn options(&self) -> &ObjectOptions {
+        &self.options
+    }
+
+    /// Bytes asked for so far.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Requests made so far.
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// The header, and all that was fetched for it.
+    pub(crate) async fn header(&self, head: Part) -> Result<(Header, Vec<Part>)> {
+        let json_len = Header::json_len(&self.name, &head.1, self.len)?;
+        let end = PREFIX_BYTES.saturating_add(json_len);
+        let known = u64::try_from(head.1.len()).unwrap_or(u64::MAX);
+        let mut json = head.1.to_vec();
+        let mut parts = vec![head];
+        if end > known {
+            for (start, bytes) in self.fetch(std::iter::once(known..end)).await? {
+                json.extend_from_slice(&bytes);
+                parts.push((start, bytes));
+            }
+        }
+        let range = usize::try_from(PREFIX_BYTES).ok().zip(usize::try_from(end).ok());
+        let json = range.and_then(|(from, to)| json.get(from..to)).unwrap_or_default();
+        let header = Header::parse(&self.name, json, self.len)?;
+        Ok((header, parts))
+    }
+
+    /// The bytes of all ranges, several requests at once; ranges close to each other with one.
+    pub(crate) async fn fetch(
+        &self,
+        ranges: impl IntoIterator<Item = Range<u64>>,
+    ) -> Result<Vec<Part>> {
+        let ranges = merge(ranges.into_iter().collect(), self.options.gap);
+        stream::iter(ranges.into_iter().map(|range| self.get(range)))
+            .buffered(self.options.parallel.max(1))
+            .try_collect()
+            .await
+    }
+
+    async fn get(&self, range: Range<u64>) -> Result<Part> {
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(range.clone())),
+            if_match: self.e_tag.clone(),
+            ..GetOptions::default()
+        };
+        let answer = self
+            .store
+            .get_opts(&self.location, options)
+            .await
+            .map_err(|e| explain(&self.name, e))?;
+        Ok((range.start, self.take(range, answer).await?))
+    }
+
+    /// The bytes of an answer, when they are those asked for.
+    async fn take(&self, range: Range<u64>, answer: GetResult) -> Result<Bytes> {
+        if answer.meta.size != self.len {
+            return Err(Error::file(
+                &self.name,
+                format!(
+                    "it had {} bytes when it was opened and has {} now: it was replaced meanwhile",
+                    self.len, answer.meta.size
+                ),
+            ));
+        }
+        let given = answer.range.clone();
+        let bytes = answer.bytes().await.map_err(|e| explain(&self.name, e))?;
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if given != range || size != range.end.saturating_sub(range.start) {
+            return Err(Error::file(
+                &self.name,
+                format!(
+                    "bytes {}..{} were asked for, and the store answered with {size} bytes of {}..{}",
+                    range.start, range.end, given.start, given.end
+                ),
+            ));
+        }
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(size, Ordering::Relaxed);
+        Ok(bytes)
+    }
+}
+
+/// What the first request asks for.
+pub(crate) fn first_request(options: &ObjectOptions) -> GetOptions {
+    GetOptions {
+        range: Some(GetRange::Bounded(0..options.head.max(PREFIX_BYTES))),
+        ..GetOptions::default()
+    }
+}
+
+/// An error of a store, with the object it is about and what it means.
+pub(crate) fn explain(name: &Path, error: object_store::Error) -> Error {
+    match error {
+        object_store::Error::NotFound { .. } => Error::file(name, "there is no such object"),
+        object_store::Error::Precondition { .. } => {
+            Error::file(name, "it was replaced while it was read; read it again")
+        }
+        source => Error::Store { path: name.to_path_buf(), source },
+    }
+}
+
+/// The ranges in order, without the empty ones; those at most `gap` apart are one.
+fn merge(mut ranges: Vec<Range<u64>>, gap: u64) -> Vec<Range<u64>> {
+    ranges.retain(|r| r.start < r.end);
+    ranges.sort_by_key(|r| r.start);
+    let mut out: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match out.last_mut() {
+            Some(last) if range.start <= last.end.saturating_add(gap) => {
+                last.end = last.end.max(range.end);
+            }
+            _ => out.push(range),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_close_to_each_other_become_one() {
+        let ranges = vec![30..40, 0..10, 12..20, 5..6, 25..25];
+        assert_eq!(merge(ranges.clone(), 0), [0..10, 12..20, 30..40]);
+        assert_eq!(merge(ranges.clone(), 2), [0..20, 30..40]);
+        assert_eq!(merge(ranges, 10), [0..40]);
+        assert_eq!(merge(vec![], 10), Vec::<Range<u64>>::new());
+    }
+}

@@ -1,0 +1,156 @@
+//! Batches of a table's columns from the rows of a file.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::error::DataFusionError;
+
+use super::input::Input;
+use super::positions::ROW;
+use super::runs::{bridged, count, mask};
+use super::schema::leaves;
+use crate::array::{RaggedArray, leaf_type, list_depth};
+use crate::io::nrt::NrtFile;
+use crate::table::RaggedTable;
+
+/// Bytes between two runs of rows that are read along and thrown away: reading them is cheaper than
+/// reading the runs one by one.
+const GAP_BYTES: usize = 4096;
+
+/// What a column of a table is in one file.
+#[derive(Debug)]
+enum Origin {
+    /// A tensor of its name.
+    Tensor,
+    /// The position of the row.
+    Row,
+    /// The same in all rows.
+    Constant(ScalarValue),
+    /// Not there: null.
+    Absent,
+}
+
+/// Columns of a table, as one file has them.
+#[derive(Debug)]
+pub(super) struct Columns {
+    schema: SchemaRef,
+    origins: Vec<Origin>,
+    /// Those that are tensors of the file.
+    tensors: Vec<String>,
+    /// The deepest axis among them.
+    depth: usize,
+    /// Rows of a gap between two runs that is read along.
+    gap: usize,
+    nan_is_null: bool,
+}
+
+impl Columns {
+    /// `schema` as the table has it; `constants` are the columns that the file has one value of.
+    pub(super) fn try_new(
+        input: &Input,
+        schema: SchemaRef,
+        constants: &HashMap<String, ScalarValue>,
+        nan_is_null: bool,
+    ) -> Result<Self> {
+        let (mut tensors, mut depth, mut bytes) = (Vec::new(), 0, 0u64);
+        let mut origins = Vec::with_capacity(schema.fields().len());
+        for field in schema.fields() {
+            let origin = if let Some(column) = input.column(field.name()) {
+                if column.axis() != list_depth(field.data_type()) {
+                    return Err(DataFusionError::Execution(format!(
+                        "{}: column {:?} is on axis {}, but the table declares it as {}",
+                        input.path().display(),
+                        field.name(),
+                        column.axis(),
+                        field.data_type()
+                    )));
+                }
+                depth = depth.max(column.axis());
+                bytes = bytes.saturating_add(column.nbytes());
+                tensors.push(field.name().clone());
+                Origin::Tensor
+            } else if let Some(value) = constants.get(field.name()) {
+                Origin::Constant(value.cast_to(field.data_type())?)
+            } else if field.name() == ROW && field.data_type().is_integer() {
+                Origin::Row
+            } else {
+                Origin::Absent
+            };
+            origins.push(origin);
+        }
+        let row = usize::try_from(bytes).unwrap_or(usize::MAX) / input.num_rows().max(1);
+        let gap = GAP_BYTES / row.max(1);
+        Ok(Self { schema, origins, tensors, depth, gap, nan_is_null })
+    }
+
+    /// Names of those that are tensors.
+    pub(super) fn tensors(&self) -> &[String] {
+        &self.tensors
+    }
+
+    /// The deepest axis that has to be read.
+    pub(super) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The rows that are read for `runs`: these, and short gaps between them.
+    pub(super) fn spans(&self, runs: &[Range<usize>]) -> Vec<Range<usize>> {
+        bridged(runs, self.gap)
+    }
+
+    /// The rows of `runs` as one batch.
+    pub(super) fn batch(&self, file: &NrtFile, runs: &[Range<usize>]) -> Result<RecordBatch> {
+        let rows = count(runs);
+        let table = if self.tensors.is_empty() { None } else { Some(self.table(file, runs)?) };
+        let columns = self
+            .schema
+            .fields()
+            .iter()
+            .zip(&self.origins)
+            .map(|(field, origin)| match (origin, &table) {
+                (Origin::Tensor, Some(table)) => {
+                    self.column(table, field.name(), field.data_type())
+                }
+                (Origin::Row, _) => Ok(cast(&positions(runs), field.data_type())?),
+                (Origin::Constant(value), _) => value.to_array_of_size(rows),
+                (Origin::Absent | Origin::Tensor, _) => Ok(new_null_array(field.data_type(), rows)),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+    }
+
+    fn table(&self, file: &NrtFile, runs: &[Range<usize>]) -> Result<RaggedTable> {
+        let names: Vec<&str> = self.tensors.iter().map(String::as_str).collect();
+        let spans = self.spans(runs);
+        let mut tables = spans
+            .iter()
+            .map(|span| file.read(span.clone(), Some(&names)))
+            .collect::<crate::Result<Vec<_>>>()?;
+        if tables.is_empty() {
+            tables.push(file.read(0..0, Some(&names))?);
+        }
+        let table = RaggedTable::concat(&tables)?;
+        if table.num_rows() == count(runs) {
+            return Ok(table);
+        }
+        Ok(table.filter(&mask(&spans, runs))?)
+    }
+
+    fn column(&self, table: &RaggedTable, name: &str, target: &DataType) -> Result<ArrayRef> {
+        let (rows, axes, values) = table.array(name)?.into_parts();
+        let values = leaves(&values, leaf_type(target), self.nan_is_null)?;
+        Ok(RaggedArray::try_new(rows, axes, values)?.to_arrow_as(target)?)
+    }
+}
+
+/// The numbers of rows.
+fn positions(runs: &[Range<usize>]) -> ArrayRef {
+    let rows = runs.iter().cloned().flatten();
+    Arc::new(Int64Array::from_iter_values(rows.map(|r| i64::try_from(r).unwrap_or(i64::MAX))))
+}

@@ -1,0 +1,216 @@
+//! Conditions that a scan of `.nrt` files evaluates itself.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{AsArray, BooleanArray, RecordBatch};
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, Column, DynamicFilterPhysicalExpr, Literal,
+};
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_expr::{PhysicalExpr, conjunction};
+use datafusion::physical_expr_common::physical_expr::{is_volatile, snapshot_physical_expr};
+
+use super::positions::ROW;
+use crate::array::list_depth;
+
+type Condition = Arc<dyn PhysicalExpr>;
+
+/// Conditions, all of which a row has to meet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RowFilter {
+    conditions: Vec<Condition>,
+}
+
+impl RowFilter {
+    /// Whether a scan can decide on a condition by itself: it looks at nothing but columns of axis 0,
+    /// positions and partition columns, and gives the same answer whenever it is asked.
+    pub(super) fn takes(condition: &Condition, schema: &TableSchema) -> bool {
+        let schema = schema.table_schema();
+        !is_volatile(condition)
+            && collect_columns(condition).iter().all(|column| {
+                schema.field_with_name(column.name()).is_ok_and(|field| {
+                    list_depth(field.data_type()) == 0
+                        && !matches!(field.data_type(), DataType::Struct(_) | DataType::Map(_, _))
+                })
+            })
+    }
+
+    /// These conditions and more.
+    pub(super) fn and(&self, more: impl IntoIterator<Item = Condition>) -> Self {
+        let conditions = self.conditions.iter().cloned().chain(more).collect();
+        Self { conditions }
+    }
+
+    /// Without those that the operators above make up while they run. Under a LIMIT they would decide
+    /// which rows are the first.
+    pub(super) fn fixed(&self) -> Self {
+        let dynamic = |condition: &Condition| {
+            condition.exists(|e| Ok(e.downcast_ref::<DynamicFilterPhysicalExpr>().is_some()))
+        };
+        let fixed = |c: &&Condition| !dynamic(c).unwrap_or(true);
+        Self { conditions: self.conditions.iter().filter(fixed).cloned().collect() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.conditions.is_empty()
+    }
+
+    /// All of them as one condition.
+    pub(super) fn predicate(&self) -> Option<Condition> {
+        (!self.is_empty()).then(|| conjunction(self.conditions.iter().cloned()))
+    }
+
+    pub(super) fn apply(
+        &self,
+        f: &mut dyn FnMut(&Condition) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        datafusion::physical_plan::apply_expression_roots(self.conditions.iter(), f)
+    }
+
+    /// What they are at this moment, by what has to be read for them. `constant` says which columns
+    /// are the same in all rows of the file, `row` whether the file has no column of the name `_row`.
+    pub(super) fn now(&self, constant: impl Fn(&str) -> bool, row: bool) -> Result<Conditions> {
+        let mut out = Conditions::default();
+        for condition in &self.conditions {
+            let condition = snapshot_physical_expr(Arc::clone(condition))?;
+            if is_true(&condition) {
+                continue;
+            }
+            let columns = collect_columns(&condition);
+            let place = if columns.iter().all(|c| constant(c.name())) {
+                &mut out.file
+            } else if columns.iter().all(|c| constant(c.name()) || (row && c.name() == ROW)) {
+                &mut out.rows
+            } else {
+                &mut out.values
+            };
+            place.push(condition);
+        }
+        Ok(out)
+    }
+}
+
+impl fmt::Display for RowFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, condition) in self.conditions.iter().enumerate() {
+            write!(f, "{}{condition}", if i == 0 { "" } else { " AND " })?;
+        }
+        Ok(())
+    }
+}
+
+fn is_true(condition: &Condition) -> bool {
+    let literal = condition.downcast_ref::<Literal>();
+    literal.is_some_and(|l| *l.value() == ScalarValue::Boolean(Some(true)))
+}
+
+/// Conditions by what has to be read for them.
+#[derive(Debug, Default)]
+pub(super) struct Conditions {
+    /// Nothing: `_file` and partition columns.
+    pub(super) file: Vec<Condition>,
+    /// Nothing but the header: `_row`.
+    pub(super) rows: Vec<Condition>,
+    /// Columns of axis 0.
+    pub(super) values: Vec<Condition>,
+}
+
+/// Names of the columns that conditions look at.
+pub(super) fn columns(conditions: &[Condition]) -> Vec<String> {
+    let mut names: Vec<String> = conditions
+        .iter()
+        .flat_map(|c| collect_columns(c).into_iter().map(|c: Column| c.name().to_owned()))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Which rows of a batch meet all conditions; columns are found by name.
+pub(super) fn evaluate(conditions: &[Condition], batch: &RecordBatch) -> Result<BooleanArray> {
+    let all = conjunction(conditions.iter().cloned());
+    let all = reassign_expr_columns(all, batch.schema_ref())?;
+    let answer = all.evaluate(batch)?.into_array(batch.num_rows())?;
+    match answer.as_boolean_opt() {
+        Some(bits) => Ok(bits.clone()),
+        None => internal_err!("the condition {all} is of type {}", answer.data_type()),
+    }
+}
+
+/// The part of `rows` outside which no row meets the conditions, as far as plain comparisons of `_row`
+/// with a number tell.
+pub(super) fn window(conditions: &[Condition], rows: Range<usize>) -> Range<usize> {
+    let mut out = rows;
+    for condition in conditions {
+        let Some((op, value)) = comparison(condition) else { continue };
+        // What is negative or too large is before or after all rows.
+        let at = |v: i64| usize::try_from(v.max(0)).unwrap_or(usize::MAX);
+        let after = at(value.saturating_add(1));
+        let (from, to) = match op {
+            Operator::Eq => (at(value), after),
+            Operator::Lt => (0, at(value)),
+            Operator::LtEq => (0, after),
+            Operator::Gt => (after, usize::MAX),
+            Operator::GtEq => (at(value), usize::MAX),
+            _ => continue,
+        };
+        out.start = out.start.max(from).min(out.end);
+        out.end = out.end.min(to).max(out.start);
+    }
+    out
+}
+
+/// `_row <op> number`, from either side.
+fn comparison(condition: &Condition) -> Option<(Operator, i64)> {
+    let binary = condition.downcast_ref::<BinaryExpr>()?;
+    let row = |e: &Condition| e.downcast_ref::<Column>().is_some_and(|c| c.name() == ROW);
+    let number = |e: &Condition| match e.downcast_ref::<Literal>()?.value() {
+        ScalarValue::Int64(value) => *value,
+        _ => None,
+    };
+    if row(binary.left()) {
+        Some((*binary.op(), number(binary.right())?))
+    } else if row(binary.right()) {
+        Some((binary.op().swap()?, number(binary.left())?))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::physical_expr::expressions::{col, lit};
+
+    use super::*;
+    use arrow::datatypes::{Field, Schema};
+
+    #[test]
+    fn comparisons_narrow_the_rows() {
+        let schema = Schema::new(vec![Field::new(ROW, DataType::Int64, false)]);
+        let row = || col(ROW, &schema).unwrap();
+        let binary =
+            |l: Condition, op, r: Condition| -> Condition { Arc::new(BinaryExpr::new(l, op, r)) };
+        let window = |conditions: &[Condition]| super::window(conditions, 10..90);
+        assert_eq!(window(&[]), 10..90);
+        assert_eq!(window(&[binary(row(), Operator::Eq, lit(17i64))]), 17..18);
+        assert_eq!(window(&[binary(lit(17i64), Operator::Lt, row())]), 18..90);
+        assert_eq!(
+            window(&[
+                binary(row(), Operator::GtEq, lit(20i64)),
+                binary(row(), Operator::LtEq, lit(30i64))
+            ]),
+            20..31
+        );
+        assert!(window(&[binary(row(), Operator::Eq, lit(-3i64))]).is_empty());
+        assert!(window(&[binary(row(), Operator::Gt, lit(i64::MAX))]).is_empty());
+        assert!(window(&[binary(row(), Operator::Eq, lit(1000i64))]).is_empty());
+        assert_eq!(window(&[binary(row(), Operator::NotEq, lit(17i64))]), 10..90);
+    }
+}

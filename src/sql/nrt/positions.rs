@@ -1,0 +1,39 @@
+//! `_file` and `_row`: where a row comes from.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::execution::object_store::ObjectStoreUrl;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path as Location;
+
+/// Name of the file a row comes from: its path, or its URL where it is not local.
+pub(in crate::sql) const FILE: &str = "_file";
+
+/// Position of a row in its file, from 0.
+pub(in crate::sql) const ROW: &str = "_row";
+
+/// The columns of positions.
+pub(in crate::sql) fn fields() -> [Field; 2] {
+    [Field::new(FILE, DataType::Utf8, false), Field::new(ROW, DataType::Int64, false)]
+}
+
+/// The schema with the position columns `names`, but for those whose name a column has already.
+pub(in crate::sql) fn with_positions(schema: &SchemaRef, names: &[&str]) -> SchemaRef {
+    let new = fields()
+        .into_iter()
+        .filter(|f| names.contains(&f.name().as_str()) && schema.index_of(f.name()).is_err());
+    let fields = schema.fields().iter().cloned().chain(new.map(Arc::new));
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
+}
+
+/// What `_file` is for an object of a store.
+pub(super) fn file_name(url: &ObjectStoreUrl, location: &Location) -> String {
+    let url = url.as_str();
+    if url.starts_with("file:")
+        && let Ok(path) = LocalFileSystem::new().path_to_filesystem(location)
+    {
+        return path.display().to_string();
+    }
+    format!("{}/{location}", url.trim_end_matches('/'))
+}

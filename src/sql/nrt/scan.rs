@@ -1,0 +1,331 @@
+//! The rows of one file that a scan gives: chosen, fetched, read, in that order.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::error::DataFusionError;
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
+
+use super::columns::Columns;
+use super::filter::{Conditions, RowFilter, columns, evaluate, window};
+use super::input::Input;
+use super::runs::{bridged, chosen, count, first, intersect};
+use crate::io::nrt::NrtFile;
+
+/// Rows whose conditions are looked at first; twice as many each time, up to the most.
+const FIRST_CHOICE: usize = 1 << 13;
+const LARGEST_CHOICE: usize = 1 << 17;
+
+/// Rows between two runs that are read along when conditions are looked at.
+const CHOICE_GAP: usize = 1 << 10;
+
+/// Rows of flat columns that are fetched at once.
+const FLAT_ROWS: usize = 1 << 17;
+
+/// Parts of a remote file that are fetched while the one before is used.
+const READ_AHEAD: usize = 2;
+
+type Runs = Vec<Range<usize>>;
+
+/// Counts what scans read.
+#[derive(Clone, Debug)]
+pub(super) struct Read {
+    bytes: Count,
+    requests: Count,
+}
+
+impl Read {
+    pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+        Self {
+            bytes: MetricBuilder::new(metrics).counter("bytes_scanned", partition),
+            requests: MetricBuilder::new(metrics).counter("requests", partition),
+        }
+    }
+}
+
+/// One open file and what is wanted of it.
+pub(super) struct Scan {
+    pub(super) input: Input,
+    pub(super) output: Columns,
+    /// The columns of the table, without partition columns.
+    pub(super) table: SchemaRef,
+    /// The columns that the file has one value of.
+    pub(super) constants: HashMap<String, ScalarValue>,
+    pub(super) filter: RowFilter,
+    pub(super) nan_is_null: bool,
+    pub(super) batch_size: usize,
+    pub(super) leaves: usize,
+    /// Rows still wanted.
+    pub(super) left: AtomicUsize,
+    pub(super) read: Read,
+    /// What of it was counted.
+    pub(super) counted: (AtomicU64, AtomicU64),
+}
+
+impl Scan {
+    /// Batches of those of `rows` that meet the conditions.
+    pub(super) fn stream(
+        self: Arc<Self>,
+        rows: Range<usize>,
+    ) -> BoxStream<'static, Result<RecordBatch>> {
+        self.count();
+        let chooser = Arc::clone(&self);
+        let chosen = stream::iter(self.choices(rows))
+            .then(move |rows| {
+                let scan = Arc::clone(&chooser);
+                async move { scan.choose(rows).await }
+            })
+            .boxed();
+        let scan = Arc::clone(&self);
+        if !self.input.is_remote() {
+            return chosen
+                .and_then(move |runs| {
+                    let scan = Arc::clone(&scan);
+                    async move {
+                        let file = scan.input.fetch(&[], &[], 0).await?;
+                        Ok(scan.batches(file, runs))
+                    }
+                })
+                .try_flatten()
+                .boxed();
+        }
+        let cutter = Arc::clone(&self);
+        chosen
+            .map_ok(move |runs| stream::iter(cutter.parts(runs).map(Ok::<_, DataFusionError>)))
+            .try_flatten()
+            .map(move |runs| {
+                let scan = Arc::clone(&scan);
+                async move {
+                    let runs = runs?;
+                    let spans = scan.output.spans(&runs);
+                    let (names, depth) = (scan.output.tensors(), scan.output.depth());
+                    let file = scan.input.fetch(&spans, names, depth).await?;
+                    scan.count();
+                    Ok::<_, DataFusionError>(scan.batches(file, runs))
+                }
+            })
+            .buffered(READ_AHEAD)
+            .try_flatten()
+            .boxed()
+    }
+
+    /// The rows in steps in which their conditions are looked at; without conditions, one step.
+    fn choices(&self, rows: Range<usize>) -> impl Iterator<Item = Range<usize>> + Send + use<> {
+        let (mut next, end) = (rows.start, rows.end);
+        let mut size = if self.filter.is_empty() { usize::MAX } else { FIRST_CHOICE };
+        std::iter::from_fn(move || {
+            let step = next..next.saturating_add(size).min(end);
+            next = step.end;
+            size = size.saturating_mul(2).min(LARGEST_CHOICE.max(size));
+            (!step.is_empty()).then_some(step)
+        })
+    }
+
+    /// The rows that meet the conditions as they are now, as many as are still wanted.
+    async fn choose(self: &Arc<Self>, rows: Range<usize>) -> Result<Runs> {
+        if self.left.load(Ordering::Relaxed) == 0 {
+            return Ok(Vec::new());
+        }
+        let now = self.conditions()?;
+        let mut runs = vec![window(&now.rows, rows)];
+        runs.retain(|r| !r.is_empty());
+        if !now.file.is_empty() && !self.file_meets(&now)? {
+            runs.clear();
+        }
+        if !now.rows.is_empty() && !runs.is_empty() {
+            runs = self.meeting(&now.rows, runs).await?;
+        }
+        if !now.values.is_empty() && !runs.is_empty() {
+            runs = self.meeting(&now.values, runs).await?;
+        }
+        let left = self.left.load(Ordering::Relaxed);
+        if count(&runs) > left {
+            runs = first(runs, left);
+        }
+        self.left.fetch_sub(count(&runs), Ordering::Relaxed);
+        Ok(runs)
+    }
+
+    fn conditions(&self) -> Result<Conditions> {
+        let own = |name: &str| self.input.column(name).is_some();
+        self.filter.now(
+            |name| self.constants.contains_key(name) && !own(name),
+            !own(super::positions::ROW),
+        )
+    }
+
+    fn file_meets(&self, now: &Conditions) -> Result<bool> {
+        file_meets(now, &self.constants)
+    }
+
+    /// The rows of `runs` that meet all of `conditions`; their columns are read for that.
+    async fn meeting(
+        self: &Arc<Self>,
+        conditions: &[Arc<dyn datafusion::physical_expr::PhysicalExpr>],
+        runs: Runs,
+    ) -> Result<Runs> {
+        let fields = columns(conditions).into_iter().filter_map(|name| {
+            let constant =
+                self.constants.get(&name).filter(|_| self.table.index_of(&name).is_err());
+            match constant {
+                Some(value) => {
+                    Some(Arc::new(arrow::datatypes::Field::new(name, value.data_type(), true)))
+                }
+                None => self.table.field_with_name(&name).ok().cloned().map(Arc::new),
+            }
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let wanted = Columns::try_new(&self.input, schema, &self.constants, self.nan_is_null)?;
+        let spans = bridged(&runs, CHOICE_GAP);
+        let file = self.input.fetch(&spans, wanted.tensors(), wanted.depth()).await?;
+        let read = spans.clone();
+        let batch = self.run(move |_| wanted.batch(&file, &read)).await?;
+        self.count();
+        Ok(intersect(&runs, &chosen(&spans, &evaluate(conditions, &batch)?)))
+    }
+
+    /// Runs in parts that are fetched at once: about as many leaves as a batch has.
+    fn parts(&self, runs: Runs) -> impl Iterator<Item = Runs> + Send + use<> {
+        let rows = self.input.num_rows().max(1);
+        let depth = self.output.depth();
+        let leaves = if depth == 0 { 0 } else { self.input.axis_len(depth).unwrap_or(0) };
+        // A little less than fits, so that most parts are one batch.
+        let size = match (leaves, self.leaves / 4 * 3) {
+            (0, _) => FLAT_ROWS,
+            (leaves, target) => {
+                let fitting = target as u128 * rows as u128 / leaves as u128;
+                usize::try_from(fitting).unwrap_or(FLAT_ROWS).clamp(1, FLAT_ROWS)
+            }
+        };
+        let mut queue = VecDeque::from(runs);
+        std::iter::from_fn(move || {
+            let mut part = Vec::new();
+            let mut room = size;
+            while room > 0
+                && let Some(run) = queue.pop_front()
+            {
+                let taken = run.len().min(room);
+                room -= taken;
+                if taken < run.len() {
+                    queue.push_front(run.start + taken..run.end);
+                }
+                part.push(run.start..run.start + taken);
+            }
+            (!part.is_empty()).then_some(part)
+        })
+    }
+
+    /// Runs that can be read from `file` as batches.
+    fn batches(
+        self: &Arc<Self>,
+        file: NrtFile,
+        runs: Runs,
+    ) -> BoxStream<'static, Result<RecordBatch>> {
+        let scan = Arc::clone(self);
+        let queue = VecDeque::from(runs);
+        stream::try_unfold(queue, move |mut queue| {
+            let (scan, file) = (Arc::clone(&scan), file.clone());
+            async move {
+                if queue.is_empty() {
+                    return Ok(None);
+                }
+                let next = scan.run(move |scan| {
+                    let group = scan.group(&file, &mut queue)?;
+                    Ok((scan.output.batch(&file, &group)?, queue))
+                });
+                let next = next.await?;
+                scan.count();
+                Ok(Some(next))
+            }
+        })
+        .boxed()
+    }
+
+    /// Takes the runs of one batch: at least a row, else at most as many rows and leaves as a batch may
+    /// have.
+    fn group(&self, file: &NrtFile, queue: &mut VecDeque<Range<usize>>) -> Result<Runs> {
+        let depth = self.output.depth();
+        let mut group = Vec::new();
+        let (mut rows, mut leaves) = (self.batch_size.max(1), self.leaves);
+        while rows > 0
+            && let Some(run) = queue.pop_front()
+        {
+            let mut taken = run.len().min(rows);
+            if depth > 0 {
+                taken = file.rows_within(run.start..run.start + taken, depth, leaves)?;
+                let before = file.elements_before(run.start, depth)?;
+                let held = file.elements_before(run.start + taken, depth)?.saturating_sub(before);
+                if held > leaves && !group.is_empty() {
+                    queue.push_front(run);
+                    break;
+                }
+                leaves = leaves.saturating_sub(held);
+            }
+            rows -= taken;
+            group.push(run.start..run.start + taken);
+            if taken < run.len() {
+                queue.push_front(run.start + taken..run.end);
+                if depth > 0 {
+                    break;
+                }
+            }
+        }
+        Ok(group)
+    }
+
+    /// Runs `f` where waiting for the disk does no harm.
+    async fn run<T: Send + 'static>(
+        self: &Arc<Self>,
+        f: impl FnOnce(&Self) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        if !self.input.waits() {
+            return f(self);
+        }
+        let scan = Arc::clone(self);
+        tokio::task::spawn_blocking(move || f(&scan))
+            .await
+            .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
+    }
+
+    /// Adds what was read since the last time to the metrics.
+    fn count(&self) {
+        let (bytes, requests) = self.input.read_so_far();
+        let add = |counter: &Count, seen: &AtomicU64, now: u64| {
+            let before = seen.fetch_max(now, Ordering::Relaxed);
+            counter.add(usize::try_from(now.saturating_sub(before)).unwrap_or(usize::MAX));
+        };
+        add(&self.read.bytes, &self.counted.0, bytes);
+        add(&self.read.requests, &self.counted.1, requests);
+    }
+}
+
+/// Whether the columns that a file has one value of meet the conditions on them alone.
+pub(super) fn file_meets(
+    now: &Conditions,
+    constants: &HashMap<String, ScalarValue>,
+) -> Result<bool> {
+    if now.file.is_empty() {
+        return Ok(true);
+    }
+    let (fields, values): (Vec<_>, Vec<_>) = columns(&now.file)
+        .into_iter()
+        .filter_map(|name| {
+            let value = constants.get(&name)?;
+            let field = arrow::datatypes::Field::new(name, value.data_type(), true);
+            Some(value.to_array().map(|array| (field, array)))
+        })
+        .collect::<Result<Vec<_>>>()?
+        .into_iter()
+        .unzip();
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(1));
+    let schema = Arc::new(Schema::new(fields));
+    let batch = RecordBatch::try_new_with_options(schema, values, &options)?;
+    Ok(evaluate(&now.file, &batch)?.iter().next().flatten().unwrap_or(false))
+}

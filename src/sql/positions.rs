@@ -1,0 +1,358 @@
+//! `_file` and `_row` by name: columns that are there when a statement names them.
+//!
+//! DataFusion has no columns that `*` leaves out. So a statement that names one of them is looked
+//! through before it is planned: the tables of `.nrt` files among those that the name may be about get
+//! a mark, `*` beside them gets an EXCLUDE, and a relation planner gives marked tables the columns.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
+
+use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
+use datafusion::common::TableReference;
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlanBuilder;
+use datafusion::logical_expr::planner::{
+    PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
+};
+use datafusion::logical_expr::sqlparser::ast::{
+    Cte, ExcludeSelectItem, Expr, Ident, ObjectName, OrderBy, Query, Select, SelectItem, SetExpr,
+    TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
+};
+use datafusion::prelude::SessionContext;
+
+use super::listing::FilesTable;
+use super::nrt::positions::{FILE, ROW};
+
+/// Marks a table that is to have position columns: a partition of this name, which no other syntax
+/// makes.
+const MARK: &str = "serrate positions";
+
+/// Gives the tables of a statement the position columns that it names.
+pub(super) async fn add<S: Visit + VisitMut>(
+    ctx: &SessionContext,
+    statement: &mut S,
+) -> Result<()> {
+    let mut found = Found::default();
+    let _ = Visit::visit(statement, &mut found);
+    if found.tables.is_empty() {
+        return Ok(());
+    }
+    let mut offered: HashMap<ObjectName, Vec<&'static str>> = HashMap::new();
+    for (name, positions) in found.tables {
+        let Some(reference) = reference(&name) else { continue };
+        // A table that does not exist is an error when the statement is planned.
+        let Ok(provider) = ctx.table_provider(reference).await else { continue };
+        let Some(files) = provider.downcast_ref::<FilesTable>() else { continue };
+        let names: Vec<&'static str> = positions
+            .into_iter()
+            .filter(|position| files.with_positions(&[position]).is_some())
+            .collect();
+        if !names.is_empty() {
+            offered.insert(name, names);
+        }
+    }
+    if !offered.is_empty() {
+        let _ = VisitMut::visit(statement, &mut Marker { offered: &offered, ctes: &found.ctes });
+    }
+    Ok(())
+}
+
+fn reference(name: &ObjectName) -> Option<TableReference> {
+    let parts: Option<Vec<String>> = name
+        .0
+        .iter()
+        .map(|part| {
+            let ident = part.as_ident()?;
+            Some(match ident.quote_style {
+                Some(_) => ident.value.clone(),
+                None => ident.value.to_lowercase(),
+            })
+        })
+        .collect();
+    match parts?.as_slice() {
+        [table] => Some(TableReference::bare(table.as_str())),
+        [schema, table] => Some(TableReference::partial(schema.as_str(), table.as_str())),
+        [catalog, schema, table] => {
+            Some(TableReference::full(catalog.as_str(), schema.as_str(), table.as_str()))
+        }
+        _ => None,
+    }
+}
+
+/// The position columns that are named, each with the table it is said to be of.
+#[derive(Default)]
+struct Named(Vec<(Option<String>, &'static str)>);
+
+fn position(ident: &Ident) -> Option<&'static str> {
+    [FILE, ROW].into_iter().find(|p| match ident.quote_style {
+        Some(_) => ident.value == *p,
+        None => ident.value.eq_ignore_ascii_case(p),
+    })
+}
+
+impl Visitor for Named {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(ident) => self.0.extend(position(ident).map(|p| (None, p))),
+            Expr::CompoundIdentifier(parts) => {
+                if let [.., table, column] = parts.as_slice() {
+                    self.0.extend(position(column).map(|p| (Some(table.value.to_lowercase()), p)));
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The position columns that a SELECT names itself, not in what its FROM has of its own.
+fn named(select: &Select, order: Option<&OrderBy>) -> Named {
+    let mut named = Named::default();
+    let _ = select.projection.visit(&mut named);
+    let _ = select.distinct.visit(&mut named);
+    let _ = select.prewhere.visit(&mut named);
+    let _ = select.selection.visit(&mut named);
+    let _ = select.group_by.visit(&mut named);
+    let _ = select.having.visit(&mut named);
+    let _ = select.qualify.visit(&mut named);
+    let _ = select.named_window.visit(&mut named);
+    for from in &select.from {
+        for join in &from.joins {
+            let _ = join.join_operator.visit(&mut named);
+        }
+    }
+    if let Some(order) = order {
+        let _ = Visit::visit(order, &mut named);
+    }
+    named
+}
+
+/// The tables of a FROM: what they are called there, and their names.
+fn tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a ObjectName)>) {
+    for item in from {
+        let factors = std::iter::once(&item.relation).chain(item.joins.iter().map(|j| &j.relation));
+        for factor in factors {
+            match factor {
+                TableFactor::Table { name, alias, args: None, .. } => {
+                    let own = name.0.last().and_then(|p| p.as_ident()).map(|i| i.value.clone());
+                    let called = alias.as_ref().map(|a| a.name.value.clone()).or(own);
+                    out.push((called.unwrap_or_default().to_lowercase(), name));
+                }
+                TableFactor::NestedJoin { table_with_joins, .. } => {
+                    tables(std::slice::from_ref(table_with_joins.as_ref()), out);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The position columns that each table of a SELECT is to have.
+fn wanted(
+    select: &Select,
+    order: Option<&OrderBy>,
+    ctes: &BTreeSet<String>,
+) -> Vec<(ObjectName, String, Vec<&'static str>)> {
+    let Named(named) = named(select, order);
+    if named.is_empty() {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    tables(&select.from, &mut all);
+    all.into_iter()
+        .filter(|(_, name)| !is_cte(name, ctes))
+        .filter_map(|(called, name)| {
+            let mut positions: Vec<&'static str> = named
+                .iter()
+                .filter(|(table, _)| table.as_ref().is_none_or(|t| *t == called))
+                .map(|(_, position)| *position)
+                .collect();
+            positions.sort_unstable();
+            positions.dedup();
+            (!positions.is_empty()).then(|| (name.clone(), called, positions))
+        })
+        .collect()
+}
+
+fn is_cte(name: &ObjectName, ctes: &BTreeSet<String>) -> bool {
+    matches!(name.0.as_slice(), [one] if one
+        .as_ident()
+        .is_some_and(|i| ctes.contains(&i.value.to_lowercase())))
+}
+
+/// First pass: tables that might be asked for positions.
+#[derive(Default)]
+struct Found {
+    tables: Vec<(ObjectName, BTreeSet<&'static str>)>,
+    ctes: BTreeSet<String>,
+}
+
+impl Found {
+    fn add(&mut self, select: &Select, order: Option<&OrderBy>) {
+        for (name, _, positions) in wanted(select, order, &self.ctes) {
+            match self.tables.iter_mut().find(|(n, _)| *n == name) {
+                Some((_, known)) => known.extend(positions),
+                None => self.tables.push((name, positions.into_iter().collect())),
+            }
+        }
+    }
+}
+
+impl Visitor for Found {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
+        self.ctes.extend(ctes.map(|cte: &Cte| cte.alias.name.value.to_lowercase()));
+        if let Some(select) = query.body.as_select() {
+            self.add(select, query.order_by.as_ref());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        self.add(select, None);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Second pass: marks the tables, and keeps `*` what it was.
+struct Marker<'a> {
+    offered: &'a HashMap<ObjectName, Vec<&'static str>>,
+    ctes: &'a BTreeSet<String>,
+}
+
+impl Marker<'_> {
+    fn mark(&self, select: &mut Select, order: Option<&OrderBy>) {
+        let mut given: Vec<(String, Vec<&'static str>)> = Vec::new();
+        for (name, called, positions) in wanted(select, order, self.ctes) {
+            let Some(offered) = self.offered.get(&name) else { continue };
+            let positions: Vec<_> = positions.into_iter().filter(|p| offered.contains(p)).collect();
+            if !positions.is_empty() {
+                given.push((called, positions));
+            }
+        }
+        if given.is_empty() {
+            return;
+        }
+        let mut fresh = false;
+        mark_tables(&mut select.from, &given, &mut fresh);
+        if !fresh {
+            return;
+        }
+        for item in &mut select.projection {
+            let (options, table) = match item {
+                SelectItem::Wildcard(options) => (options, None),
+                SelectItem::QualifiedWildcard(kind, options) => {
+                    let kind = kind.to_string();
+                    let table = kind.trim_end_matches(".*").rsplit('.').next().map(|t| {
+                        t.trim_matches(|c| c == '"' || c == '\'' || c == '`').to_lowercase()
+                    });
+                    (options, table)
+                }
+                _ => continue,
+            };
+            let mut names: Vec<&'static str> = given
+                .iter()
+                .filter(|(called, _)| table.as_ref().is_none_or(|t| t == called))
+                .flat_map(|(_, positions)| positions.iter().copied())
+                .collect();
+            names.sort_unstable();
+            names.dedup();
+            let mut excluded: Vec<ObjectName> = names
+                .into_iter()
+                .map(|n| ObjectName::from(vec![Ident::with_quote('"', n)]))
+                .collect();
+            if excluded.is_empty() {
+                continue;
+            }
+            match options.opt_exclude.take() {
+                None => {}
+                Some(ExcludeSelectItem::Single(one)) => excluded.push(one),
+                Some(ExcludeSelectItem::Multiple(more)) => excluded.extend(more),
+            }
+            options.opt_exclude = Some(ExcludeSelectItem::Multiple(excluded));
+        }
+    }
+}
+
+fn mark_tables(
+    from: &mut [TableWithJoins],
+    given: &[(String, Vec<&'static str>)],
+    fresh: &mut bool,
+) {
+    for item in from {
+        let joins = item.joins.iter_mut().map(|j| &mut j.relation);
+        for factor in std::iter::once(&mut item.relation).chain(joins) {
+            match factor {
+                TableFactor::Table { name, alias, args: None, partitions, .. } => {
+                    let own = name.0.last().and_then(|p| p.as_ident()).map(|i| i.value.clone());
+                    let called = alias.as_ref().map(|a| a.name.value.clone()).or(own);
+                    let called = called.unwrap_or_default().to_lowercase();
+                    let positions = given.iter().find(|(c, _)| *c == called);
+                    if let Some((_, positions)) = positions.filter(|_| partitions.is_empty()) {
+                        let names = positions.iter().copied();
+                        partitions.extend(std::iter::once(MARK).chain(names).map(Ident::new));
+                        *fresh = true;
+                    }
+                }
+                TableFactor::NestedJoin { table_with_joins, .. } => {
+                    mark_tables(std::slice::from_mut(table_with_joins.as_mut()), given, fresh);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl VisitorMut for Marker<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        // ORDER BY belongs to the query, the tables to its SELECT.
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            self.mark(select, query.order_by.as_ref());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        self.mark(select, None);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Plans marked tables with their position columns.
+#[derive(Debug)]
+pub(super) struct PositionsPlanner;
+
+impl RelationPlanner for PositionsPlanner {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> Result<RelationPlanning> {
+        let TableFactor::Table { name, alias, args: None, partitions, .. } = &relation else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
+        let [mark, names @ ..] = partitions.as_slice() else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
+        if mark.value != MARK {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        }
+        let reference = context.object_name_to_table_reference(name.clone())?;
+        let source = context.context_provider().get_table_source(reference.clone())?;
+        let provider = source_as_provider(&source)?;
+        let names: Vec<&str> = names.iter().map(|n| n.value.as_str()).collect();
+        let with = provider.downcast_ref::<FilesTable>().and_then(|t| t.with_positions(&names));
+        let source = match with {
+            Some(table) => provider_as_source(std::sync::Arc::new(table)),
+            None => source,
+        };
+        let plan = LogicalPlanBuilder::scan(reference, source, None)?.build()?;
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
+    }
+}

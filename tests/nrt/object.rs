@@ -1,0 +1,230 @@
+//! Files in object stores: what is fetched, and what is said when it cannot be.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use object_store::ObjectStore;
+use object_store::path::Path;
+use proptest::prelude::*;
+use serrate::io::nrt::{NrtFile, NrtObject, ObjectOptions};
+use serrate::table::RaggedTable;
+
+use crate::store::Counting;
+use crate::support::{bytes_of, file_with, i64s, lengths, table_from, tensors_of};
+
+/// Only what is needed: no bytes between ranges, and hardly any for the header.
+const EXACT: ObjectOptions = ObjectOptions { large_lists: false, head: 8, gap: 0, parallel: 4 };
+
+async fn open(store: &Arc<Counting>, options: &ObjectOptions) -> NrtObject {
+    let store = Arc::clone(store) as Arc<dyn ObjectStore>;
+    NrtObject::open(store, Path::from("a/t.nrt"), options).await.unwrap()
+}
+
+fn tensors(table: &RaggedTable) -> String {
+    serde_json::to_string(&tensors_of(table)).unwrap()
+}
+
+/// 2,000 rows of up to 39 events of up to 6 leaves.
+fn large() -> (Vec<Vec<usize>>, RaggedTable) {
+    let lengths: Vec<Vec<usize>> =
+        (0..2000).map(|r| (0..r % 40).map(|e| (r + e) % 7).collect()).collect();
+    let table = table_from(&lengths);
+    (lengths, table)
+}
+
+#[tokio::test]
+async fn a_row_costs_the_bytes_of_the_row() {
+    let (lengths, table) = large();
+    let bytes = bytes_of(&table);
+    let header = NrtFile::from_bytes("t", bytes.clone().into()).unwrap();
+    let header = header.tensors().header().data_start();
+    let store = Counting::with(&[("a/t.nrt", bytes)]).await;
+    let file = open(&store, &EXACT).await;
+    assert_eq!(store.counts(), (2, header), "the length of the header, then the header");
+    assert_eq!((file.num_rows(), file.ndim()), (2000, 3));
+    assert_eq!(file.schema(), table.arrow_schema().unwrap());
+
+    let row = 1234;
+    let (events, leaves) = (lengths[row].len() as u64, lengths[row].iter().sum::<usize>() as u64);
+    assert!(events > 10 && leaves > 10);
+    let read = file.read(row..row + 1, None).await.unwrap();
+    assert_eq!(tensors(&read), tensors(&table.slice(row..row + 1).unwrap()));
+    // Two bounds of axis 1, one more than events of axis 2; then id, time, code, flag, value.
+    let bounds = 2 * 8 + (events + 1) * 8;
+    let values = 8 + events * 8 + leaves * (2 + 1 + 4);
+    assert_eq!(store.counts(), (7, bounds + values), "one request per tensor");
+
+    let time = file.read(row..row + 1, Some(&["time"])).await.unwrap();
+    assert_eq!(time.ndim(), 2);
+    assert_eq!(store.counts(), (2, 2 * 8 + events * 8), "axis 2 is not asked for");
+    file.read(row..row + 1, Some(&["subject_id"])).await.unwrap();
+    assert_eq!(store.counts(), (1, 8));
+    assert_eq!(file.read(3..900, Some(&[])).await.unwrap().num_rows(), 897);
+    assert_eq!(store.counts(), (0, 0), "rows without columns take nothing");
+    assert_eq!(file.read(7..7, None).await.unwrap().num_rows(), 0);
+    assert_eq!(store.counts(), (0, 0));
+    let before: usize = lengths[..row].iter().flatten().sum();
+    assert_eq!(file.elements_before(row, 2).await.unwrap(), before);
+    assert_eq!(store.counts(), (2, 16), "one bound per axis");
+    assert_eq!(file.requests(), 2 + 7 + 2 + 1 + 2);
+}
+
+#[tokio::test]
+async fn several_runs_share_their_requests() {
+    let (lengths, table) = large();
+    let store = Counting::with(&[("a/t.nrt", bytes_of(&table))]).await;
+    let file = open(&store, &EXACT).await;
+    let runs = [3..5, 5..6, 700..700, 1000..1001, 1999..2000];
+    store.take();
+    let read = file.read_runs(&runs, Some(&["code", "subject_id"])).await.unwrap();
+    let rows: Vec<usize> = runs.iter().cloned().flatten().collect();
+    let expected = table.select(&["code", "subject_id"]).unwrap().take(&rows).unwrap();
+    assert_eq!(tensors(&read), tensors(&expected));
+    let gets = store.take();
+    let events: usize = rows.iter().map(|r| lengths[*r].len()).sum();
+    let leaves: usize = rows.iter().map(|r| lengths[*r].iter().sum::<usize>()).sum();
+    // A bound before each run; neighbours share.
+    let least = (rows.len() + events) * 8 + rows.len() * 8 + leaves * 2;
+    let bytes = gets.iter().map(|(_, r)| r.end - r.start).sum::<u64>() as usize;
+    assert!((least..=least + 2 * 3 * 8).contains(&bytes), "{bytes} {least}");
+    assert!(gets.len() <= 4 * 3, "{gets:?}");
+    assert_eq!(file.read_runs(&[], None).await.unwrap().num_rows(), 0);
+
+    // Joined when they are close: the header, then a request per tensor.
+    let joined = open(&store, &ObjectOptions { gap: 1 << 20, ..EXACT }).await;
+    store.take();
+    joined.read_runs(&runs, Some(&["subject_id"])).await.unwrap();
+    assert_eq!(store.counts(), (1, (2000 - 3) * 8));
+}
+
+#[tokio::test]
+async fn a_small_file_takes_one_request() {
+    let table = table_from(&[vec![3, 0], vec![], vec![1]]);
+    let store = Counting::with(&[("a/t.nrt", bytes_of(&table))]).await;
+    let file = open(&store, &ObjectOptions::default()).await;
+    assert_eq!(tensors(&file.table().await.unwrap()), tensors(&table));
+    assert_eq!(file.elements_before(3, 2).await.unwrap(), 4);
+    assert_eq!(store.take().len(), 1);
+    assert_eq!(file.bytes_read(), file.len());
+}
+
+#[tokio::test]
+async fn files_without_rows_or_values() {
+    let files = [
+        file_with(&[]),
+        file_with(&[("dim0/x", "F32", vec![0], vec![])]),
+        file_with(&[
+            ("dim1/bounds", "I64", vec![0], vec![]),
+            ("dim1/x", "F32", vec![0], vec![]),
+            ("dim2/bounds", "I64", vec![0], vec![]),
+            ("dim2/y", "BOOL", vec![0], vec![]),
+        ]),
+        file_with(&[
+            ("dim1/bounds", "I64", vec![2], i64s(&[0, 0])),
+            ("dim1/x", "F32", vec![0], vec![]),
+        ]),
+        // An axis that no column needs: its bounds say how long it is.
+        file_with(&[
+            ("dim0/x", "U8", vec![2], vec![1, 2]),
+            ("dim1/bounds", "I64", vec![2], i64s(&[1, 4])),
+        ]),
+    ];
+    for (i, bytes) in files.into_iter().enumerate() {
+        let expected = NrtFile::from_bytes("t", bytes.clone().into()).unwrap();
+        let store = Counting::with(&[("a/t.nrt", bytes)]).await;
+        for options in [EXACT, ObjectOptions::default()] {
+            let file = open(&store, &options).await;
+            assert_eq!(file.num_rows(), expected.num_rows(), "{i}");
+            assert_eq!(
+                file.axis_len(file.ndim() - 1).unwrap(),
+                expected.axis_len(expected.ndim() - 1).unwrap()
+            );
+            assert_eq!(file.table().await.unwrap(), expected.table().unwrap(), "{i}");
+            let names: Vec<&str> = expected.columns().iter().map(|c| c.name()).collect();
+            let rows = 0..expected.num_rows();
+            let read = file.read(rows.clone(), Some(&names)).await.unwrap();
+            assert_eq!(read, expected.read(rows, Some(&names)).unwrap());
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_store_does_wrong_is_said() {
+    let (_, table) = large();
+    let bytes = bytes_of(&table);
+    let store =
+        Counting::with(&[("a/t.nrt", bytes.clone()), ("a/x.nrt", b"no header".to_vec())]).await;
+    let at = |path: &str| {
+        NrtObject::open(Arc::clone(&store) as Arc<dyn ObjectStore>, Path::from(path), &EXACT)
+    };
+    let gone = at("a/none.nrt").await.unwrap_err().to_string();
+    assert_eq!(gone, "a/none.nrt: there is no such object");
+    let other = at("a/x.nrt").await.unwrap_err().to_string();
+    assert!(other.contains("a/x.nrt") && other.contains("header"), "{other}");
+
+    let file = at("a/t.nrt").await.unwrap();
+    store.short.store(true, Ordering::Relaxed);
+    let short = file.read(5..9, None).await.unwrap_err().to_string();
+    assert!(short.contains("a/t.nrt") && short.contains("were asked for"), "{short}");
+    let open = at("a/t.nrt").await.unwrap_err().to_string();
+    assert!(open.contains("answered with 7 bytes"), "{open}");
+    store.short.store(false, Ordering::Relaxed);
+
+    // Replaced: a file of other rows at the same place must not be mixed in.
+    store.replace("a/t.nrt", bytes_of(&table.slice(0..1000).unwrap())).await;
+    let replaced = file.read(5..9, None).await.unwrap_err().to_string();
+    assert!(replaced.contains("replaced while it was read"), "{replaced}");
+    store.remove("a/t.nrt").await;
+    let removed = file.read(5..9, None).await.unwrap_err().to_string();
+    assert!(removed.contains("no such object"), "{removed}");
+
+    assert!(file.read(5..2001, None).await.is_err());
+    assert!(file.read(5..6, Some(&["nothing"])).await.unwrap_err().to_string().contains("code"));
+    assert!(file.elements_before(5, 3).await.is_err());
+}
+
+#[tokio::test]
+async fn damaged_bounds_are_named() {
+    let file = |ends: &[i64]| {
+        file_with(&[
+            ("dim1/bounds", "I64", vec![ends.len()], i64s(ends)),
+            ("dim1/x", "U8", vec![4], vec![1, 2, 3, 4]),
+        ])
+    };
+    for ends in [[1, 3, 2, 4], [1, -3, 3, 4], [1, 2, 9, 4], [1, 2, 3, 3]] {
+        let store = Counting::with(&[("a/t.nrt", file(&ends))]).await;
+        for options in [EXACT, ObjectOptions::default()] {
+            let e = open(&store, &options).await.table().await.unwrap_err().to_string();
+            assert!(e.contains("a/t.nrt: dim1/bounds["), "{e}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn whatever_is_joined_the_rows_are_those_of_the_file(
+        lengths in lengths(), a in 0usize..13, b in 0usize..13,
+        head in 8u64..2000, gap in 0u64..200, large_lists in any::<bool>()
+    ) {
+        let table = table_from(&lengths);
+        let rows = lengths.len();
+        let (a, b) = (a.min(b).min(rows), a.max(b).min(rows));
+        let options = ObjectOptions { large_lists, head, gap, parallel: 2 };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let store = Counting::with(&[("a/t.nrt", bytes_of(&table))]).await;
+            let file = open(&store, &options).await;
+            prop_assert_eq!(tensors(&file.table().await.unwrap()), tensors(&table));
+            let part = file.read(a..b, None).await.unwrap();
+            prop_assert_eq!(tensors(&part), tensors(&table.slice(a..b).unwrap()));
+            let runs = [0..a, b..rows];
+            let some = file.read_runs(&runs, Some(&["code", "subject_id"])).await.unwrap();
+            let taken: Vec<usize> = (0..a).chain(b..rows).collect();
+            let expected = table.select(&["code", "subject_id"]).unwrap().take(&taken).unwrap();
+            prop_assert_eq!(tensors(&some), tensors(&expected));
+            Ok(())
+        })?;
+    }
+}
