@@ -16,10 +16,14 @@ mod order;
 mod outputs;
 #[path = "sql/parquet.rs"]
 mod parquet_files;
+#[path = "sql/pushdown.rs"]
+mod pushdown;
 #[path = "sql/safety.rs"]
 mod safety;
 #[path = "sql/session.rs"]
 mod session;
+#[path = "common/store.rs"]
+mod store;
 #[path = "sql/tables.rs"]
 mod tables;
 

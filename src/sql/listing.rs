@@ -35,6 +35,9 @@ impl FilesTable {
     /// The same table with those of the columns `_file` and `_row` in `names` that it does not have;
     /// `None` when there are none to add, or its files are not `.nrt`.
     pub(super) fn with_positions(&self, names: &[&str]) -> Option<Self> {
+        if let Some(inner) = self.inner.downcast_ref::<Self>() {
+            return inner.with_positions(names);
+        }
         let table = self.inner.downcast_ref::<ListingTable>()?;
         let options = table.options();
         if !options.format.is::<NrtFormat>() {

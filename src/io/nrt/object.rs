@@ -96,6 +96,34 @@ impl NrtObject {
         Self::new(object, head).await
     }
 
+    /// The same file, with nothing counted.
+    #[cfg(feature = "sql")]
+    pub(crate) fn fresh(&self) -> Self {
+        let Inner { object, header, layout, head } = self.inner.as_ref();
+        let inner = Inner {
+            object: object.fresh(),
+            header: Arc::clone(header),
+            layout: Arc::clone(layout),
+            head: head.clone(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Whether it lies in this very store, and has the tag of its version where that is known.
+    #[cfg(feature = "sql")]
+    pub(crate) fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
+        self.inner.object.is_of(store, e_tag)
+    }
+
+    /// Bytes of memory that the header takes, and what was fetched with it; an estimate.
+    #[cfg(feature = "sql")]
+    pub(crate) fn memory_size(&self) -> usize {
+        let parts = self.inner.head.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
+        let header = usize::try_from(self.inner.header.data_start()).unwrap_or(0);
+        // The JSON is there as tensors and as columns.
+        parts.saturating_add(header.saturating_mul(4))
+    }
+
     async fn new(object: Object, head: Part) -> Result<Self> {
         let (header, mut head) = object.header(head).await?;
         let header = Arc::new(header);

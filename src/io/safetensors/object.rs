@@ -91,6 +91,28 @@ impl Object {
         Ok((object, (0, head)))
     }
 
+    /// The same object, with nothing counted.
+    #[cfg(feature = "sql")]
+    pub(crate) fn fresh(&self) -> Self {
+        Self {
+            store: Arc::clone(&self.store),
+            location: self.location.clone(),
+            name: self.name.clone(),
+            len: self.len,
+            e_tag: self.e_tag.clone(),
+            options: self.options,
+            requests: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether it lies in this very store, and has the tag of its version where that is known.
+    #[cfg(feature = "sql")]
+    pub(crate) fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
+        let known = self.e_tag.as_deref().zip(e_tag);
+        Arc::ptr_eq(&self.store, store) && known.is_none_or(|(a, b)| a == b)
+    }
+
     /// The first request, for a caller who has not made it.
     pub(crate) async fn open(
         store: Arc<dyn ObjectStore>,

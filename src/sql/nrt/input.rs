@@ -1,16 +1,60 @@
 //! A file to scan: mapped, read, or in an object store.
 
+use std::any::Any;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use datafusion::common::Result;
+use datafusion::catalog::Session;
+use datafusion::common::{HashMap, Result};
 use datafusion::error::DataFusionError;
+use datafusion::execution::cache::cache_manager::{
+    CachedFileMetadataEntry, FileMetadata, FileMetadataCache,
+};
 use object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore};
 
 use crate::io::nrt::{NrtColumn, NrtFile, NrtObject, ObjectOptions, ReadOptions};
 use crate::io::safetensors::{explain, first_request};
+
+/// The headers of files in object stores that a session has read.
+#[derive(Clone)]
+pub(super) struct Headers(Arc<FileMetadataCache>);
+
+/// A header as the session keeps it.
+struct Header(NrtObject);
+
+impl FileMetadata for Header {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn memory_size(&self) -> usize {
+        self.0.memory_size()
+    }
+
+    fn extra_info(&self) -> HashMap<String, String> {
+        HashMap::new()
+    }
+}
+
+impl Headers {
+    pub(super) fn of(session: &dyn Session) -> Self {
+        Self(session.runtime_env().cache_manager.get_file_metadata_cache())
+    }
+
+    fn get(&self, store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Option<NrtObject> {
+        let entry = self.0.get(&meta.location).filter(|e| e.is_valid_for(meta))?;
+        let Header(object) = entry.file_metadata.as_any().downcast_ref::<Header>()?;
+        // Entries are known by their path alone.
+        object.is_of(store, meta.e_tag.as_deref()).then(|| object.fresh())
+    }
+
+    fn put(&self, meta: &ObjectMeta, object: &NrtObject) {
+        let header = Arc::new(Header(object.fresh()));
+        self.0.put(&meta.location, CachedFileMetadataEntry::new(meta.clone(), header));
+    }
+}
 
 /// An open file.
 #[derive(Debug)]
@@ -26,33 +70,40 @@ pub(super) enum Input {
 }
 
 impl Input {
-    /// Opens a file of a store with one request: a local one by its handle, of another the header.
-    /// `name` names what is not local in errors.
+    /// Opens a file of a store with one request: a local one by its handle, of another the header,
+    /// unless `headers` has it. `name` names what is not local in errors.
     pub(super) async fn open(
         store: &Arc<dyn ObjectStore>,
         meta: &ObjectMeta,
         name: Option<String>,
         mmap: bool,
+        headers: Option<&Headers>,
     ) -> Result<Self> {
+        if let Some(object) = headers.and_then(|h| h.get(store, meta)) {
+            return Ok(Self::Object(object));
+        }
         let name = PathBuf::from(name.unwrap_or_else(|| meta.location.to_string()));
         let options = ObjectOptions::default();
         // No range of nothing can be asked for.
         let request = if meta.size == 0 { GetOptions::default() } else { first_request(&options) };
-        let first = store.get_opts(&meta.location, request).await.map_err(|e| explain(&name, e))?;
-        if let GetResultPayload::File(..) = first.payload {
-            let GetResultPayload::File(file, path) = first.payload else {
-                return datafusion::common::internal_err!("a file is a file");
-            };
-            let options = ReadOptions { mmap, ..ReadOptions::default() };
-            let open = move || NrtFile::from_file(path, file, &options);
-            let file = tokio::task::spawn_blocking(open)
-                .await
-                .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??;
-            return Ok(Self::File { file, waits: !mmap });
+        let mut first =
+            store.get_opts(&meta.location, request).await.map_err(|e| explain(&name, e))?;
+        match first.payload {
+            GetResultPayload::File(file, path) => {
+                let options = ReadOptions { mmap, ..ReadOptions::default() };
+                let open = move || NrtFile::from_file(path, file, &options);
+                let file = tokio::task::spawn_blocking(open)
+                    .await
+                    .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??;
+                return Ok(Self::File { file, waits: !mmap });
+            }
+            stream @ GetResultPayload::Stream(_) => first.payload = stream,
         }
-        let (store, location) = (Arc::clone(store), meta.location.clone());
-        let object =
-            NrtObject::from_first(store, location, name, first, meta.size, &options).await?;
+        let (at, place) = (Arc::clone(store), meta.location.clone());
+        let object = NrtObject::from_first(at, place, name, first, meta.size, &options).await?;
+        if let Some(headers) = headers {
+            headers.put(meta, &object);
+        }
         Ok(Self::Object(object))
     }
 

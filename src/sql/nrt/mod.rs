@@ -32,7 +32,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
-use self::input::Input;
+use self::input::{Headers, Input};
 use self::positions::{FILE, ROW, with_positions};
 use self::sink::NrtSink;
 use self::source::NrtSource;
@@ -119,9 +119,10 @@ impl FileFormat for NrtFormat {
         objects.sort_by_cached_key(|o| natural(o.location.as_ref()));
         let mmap = SerrateOptions::of(state.config_options()).mmap;
         let parallel = state.config_options().execution.meta_fetch_concurrency.get();
+        let headers = &Headers::of(state);
         let files: Vec<(PathBuf, SchemaRef)> = stream::iter(objects)
             .map(|meta| async move {
-                let file = Input::open(store, &meta, None, mmap).await?;
+                let file = Input::open(store, &meta, None, mmap, Some(headers)).await?;
                 Ok::<_, datafusion::error::DataFusionError>((file.path().into(), file.schema()))
             })
             .buffered(parallel)
@@ -144,7 +145,7 @@ impl FileFormat for NrtFormat {
         object: &ObjectMeta,
     ) -> Result<Statistics> {
         let mmap = SerrateOptions::of(state.config_options()).mmap;
-        let file = Input::open(store, object, None, mmap).await?;
+        let file = Input::open(store, object, None, mmap, Some(&Headers::of(state))).await?;
         Ok(statistics(&file, &table_schema))
     }
 
@@ -156,7 +157,7 @@ impl FileFormat for NrtFormat {
         let options = SerrateOptions::of(state.config_options());
         let source = conf.file_source();
         let source: Arc<dyn FileSource> = match source.downcast_ref::<NrtSource>() {
-            Some(source) => Arc::new(source.with_options(options)),
+            Some(source) => Arc::new(source.with_options(options, Headers::of(state))),
             None => Arc::clone(source),
         };
         Ok(DataSourceExec::from_data_source(

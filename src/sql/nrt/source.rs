@@ -27,7 +27,7 @@ use object_store::ObjectStore;
 
 use super::columns::Columns;
 use super::filter::RowFilter;
-use super::input::Input;
+use super::input::{Headers, Input};
 use super::positions::{FILE, ROW, file_name};
 use super::scan::{Read, Scan, file_meets};
 use crate::sql::config::{NrtNan, SerrateOptions};
@@ -39,6 +39,7 @@ pub(super) struct NrtSource {
     projection: SplitProjection,
     filter: RowFilter,
     options: SerrateOptions,
+    headers: Option<Headers>,
     batch_size: usize,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -51,13 +52,14 @@ impl NrtSource {
             projection,
             filter: RowFilter::default(),
             options,
+            headers: None,
             batch_size: 8192,
             metrics: ExecutionPlanMetricsSet::new(),
         }
     }
 
-    pub(super) fn with_options(&self, options: SerrateOptions) -> Self {
-        Self { options, ..self.clone() }
+    pub(super) fn with_options(&self, options: SerrateOptions, headers: Headers) -> Self {
+        Self { options, headers: Some(headers), ..self.clone() }
     }
 }
 
@@ -78,6 +80,7 @@ impl FileSource for NrtSource {
             filter,
             limit: config.limit,
             options: self.options.clone(),
+            headers: self.headers.clone(),
             batch_size: self.batch_size,
             read: Read::new(&self.metrics, partition),
             skipped: MetricBuilder::new(&self.metrics).counter("files_skipped", partition),
@@ -170,6 +173,7 @@ struct NrtOpener {
     filter: RowFilter,
     limit: Option<usize>,
     options: SerrateOptions,
+    headers: Option<Headers>,
     batch_size: usize,
     read: Read,
     /// Files that were not opened.
@@ -207,9 +211,11 @@ impl FileOpener for NrtOpener {
         let (filter, limit, read) = (self.filter.clone(), self.limit, self.read.clone());
         let (options, batch_size) = (self.options.clone(), self.batch_size);
         let name = file_name(&self.url, &file.object_meta.location);
+        let headers = self.headers.clone();
         Ok(Box::pin(async move {
             let meta = &file.object_meta;
-            let input = Input::open(&store, meta, Some(name), options.mmap).await?;
+            let input =
+                Input::open(&store, meta, Some(name), options.mmap, headers.as_ref()).await?;
             let all = input.num_rows();
             let mut rows = match &file.range {
                 None => 0..all,

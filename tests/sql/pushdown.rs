@@ -1,0 +1,510 @@
+//! What reaches `.nrt` files, counted in bytes: in object stores, and on local disks without a map.
+
+use std::ops::Range;
+
+use datafusion::arrow::array::{Float32Array, Float64Array, UInt16Array};
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::physical_plan::metrics::MetricValue;
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use serrate::io::nrt::{NrtFile, ReadOptions};
+
+use super::*;
+use crate::store::Counting;
+
+/// Bytes of the first request for a file.
+const HEAD: u64 = 16 << 10;
+
+/// Three events of four codes each: per row 16 bytes on axis 0, 8 of bounds and 24 of time on axis 1,
+/// 24 of bounds, 24 of code and 48 of value on axis 2.
+fn patients(first: i64, n: usize) -> RaggedTable {
+    let ids = first..first + n as i64;
+    let codes = ids.clone().flat_map(|i| (0..12).map(move |k| ((i * 12 + k) % 50_000) as u16));
+    RaggedTable::builder()
+        .lengths(vec![3; n])
+        .unwrap()
+        .lengths(vec![4; 3 * n])
+        .unwrap()
+        .column("id", 0, flat(ids.clone()))
+        .column("age", 0, flat(ids.map(|i| i % 100)))
+        .column("time", 1, Arc::new(Float64Array::from_iter_values((0..3 * n).map(|t| t as f64))))
+        .column("code", 2, Arc::new(UInt16Array::from_iter_values(codes)))
+        .column(
+            "value",
+            2,
+            Arc::new(Float32Array::from_iter_values((0..12 * n).map(|v| v as f32 / 7.0))),
+        )
+        .build()
+        .unwrap()
+}
+
+fn file_of(table: &RaggedTable) -> Vec<u8> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.nrt");
+    write(&path, table);
+    std::fs::read(path).unwrap()
+}
+
+const ROWS: usize = 20_000;
+
+/// A session of some partitions with a table `t` over objects, whose headers it has read.
+async fn remote(partitions: usize, objects: &[(&str, Vec<u8>)]) -> (SessionContext, Arc<Counting>) {
+    let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
+    let store = Counting::with(objects).await;
+    let shared = Arc::clone(&store) as Arc<dyn object_store::ObjectStore>;
+    let url = ObjectStoreUrl::parse("mem://bucket").unwrap();
+    ctx.register_object_store(url.as_ref(), shared);
+    run(&ctx, "CREATE EXTERNAL TABLE t STORED AS NRT LOCATION 'mem://bucket/data/'").await;
+    (ctx, store)
+}
+
+async fn one_file(partitions: usize) -> (SessionContext, Arc<Counting>) {
+    let (ctx, store) = remote(partitions, &[("data/a.nrt", file_of(&patients(0, ROWS)))]).await;
+    let (requests, bytes) = store.counts();
+    assert_eq!((requests, bytes), (1, HEAD), "the header is read once");
+    (ctx, store)
+}
+
+async fn run(ctx: &SessionContext, sql: &str) -> Vec<RecordBatch> {
+    let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"))
+}
+
+async fn shown(ctx: &SessionContext, sql: &str) -> String {
+    pretty_format_batches(&run(ctx, sql).await).unwrap().to_string()
+}
+
+async fn numbers(ctx: &SessionContext, sql: &str) -> Vec<i64> {
+    let batches = run(ctx, sql).await;
+    batches.iter().flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
+}
+
+async fn failure(ctx: &SessionContext, sql: &str) -> String {
+    let frame = match serrate::sql::sql(ctx, sql).await {
+        Ok(frame) => frame,
+        Err(e) => return e.strip_backtrace(),
+    };
+    frame.collect().await.unwrap_err().strip_backtrace()
+}
+
+fn nested(batch: &RecordBatch, column: &str) -> ArrayRef {
+    let lists = batch.column_by_name(column).unwrap();
+    let lists = lists.as_list::<i32>().value(0);
+    lists.as_list::<i32>().values().clone()
+}
+
+#[tokio::test]
+async fn one_row_of_an_object_takes_the_bytes_of_the_row() {
+    for partitions in [1, 4] {
+        let (ctx, store) = one_file(partitions).await;
+        let batches = run(&ctx, "SELECT * FROM t WHERE _row = 12345").await;
+        let (requests, bytes) = store.counts();
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        assert_eq!(rows, 1);
+        let batch = batches.iter().find(|b| b.num_rows() == 1).unwrap();
+        assert_eq!(batch.num_columns(), 5, "* is what it is without positions");
+        let codes = nested(batch, "code");
+        let expected = (0..12).map(|k| ((12_345 * 12 + k) % 50_000) as u16).collect::<Vec<_>>();
+        assert_eq!(
+            codes.as_primitive::<datafusion::arrow::datatypes::UInt16Type>().values().to_vec(),
+            expected
+        );
+        // Two bounds of axis 1, four of axis 2; id, age, time, code, value.
+        assert_eq!(bytes, 2 * 8 + 4 * 8 + 8 + 8 + 24 + 24 + 48);
+        assert_eq!(requests, 7);
+    }
+}
+
+#[tokio::test]
+async fn a_limit_takes_the_bytes_of_its_rows() {
+    let (ctx, store) = one_file(4).await;
+    assert_eq!(numbers(&ctx, "SELECT id, code FROM t LIMIT 5").await, [0, 1, 2, 3, 4]);
+    let (requests, bytes) = store.counts();
+    // Bounds of axis 1 and 2; ids and codes.
+    assert_eq!(bytes, 5 * 8 + 15 * 8 + 5 * 8 + 5 * 24);
+    assert_eq!(requests, 4);
+    assert_eq!(numbers(&ctx, "SELECT id FROM t LIMIT 3 OFFSET 4").await, [4, 5, 6]);
+    assert_eq!(store.counts().1, 7 * 8);
+}
+
+#[tokio::test]
+async fn a_column_takes_the_bounds_above_it_and_no_others() {
+    let (ctx, store) = one_file(4).await;
+    let all = run(&ctx, "SELECT time FROM t").await;
+    assert_eq!(all.iter().map(RecordBatch::num_rows).sum::<usize>(), ROWS);
+    let (_, bytes) = store.counts();
+    let least = ROWS as u64 * (8 + 24);
+    // What the four parts read twice: a bound each, and what their ends have in common.
+    assert!((least..least + 64).contains(&bytes), "{bytes} {least}");
+    let ids = run(&ctx, "SELECT id FROM t").await;
+    assert_eq!(ids.iter().map(RecordBatch::num_rows).sum::<usize>(), ROWS);
+    assert_eq!(store.counts().1, ROWS as u64 * 8);
+    assert_eq!(one(&ctx, "SELECT count(*) FROM t").await, ROWS as i64);
+    assert_eq!(store.counts(), (0, 0), "rows are counted in headers");
+}
+
+#[tokio::test]
+async fn a_condition_on_a_flat_column_reads_it_first_and_then_its_rows() {
+    let (ctx, store) = one_file(1).await;
+    // Every hundredth row.
+    let sql = "SELECT id, code, value FROM t WHERE age = 17";
+    let batches = run(&ctx, sql).await;
+    let (_, bytes) = store.counts();
+    let ids: Vec<i64> = batches
+        .iter()
+        .flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec())
+        .collect();
+    assert_eq!(ids, (0..200).map(|i| i * 100 + 17).collect::<Vec<i64>>());
+    for batch in &batches {
+        let codes = batch.column(1).as_list::<i32>().values().as_list::<i32>().values().clone();
+        let codes = codes.as_primitive::<datafusion::arrow::datatypes::UInt16Type>();
+        let ids = batch.column(0).as_primitive::<Int64Type>();
+        for (i, id) in ids.values().iter().enumerate() {
+            assert_eq!(i64::from(codes.value(i * 12)), id * 12 % 50_000);
+        }
+    }
+    let plan = shown(&ctx, &format!("EXPLAIN {sql}")).await;
+    assert!(plan.contains("rows=[age@0 = 17]") && !plan.contains("FilterExec"), "{plan}");
+    // Rows lie 800 bytes apart in a column and more in others; with gaps of up to 64 KiB read along,
+    // columns are read as a whole, but time and what is not asked for is not.
+    let whole = ROWS as u64 * (8 + 8 + 8 + 24 + 24 + 48);
+    assert!(bytes <= whole + HEAD, "{bytes} {whole}");
+}
+
+/// As `patients`, with rows so large that a hundred of them lie further apart than what is read along.
+fn wide(n: usize) -> RaggedTable {
+    let codes = (0..n * 1000).map(|k| (k % 60_000) as u16);
+    RaggedTable::builder()
+        .lengths(vec![1000; n])
+        .unwrap()
+        .column("id", 0, flat(0..n as i64))
+        .column("age", 0, flat((0..n as i64).map(|i| i % 100)))
+        .column("code", 1, Arc::new(UInt16Array::from_iter_values(codes)))
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_hundredth_of_the_rows_takes_about_a_hundredth_of_the_bytes() {
+    let bytes = file_of(&wide(5000));
+    let size = bytes.len() as u64;
+    assert!(size > 10_000_000);
+    for partitions in [1, 4] {
+        let (ctx, store) = remote(partitions, &[("data/a.nrt", bytes.clone())]).await;
+        store.take();
+        let sql = "SELECT count(*), sum(cardinality(code)) FROM t WHERE age = 17";
+        assert_eq!(numbers(&ctx, sql).await, [50]);
+        let (requests, read) = store.counts();
+        // Conditions: one column of 8 bytes a row. Then 50 rows of 2,000 bytes, and their bounds,
+        // which lie close enough to each other to be read as a whole.
+        let least = 5000 * 8 + 50 * 2000;
+        assert!((least..least + 5000 * 8 + 1000).contains(&read), "{read} of {size}");
+        assert!(requests <= 50 + 3 * partitions, "{requests}");
+    }
+}
+
+#[tokio::test]
+async fn every_row_once_however_a_file_is_cut() {
+    let objects = [
+        ("data/a.nrt", file_of(&patients(0, ROWS))),
+        ("data/b.nrt", file_of(&patients(20_000, 11_000))),
+    ];
+    assert!(objects[0].1.len() > 2 << 20);
+    for partitions in [1, 3, 4, 16] {
+        let (ctx, _) = remote(partitions, &objects).await;
+        for (condition, expected) in [
+            ("true", 31_000),
+            ("id % 7 = 3", (0..31_000).filter(|i| i % 7 == 3).count()),
+            ("_row % 2 = 0", 15_500),
+            ("_row BETWEEN 9000 AND 12000", 3001 + 2000),
+            ("age IN (3, 50) OR _row < 10", 31_000 / 50 + 20 - 2),
+            ("id >= 30990", 10),
+            ("false", 0),
+        ] {
+            let sql = format!(
+                "SELECT count(*), sum(id), sum(cardinality(flatten(code))) FROM t WHERE {condition}"
+            );
+            let counts = run(&ctx, &sql).await;
+            let column = |i: usize| counts[0].column(i).clone();
+            let count = column(0).as_primitive::<Int64Type>().value(0);
+            assert_eq!(count, expected as i64, "{condition} {partitions}");
+            let leaves = datafusion::arrow::compute::cast(
+                &column(2),
+                &datafusion::arrow::datatypes::DataType::Int64,
+            )
+            .unwrap();
+            if expected > 0 {
+                assert_eq!(leaves.as_primitive::<Int64Type>().value(0), count * 12);
+            }
+        }
+        let all = numbers(&ctx, "SELECT id FROM t ORDER BY id").await;
+        assert_eq!(all, (0..31_000).collect::<Vec<i64>>());
+    }
+}
+
+#[tokio::test]
+async fn conditions_answer_as_without_the_scan() {
+    let dir = tempfile::tempdir().unwrap();
+    write(&dir.path().join("a.nrt"), &patients(0, 3000));
+    write(&dir.path().join("b.nrt"), &patients(3000, 500));
+    let objects: Vec<(&str, Vec<u8>)> = ["a", "b"]
+        .iter()
+        .map(|n| std::fs::read(dir.path().join(format!("{n}.nrt"))).unwrap())
+        .zip(["data/a.nrt", "data/b.nrt"])
+        .map(|(bytes, name)| (name, bytes))
+        .collect();
+    let (ctx, _) = remote(3, &objects).await;
+    let local = "CREATE EXTERNAL TABLE l STORED AS NRT LOCATION";
+    run(&ctx, &format!("{local} '{}/' OPTIONS (positions true)", show(dir.path()))).await;
+    let copy = "CREATE TABLE copied AS SELECT *, _row AS r, _file AS f FROM l";
+    run(&ctx, copy).await;
+    let conditions = [
+        "id = 17",
+        "id IN (1, 2, 700, 3001)",
+        "age > 97 AND id < 1000",
+        "id NOT IN (1, 2) AND age BETWEEN 3 AND 5",
+        "cardinality(code) = 3 AND age = 4",
+        "time[1] > 4000 OR id = 3",
+        "id IS NULL",
+        "age + id > 3400",
+        "NOT (id > 3 AND age < 99)",
+    ];
+    for from in ["t", "l"] {
+        for read in ["true", "false"] {
+            run(&ctx, &format!("SET serrate.mmap = {read}")).await;
+            for condition in conditions {
+                let of = |table: &str| {
+                    format!("SELECT id, age, time, code FROM {table} WHERE {condition} ORDER BY id")
+                };
+                let expected = shown(&ctx, &of("copied")).await;
+                assert_eq!(shown(&ctx, &of(from)).await, expected, "{from} {condition}");
+            }
+            for (ours, theirs) in [
+                ("_row = 17", "r = 17"),
+                ("_row < 5 OR _row >= 2998", "r < 5 OR r >= 2998"),
+                ("_row IN (1, 400, 2999) AND age > 0", "r IN (1, 400, 2999) AND age > 0"),
+                ("7 >= _row AND id <> 3", "7 >= r AND id <> 3"),
+                ("_row % 500 = id % 500", "r % 500 = id % 500"),
+                ("_file LIKE '%b.nrt' AND _row > 490", "f LIKE '%b.nrt' AND r > 490"),
+                ("_file NOT LIKE '%b.nrt' AND _row > 2990", "f NOT LIKE '%b.nrt' AND r > 2990"),
+                ("_row = 3.0", "r = 3.0"),
+                ("_row > 99999999999", "r > 99999999999"),
+                ("_row < -1", "r < -1"),
+            ] {
+                let select = "SELECT id, age, time, code FROM";
+                let expected = format!("{select} copied WHERE {theirs} ORDER BY id");
+                let sql = format!("{select} {from} WHERE {ours} ORDER BY id");
+                assert_eq!(shown(&ctx, &sql).await, shown(&ctx, &expected).await, "{from} {ours}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn files_that_cannot_match_are_not_opened() {
+    let objects = [
+        ("data/a.nrt", file_of(&patients(0, 2000))),
+        ("data/b.nrt", file_of(&patients(2000, 2000))),
+    ];
+    let (ctx, store) = remote(2, &objects).await;
+    store.take();
+    for condition in [
+        "_file = 'mem://bucket/data/b.nrt'",
+        "_file IN ('mem://bucket/data/b.nrt', 'elsewhere')",
+        "_file LIKE '%/b.nrt'",
+        "_file <> 'mem://bucket/data/a.nrt'",
+        "NOT _file LIKE '%a.nrt' AND age >= 0",
+    ] {
+        let sql = format!("SELECT min(id), count(id) FROM t WHERE {condition}");
+        assert_eq!(numbers(&ctx, &sql).await, [2000], "{condition}");
+        let gets = store.take();
+        assert!(!gets.is_empty() && gets.iter().all(|(file, _)| file == "data/b.nrt"), "{gets:?}");
+    }
+    let none = "SELECT id FROM t WHERE _file = 'x'";
+    assert!(numbers(&ctx, none).await.is_empty());
+    assert_eq!(store.take().len(), 0);
+    let both = "SELECT DISTINCT _file FROM t ORDER BY _file";
+    assert_eq!(
+        shown(&ctx, both).await.lines().filter(|l| l.contains("mem://bucket/data/")).count(),
+        2
+    );
+}
+
+#[tokio::test]
+async fn ids_of_a_join_reach_the_file() {
+    let bytes = file_of(&wide(5000));
+    let (ctx, store) = remote(2, &[("data/a.nrt", bytes.clone())]).await;
+    run(&ctx, "CREATE TABLE few AS SELECT * FROM (VALUES (7), (1200), (4999)) v(id)").await;
+    store.take();
+    let sql = "SELECT t.id, cardinality(t.code) FROM few JOIN t ON few.id = t.id ORDER BY t.id";
+    assert_eq!(numbers(&ctx, sql).await, [7, 1200, 4999]);
+    let (_, read) = store.counts();
+    assert!(read < bytes.len() as u64 / 20, "{read}");
+    // The largest ids: what is too small is not read once some are known.
+    let top = "SELECT id, code FROM t ORDER BY id DESC LIMIT 3";
+    assert_eq!(numbers(&ctx, top).await, [4999, 4998, 4997]);
+    // A condition of the join says nothing about which rows a LIMIT takes.
+    let limited =
+        "SELECT few.id FROM few JOIN (SELECT * FROM t LIMIT 10) s ON few.id = s.id ORDER BY few.id";
+    assert_eq!(numbers(&ctx, limited).await, [7]);
+}
+
+#[tokio::test]
+async fn what_a_store_does_wrong_reaches_the_user() {
+    let table = patients(0, ROWS);
+    let (ctx, store) = one_file(2).await;
+    store.short.store(true, std::sync::atomic::Ordering::Relaxed);
+    let e = failure(&ctx, "SELECT code FROM t").await;
+    assert!(e.contains("data/a.nrt") && e.contains("were asked for"), "{e}");
+    store.short.store(false, std::sync::atomic::Ordering::Relaxed);
+    store.replace("data/a.nrt", file_of(&table.slice(0..100).unwrap())).await;
+    let e = failure(&ctx, "SELECT code FROM t").await;
+    assert!(e.contains("data/a.nrt") && e.contains("replaced"), "{e}");
+    store.remove("data/a.nrt").await;
+    let e = failure(&ctx, "SELECT code FROM t").await;
+    assert!(e.contains("data/a.nrt") && e.contains("no such object"), "{e}");
+}
+
+#[tokio::test]
+async fn empty_files_in_a_store() {
+    let objects =
+        [("data/a.nrt", file_of(&patients(0, 0))), ("data/b.nrt", file_of(&patients(5, 2)))];
+    let (ctx, _) = remote(2, &objects).await;
+    assert_eq!(numbers(&ctx, "SELECT id FROM t ORDER BY id").await, [5, 6]);
+    assert_eq!(numbers(&ctx, "SELECT id FROM t WHERE age > 5 AND _row >= 0").await, [6]);
+    assert_eq!(one(&ctx, "SELECT count(*) FROM t").await, 2);
+}
+
+/// What a plan counted while it ran.
+fn counted(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
+    let own = plan.metrics().into_iter().flat_map(|m| m.iter().cloned().collect::<Vec<_>>());
+    let own: usize = own
+        .filter_map(|m| match m.value() {
+            MetricValue::Count { name: n, count } if n == name => Some(count.value()),
+            _ => None,
+        })
+        .sum();
+    own + plan.children().into_iter().map(|c| counted(c, name)).sum::<usize>()
+}
+
+/// The bytes that a query read of local files, without a map.
+async fn bytes_of(ctx: &SessionContext, sql: &str) -> (usize, usize) {
+    let frame = serrate::sql::sql(ctx, sql).await.unwrap();
+    let plan = frame.create_physical_plan().await.unwrap();
+    let batches = collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
+    (batches.iter().map(RecordBatch::num_rows).sum(), counted(&plan, "bytes_scanned"))
+}
+
+#[tokio::test]
+async fn local_files_without_a_map_are_read_where_it_is_needed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.nrt");
+    write(&path, &wide(5000));
+    let header = NrtFile::open(&path, &ReadOptions::default()).unwrap();
+    let header = header.tensors().header().data_start() as usize;
+    let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
+    run(&ctx, "SET serrate.mmap = false").await;
+    let from = format!("FROM '{}'", show(&path));
+    let between = |n: usize, range: Range<usize>| assert!(range.contains(&n), "{n} {range:?}");
+
+    let (rows, bytes) = bytes_of(&ctx, &format!("SELECT * {from} WHERE _row = 1234")).await;
+    assert_eq!(rows, 1);
+    // A row, its bounds, and the bounds looked at to find out how large it is.
+    between(bytes, header + 2016..header + 2016 + 200);
+    let (rows, bytes) = bytes_of(&ctx, &format!("SELECT id, code {from} LIMIT 5")).await;
+    assert_eq!(rows, 5);
+    between(bytes, header + 5 * 2008..header + 5 * 2016 + 300);
+    let (rows, bytes) = bytes_of(&ctx, &format!("SELECT id {from}")).await;
+    assert_eq!((rows, bytes), (5000, header + 5000 * 8));
+    let (rows, bytes) = bytes_of(&ctx, &format!("SELECT id, code {from} WHERE age = 17")).await;
+    assert_eq!(rows, 50);
+    between(bytes, header + 5000 * 8 + 50 * 2016..header + 5000 * 8 + 50 * 2300);
+}
+
+#[tokio::test]
+async fn positions_are_there_by_name_and_not_in_a_star() {
+    let dir = tempfile::tempdir().unwrap();
+    write(&dir.path().join("a.nrt"), &numbered(10, 3));
+    write(&dir.path().join("b.nrt"), &numbered(20, 2));
+    let ctx = four();
+    let folder = show(dir.path());
+    let from = format!("'{folder}/*.nrt'");
+    let sql = format!("SELECT id, _row FROM {from} ORDER BY _file, _row");
+    let expected = [
+        "+----+------+",
+        "| id | _row |",
+        "+----+------+",
+        "| 10 | 0    |",
+        "| 11 | 1    |",
+        "| 12 | 2    |",
+        "| 20 | 0    |",
+        "| 21 | 1    |",
+        "+----+------+",
+    ];
+    assert_eq!(shown(&ctx, &sql).await, expected.join("\n"));
+    let star = run(&ctx, &format!("SELECT * FROM {from} WHERE _row = 1 ORDER BY id")).await;
+    assert_eq!(star[0].schema().fields().len(), 2);
+    let both = run(&ctx, &format!("SELECT *, _row, _file FROM {from} LIMIT 1")).await;
+    let names: Vec<_> = both[0].schema().fields().iter().map(|f| f.name().clone()).collect();
+    assert_eq!(names, ["id", "code", "_row", "_file"]);
+    let file = both[0].column(3).as_string::<i32>().value(0).to_owned();
+    assert_eq!(file, format!("{folder}/a.nrt"));
+    assert_eq!(
+        numbers(&ctx, &format!("SELECT id FROM {from} WHERE _file = '{file}' AND _row > 0")).await,
+        [11, 12]
+    );
+
+    // Tables by name, with aliases, in joins, sub-queries and WITH.
+    let create = format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{folder}/'");
+    run(&ctx, &create).await;
+    for (sql, expected) in [
+        ("SELECT t.id FROM t WHERE t._row = 2", vec![12]),
+        ("SELECT x.id FROM t x WHERE X._ROW = 2", vec![12]),
+        ("SELECT a.id FROM t a JOIN t b ON a.id = b.id AND b._row = 2", vec![12]),
+        ("SELECT id FROM (SELECT *, _row AS r FROM t) WHERE r = 2", vec![12]),
+        ("WITH p AS (SELECT id, _row FROM t) SELECT id FROM p WHERE _row = 2", vec![12]),
+        ("SELECT id FROM t WHERE id = (SELECT max(id) FROM t WHERE _row = 2)", vec![12]),
+        ("SELECT max(_row) FROM t", vec![2]),
+        ("SELECT count(*) FROM t GROUP BY _file ORDER BY 1", vec![2, 3]),
+        ("FROM t SELECT id WHERE _row = 2", vec![12]),
+    ] {
+        assert_eq!(numbers(&ctx, sql).await, expected, "{sql}");
+    }
+    let elsewhere = tempfile::tempdir().unwrap();
+    let out = elsewhere.path().join("rows.nrt");
+    run(&ctx, &format!("COPY (SELECT id, _row AS row FROM t) TO '{}'", show(&out))).await;
+    assert_eq!(numbers(&ctx, &format!("SELECT row FROM '{}'", show(&out))).await, [0, 1, 2, 0, 1]);
+    let explain = shown(&ctx, "EXPLAIN SELECT id FROM t WHERE _row = 2 AND id > 3").await;
+    assert!(explain.contains("rows=[_row@2 = 2 AND id@0 > 3]"), "{explain}");
+    assert!(!explain.contains("FilterExec"), "{explain}");
+
+    // By option, for whoever plans statements otherwise.
+    let create = "CREATE EXTERNAL TABLE p STORED AS NRT LOCATION";
+    run(&ctx, &format!("{create} '{folder}/*.nrt' OPTIONS (positions true)")).await;
+    assert_eq!(ints(&ctx, "SELECT id FROM p WHERE _row = 2").await, [12]);
+    let all = batches(&ctx, "SELECT * FROM p LIMIT 1").await.unwrap();
+    assert_eq!(all[0].num_columns(), 4);
+
+    // A column of that name is the file's own.
+    let named = numbered_as_row();
+    write(&dir.path().join("own/x.nrt"), &named);
+    let own = format!("'{folder}/own/x.nrt'");
+    assert_eq!(
+        numbers(&ctx, &format!("SELECT _row FROM {own} WHERE _row > 70 ORDER BY _row")).await,
+        [71, 72]
+    );
+    assert_eq!(
+        run(&ctx, &format!("SELECT * FROM {own} WHERE _row = 70")).await[0].num_columns(),
+        2
+    );
+    let e = failure(&ctx, "SELECT _row FROM (VALUES (1)) v(a)").await;
+    assert!(e.contains("_row"), "{e}");
+}
+
+fn numbered_as_row() -> RaggedTable {
+    let table = numbered(70, 3);
+    let columns = table.columns().iter().map(|c| match c.name() {
+        "id" => c.clone().renamed("_row"),
+        _ => c.clone(),
+    });
+    table.with_columns(columns.collect()).unwrap()
+}
