@@ -85,7 +85,8 @@ async fn several_runs_share_their_requests() {
     let leaves: usize = rows.iter().map(|r| lengths[*r].iter().sum::<usize>()).sum();
     // A bound before each run; neighbours share.
     let least = (rows.len() + events) * 8 + rows.len() * 8 + leaves * 2;
-    let bytes = gets.iter().map(|(_, r)| r.end - r.start).sum::<u64>() as usize;
+    let bytes = gets.iter().map(|(_, r)| r.end - r.start).sum::<u64>();
+    let bytes = usize::try_from(bytes).unwrap();
     assert!((least..=least + 2 * 3 * 8).contains(&bytes), "{bytes} {least}");
     assert!(gets.len() <= 4 * 3, "{gets:?}");
     assert_eq!(file.read_runs(&[], None).await.unwrap().num_rows(), 0);

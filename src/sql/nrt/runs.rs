@@ -84,6 +84,7 @@ pub(super) fn mask(spans: &[Range<usize>], runs: &[Range<usize>]) -> BooleanArra
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init)]
 mod tests {
     use super::*;
 
