@@ -1,0 +1,285 @@
+//! Indexing and reshaping of one column as nested vectors: slow, and plain to see.
+
+use serrate::index::Index;
+
+/// A nested value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Nested<L> {
+    /// A null value or list.
+    Null,
+    /// A value.
+    Leaf(L),
+    /// A list.
+    List(Vec<Nested<L>>),
+}
+
+impl<L: Clone> Nested<L> {
+    /// The elements of a list, of which a null one has none.
+    pub(crate) fn children(&self) -> &[Self] {
+        match self {
+            Self::List(list) => list,
+            _ => &[],
+        }
+    }
+
+    /// The same lists with every element of depth `depth` replaced.
+    pub(crate) fn map_at(&self, depth: usize, f: &dyn Fn(&Self) -> Self) -> Self {
+        match (depth, self) {
+            (0, _) => f(self),
+            (_, Self::List(list)) => {
+                Self::List(list.iter().map(|n| n.map_at(depth - 1, f)).collect())
+            }
+            _ => self.clone(),
+        }
+    }
+
+    /// All elements of depth `depth`, one after the other.
+    pub(crate) fn elements(&self, depth: usize) -> Vec<&Self> {
+        match depth {
+            0 => vec![self],
+            _ => self.children().iter().flat_map(|n| n.elements(depth - 1)).collect(),
+        }
+    }
+}
+
+/// Position in a list, negative from the end.
+fn at<L: Clone>(list: &[Nested<L>], i: i64) -> Option<Nested<L>> {
+    let n = i64::try_from(list.len()).ok()?;
+    list.get(usize::try_from(if i < 0 { i + n } else { i }).ok()?).cloned()
+}
+
+/// Python's slice, element by element.
+fn cut<L: Clone>(
+    list: &[Nested<L>],
+    start: Option<i64>,
+    stop: Option<i64>,
+    step: Option<i64>,
+) -> Vec<Nested<L>> {
+    let n = i64::try_from(list.len()).unwrap();
+    let step = step.unwrap_or(1);
+    let clip = |i: i64, low: i64, high: i64| (if i < 0 { i + n } else { i }).clamp(low, high);
+    let mut out = Vec::new();
+    let mut i = match (start, step > 0) {
+        (Some(s), true) => clip(s, 0, n),
+        (Some(s), false) => clip(s, -1, n - 1),
+        (None, true) => 0,
+        (None, false) => n - 1,
+    };
+    let stop = match (stop, step > 0) {
+        (Some(s), true) => clip(s, 0, n),
+        (Some(s), false) => clip(s, -1, n - 1),
+        (None, true) => n,
+        (None, false) => -1,
+    };
+    while if step > 0 { i < stop } else { i > stop } {
+        out.push(list[usize::try_from(i).unwrap()].clone());
+        i += step;
+    }
+    out
+}
+
+/// What an index says, for every column alike.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// Items for axes, `...` written out.
+    items: Vec<Item>,
+    /// Length of the arrays, when there are any.
+    count: Option<usize>,
+    /// The arrays have something between them.
+    apart: bool,
+    /// Where new axes stand in the result.
+    new_axes: Vec<usize>,
+}
+
+#[derive(Debug)]
+enum Item {
+    At(i64),
+    Slice(Option<i64>, Option<i64>, Option<i64>),
+    /// Positions, and the length a mask asks for.
+    Array(Vec<i64>, Option<usize>),
+}
+
+impl Plan {
+    /// `None` where numpy refuses the index for an array with `ndim` axes.
+    pub(crate) fn new(index: &[Index], ndim: usize) -> Option<Self> {
+        let given = index.iter().filter(|i| !matches!(i, Index::Rest | Index::NewAxis)).count();
+        let rest = ndim.checked_sub(given)?;
+        let mut all = Vec::new();
+        let mut seen = false;
+        for item in index {
+            match item {
+                Index::Rest if seen => return None,
+                Index::Rest => {
+                    seen = true;
+                    all.extend(vec![Index::ALL; rest]);
+                }
+                item => all.push(item.clone()),
+            }
+        }
+        if !seen {
+            all.extend(vec![Index::ALL; rest]);
+        }
+        let any = all.iter().any(|i| matches!(i, Index::Array(_) | Index::Mask(_)));
+        // Groups of neighbours among the items that numpy calls advanced.
+        let flags: Vec<bool> = all
+            .iter()
+            .map(|i| any && matches!(i, Index::Array(_) | Index::Mask(_) | Index::At(_)))
+            .collect();
+        let groups = (0..flags.len()).filter(|i| flags[*i] && (*i == 0 || !flags[i - 1])).count();
+        let apart = groups > 1;
+        let (mut new_axes, mut axis) = (Vec::new(), usize::from(apart));
+        let mut counted = apart;
+        let mut items = Vec::new();
+        let mut counts = Vec::new();
+        for item in &all {
+            match item {
+                Index::NewAxis => {
+                    new_axes.push(axis);
+                    axis += 1;
+                }
+                Index::Slice { start, stop, step } => {
+                    axis += 1;
+                    items.push(Item::Slice(*start, *stop, *step));
+                }
+                Index::At(i) => items.push(Item::At(*i)),
+                Index::Array(_) | Index::Mask(_) => {
+                    axis += usize::from(!counted);
+                    counted = true;
+                    let (positions, length) = match item {
+                        Index::Array(a) => (a.values().to_vec(), None),
+                        Index::Mask(m) => {
+                            let places = m.values().iter().enumerate().filter(|(_, b)| **b);
+                            let places = places.map(|(i, _)| i64::try_from(i).unwrap()).collect();
+                            (places, Some(m.values().len()))
+                        }
+                        _ => unreachable!(),
+                    };
+                    counts.push(positions.len());
+                    items.push(Item::Array(positions, length));
+                }
+                Index::Rest => unreachable!(),
+            }
+        }
+        let count = counts.iter().copied().find(|n| *n != 1).or(counts.first().copied());
+        if counts.iter().any(|n| *n != 1 && Some(*n) != count) {
+            return None;
+        }
+        Some(Self { items, count, apart, new_axes })
+    }
+
+    /// One column with `levels` levels of lists (the rows are the first) and the levels it has then;
+    /// `None` where something is out of range.
+    pub(crate) fn apply<L: Clone>(
+        &self,
+        column: &Nested<L>,
+        levels: usize,
+    ) -> Option<(Nested<L>, usize)> {
+        let mut left = levels;
+        let mut found = if self.apart {
+            let all = (0..self.count.unwrap_or(0))
+                .map(|j| self.walk(column, levels, &self.items, Some(j)));
+            left += 1;
+            Nested::List(all.collect::<Option<_>>()?)
+        } else {
+            self.walk(column, levels, &self.items, None)?
+        };
+        let reached = &self.items[..levels.min(self.items.len())];
+        let gone = reached.iter().filter(|i| !matches!(i, Item::Slice(..))).count();
+        let arrays = reached.iter().any(|i| matches!(i, Item::Array(..)));
+        left = left - gone + usize::from(arrays && !self.apart);
+        for axis in &self.new_axes {
+            if left >= *axis {
+                found = found.map_at(*axis, &|n| Nested::List(vec![n.clone()]));
+                left += 1;
+            }
+        }
+        Some((found, left))
+    }
+
+    fn walk<L: Clone>(
+        &self,
+        node: &Nested<L>,
+        levels: usize,
+        items: &[Item],
+        element: Option<usize>,
+    ) -> Option<Nested<L>> {
+        let Some((item, rest)) = items.split_first().filter(|_| levels > 0) else {
+            return Some(node.clone());
+        };
+        let Nested::List(list) = node else { return Some(Nested::Null) };
+        let one = |i: i64| self.walk(&at(list, i)?, levels - 1, rest, element);
+        match item {
+            Item::At(i) => one(*i),
+            Item::Slice(start, stop, step) => cut(list, *start, *stop, *step)
+                .iter()
+                .map(|n| self.walk(n, levels - 1, rest, element))
+                .collect::<Option<_>>()
+                .map(Nested::List),
+            Item::Array(_, Some(length)) if *length != list.len() => None,
+            Item::Array(positions, _) => match element {
+                Some(j) => one(*positions.get(j).or(positions.first())?),
+                None => (0..self.count.unwrap_or(0))
+                    .map(|j| self.walk(node, levels, items, Some(j)))
+                    .collect::<Option<_>>()
+                    .map(Nested::List),
+            },
+        }
+    }
+}
+
+/// A column on axis `axis` with the lists of axis `at` replaced by their one element.
+pub(crate) fn squeeze<L: Clone>(column: &Nested<L>, axis: usize, at: usize) -> Nested<L> {
+    if axis < at {
+        return column.clone();
+    }
+    column.map_at(at, &|list| list.children().first().cloned().unwrap_or(Nested::Null))
+}
+
+/// A column on axis `axis` with a list of one around what becomes the elements of axis `at`.
+pub(crate) fn unsqueeze<L: Clone>(column: &Nested<L>, axis: usize, at: usize) -> Nested<L> {
+    if axis + 1 < at {
+        return column.clone();
+    }
+    column.map_at(at, &|n| Nested::List(vec![n.clone()]))
+}
+
+/// A column on axis `axis` with axis `at` merged into the one above; `lengths` are those of the lists
+/// of axis `at`, and `more` is what the elements after the first of a list get.
+pub(crate) fn flatten<L: Clone>(
+    column: &Nested<L>,
+    axis: usize,
+    at: usize,
+    lengths: &[usize],
+    more: &dyn Fn(&Nested<L>) -> Nested<L>,
+) -> Nested<L> {
+    fn spread<L: Clone>(
+        node: &Nested<L>,
+        depth: usize,
+        lengths: &mut std::slice::Iter<'_, usize>,
+        more: &dyn Fn(&Nested<L>) -> Nested<L>,
+    ) -> Nested<L> {
+        let Nested::List(list) = node else { return node.clone() };
+        if depth > 0 {
+            return Nested::List(
+                list.iter().map(|n| spread(n, depth - 1, lengths, more)).collect(),
+            );
+        }
+        let one = |value: &Nested<L>| {
+            let n = *lengths.next().unwrap();
+            (0..n).map(|i| if i == 0 { value.clone() } else { more(value) }).collect::<Vec<_>>()
+        };
+        Nested::List(list.iter().flat_map(one).collect())
+    }
+    if axis >= at {
+        return column.map_at(at - 1, &|list| match list {
+            Nested::List(lists) => {
+                Nested::List(lists.iter().flat_map(|l| l.children().to_vec()).collect())
+            }
+            other => other.clone(),
+        });
+    }
+    if axis + 1 < at {
+        return column.clone();
+    }
+    spread(column, at - 1, &mut lengths.iter(), more)
+}

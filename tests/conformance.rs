@@ -1,0 +1,182 @@
+//! The conformance vectors: every case of every file, or it fails.
+//!
+//! The folder is `tests/vectors` (its README says what is in it), or that of the environment variable
+//! `SERRATE_VECTORS`. Anything unknown, be it a system, an operation, an argument or a part of an
+//! expected result, is a failure: nothing is skipped. Systems that are not built yet are in
+//! [`NOT_BUILT`], and counted.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "conformance/format.rs"]
+mod format;
+#[path = "conformance/json.rs"]
+mod json;
+#[path = "conformance/nrt.rs"]
+mod nrt;
+#[path = "common/reference.rs"]
+mod reference;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use format::{Case, only};
+use json::Json;
+use nrt::Verdict;
+
+/// Systems whose cases are counted and not run.
+const NOT_BUILT: [&str; 5] = ["ragged_batch", "batching_helpers", "hettensor", "dok", "hashmap"];
+
+/// Folders that hold no cases.
+const DATA: [&str; 1] = ["nrt-files"];
+
+fn vectors() -> PathBuf {
+    match std::env::var_os("SERRATE_VECTORS") {
+        Some(folder) => folder.into(),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors"),
+    }
+}
+
+/// How the cases of one operation went.
+#[derive(Debug, Default)]
+struct Count {
+    cases: usize,
+    passed: usize,
+    differ: usize,
+}
+
+fn run(system: &str, case: &Case) -> Result<Verdict, String> {
+    match system {
+        "nrt" => nrt::run(case),
+        other => Err(format!("the system {other:?} is unknown")),
+    }
+}
+
+/// The files of a folder by name.
+fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
+    let list = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut entries: Vec<_> = list
+        .map(|e| e.unwrap())
+        .map(|e| (e.file_name().into_string().unwrap(), e.path()))
+        .collect();
+    entries.sort();
+    entries
+}
+
+fn cases(
+    root: &Path,
+    system: &str,
+    op: &str,
+    path: &Path,
+) -> Result<Vec<Result<Case, String>>, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+    let file = Json::parse(&text)?;
+    only(&file, "the file", &["system", "op", "doc", "cases"])?;
+    for (member, expected) in [("system", system), ("op", op)] {
+        if file.get(member).ok_or_else(|| format!("no {member}"))?.text()? != expected {
+            return Err(format!("the {member} is not {expected:?}"));
+        }
+    }
+    let cases = file.get("cases").ok_or("no cases")?.list()?;
+    Ok(cases.iter().map(|c| Case::new(root, op, c)).collect())
+}
+
+#[test]
+fn vectors_hold() {
+    let root = vectors();
+    let mut counts: BTreeMap<String, Count> = BTreeMap::new();
+    let mut failures: Vec<String> = Vec::new();
+    let mut differences: Vec<(nrt::Rule, String)> = Vec::new();
+    for (system, folder) in entries(&root) {
+        if !folder.is_dir() {
+            if system.ends_with(".json") {
+                failures.push(format!("{system}: cases are in the folder of a system"));
+            }
+            continue;
+        }
+        if DATA.contains(&system.as_str()) {
+            continue;
+        }
+        for (name, path) in entries(&folder) {
+            let Some(op) = name.strip_suffix(".json") else {
+                failures.push(format!("{system}/{name} is no file of cases"));
+                continue;
+            };
+            let all = match cases(&root, &system, op, &path) {
+                Ok(all) => all,
+                Err(why) => {
+                    failures.push(format!("{system}/{name}: {why}"));
+                    continue;
+                }
+            };
+            let count = counts.entry(format!("{system}/{op}")).or_default();
+            for case in all {
+                count.cases += 1;
+                if NOT_BUILT.contains(&system.as_str()) {
+                    continue;
+                }
+                let verdict = case.and_then(|c| {
+                    let found = run(&system, &c);
+                    found.map(|v| (c.name.clone(), v)).map_err(|why| format!("{}: {why}", c.name))
+                });
+                match verdict {
+                    Ok((_, Verdict::Passed)) => count.passed += 1,
+                    Ok((case, Verdict::Differs(rule))) => {
+                        count.differ += 1;
+                        differences.push((rule, format!("{system}/{op}: {case}")));
+                    }
+                    Err(why) => failures.push(format!("{system}/{op}: {why}")),
+                }
+            }
+        }
+    }
+    let report = report(&root, &counts, &differences);
+    // To the terminal itself, so that it is seen when the test passes, too.
+    std::io::stdout().write_all(report.as_bytes()).unwrap();
+    assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n"));
+    let ran: usize = counts.values().map(|c| c.passed + c.differ).sum();
+    assert!(ran > 0, "{}: there are no cases", root.display());
+}
+
+fn report(
+    root: &Path,
+    counts: &BTreeMap<String, Count>,
+    differences: &[(nrt::Rule, String)],
+) -> String {
+    let mut out = format!("\nvectors of {}\n", root.display());
+    let mut waiting: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut total = Count::default();
+    for (op, count) in counts {
+        let system = op.split('/').next().unwrap_or_default();
+        if NOT_BUILT.contains(&system) {
+            *waiting.entry(system).or_default() += count.cases;
+            continue;
+        }
+        let differ =
+            if count.differ > 0 { format!(", {} differ", count.differ) } else { String::new() };
+        writeln!(out, "  {op:32} {:4} of {:4}{differ}", count.passed, count.cases).unwrap();
+        total.cases += count.cases;
+        total.passed += count.passed;
+        total.differ += count.differ;
+    }
+    writeln!(
+        out,
+        "  {} cases: {} passed, {} differ on purpose, {} failed",
+        total.cases,
+        total.passed,
+        total.differ,
+        total.cases - total.passed - total.differ
+    )
+    .unwrap();
+    for (rule, why) in nrt::DIFFERENCES {
+        let cases: Vec<&str> =
+            differences.iter().filter(|(r, _)| *r == rule).map(|(_, c)| c.as_str()).collect();
+        if !cases.is_empty() {
+            writeln!(out, "  differs: {why} ({})", cases.join("; ")).unwrap();
+        }
+    }
+    for (system, cases) in waiting {
+        writeln!(out, "  not built: {system}, {cases} cases").unwrap();
+    }
+    out
+}
