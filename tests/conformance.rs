@@ -12,6 +12,7 @@ mod format;
 mod json;
 #[path = "conformance/nrt.rs"]
 mod nrt;
+#[allow(dead_code, reason = "shared with the tests of tables")]
 #[path = "common/reference.rs"]
 mod reference;
 

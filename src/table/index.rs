@@ -339,7 +339,8 @@ impl Cursor {
         let rows = self.table.num_rows();
         let lists = layouts[0].as_ref().map_or(1, Layout::lists);
         let all = match each {
-            Each::Element => 0..run.iter().map(|p| p.positions.len()).max().unwrap_or(0),
+            // The first of a run is an array; integers after it go with every element.
+            Each::Element => 0..run.first().map_or(0, |p| p.positions.len()),
             Each::Row | Each::Constant => 0..1,
         };
         let mut picks: Vec<Vec<Option<usize>>> = vec![Vec::new(); run.len()];

@@ -32,14 +32,6 @@ impl<L: Clone> Nested<L> {
             _ => self.clone(),
         }
     }
-
-    /// All elements of depth `depth`, one after the other.
-    pub(crate) fn elements(&self, depth: usize) -> Vec<&Self> {
-        match depth {
-            0 => vec![self],
-            _ => self.children().iter().flat_map(|n| n.elements(depth - 1)).collect(),
-        }
-    }
 }
 
 /// Position in a list, negative from the end.
@@ -165,6 +157,17 @@ impl Plan {
             return None;
         }
         Some(Self { items, count, apart, new_axes })
+    }
+
+    /// Whether arrays have something between them.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.apart
+    }
+
+    /// Arrays apart from each other that take nothing: what is out of range beside them may be an error
+    /// or not.
+    pub(crate) fn takes_nothing(&self) -> bool {
+        self.apart && self.count == Some(0)
     }
 
     /// One column with `levels` levels of lists (the rows are the first) and the levels it has then;

@@ -7,11 +7,14 @@ use arrow::array::{
     ArrayRef, BooleanArray, Float32Array, Float64Array, Int64Array, StringArray, UInt8Array,
     UInt16Array, new_empty_array,
 };
+use arrow::buffer::Buffer;
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use serde_json::Value;
 use serrate::Error;
-use serrate::dense::{BufferPool, DType, DenseOptions, DenseTensor, Side, Size, TableDenseOptions};
+use serrate::dense::{
+    BufferPool, DType, DenseOptions, DenseSpec, DenseTensor, Side, Size, TableDenseOptions,
+};
 use serrate::table::RaggedTable;
 
 /// Numbers and booleans of JSON as an array of a type.
@@ -184,6 +187,91 @@ fn columns_of_one_axis_have_one_shape() {
     assert_eq!(dense[1].1.as_slice::<u8>().unwrap(), [1, 1, 1, 1]);
     // A mask is not filled.
     assert_eq!(dense[2].1.as_slice::<u8>().unwrap(), [1, 1, 0, 0]);
+}
+
+/// Every tensor into memory that holds something else, at an odd address.
+fn into(table: &RaggedTable, options: &TableDenseOptions) -> Vec<(String, DenseTensor)> {
+    let specs = table.dense_specs(options).unwrap();
+    let mut memory: Vec<Vec<u8>> = specs.iter().map(|s| vec![0xA5; s.nbytes() + 1]).collect();
+    let mut pieces: Vec<&mut [u8]> = memory.iter_mut().map(|m| &mut m[1..]).collect();
+    assert_eq!(table.to_dense_into(options, &mut pieces).unwrap(), specs);
+    let tensor = |(spec, memory): (DenseSpec, Vec<u8>)| {
+        assert_eq!(memory[0], 0xA5);
+        let bytes = Buffer::from_vec(memory[1..].to_vec());
+        (spec.name, DenseTensor::try_new(spec.dtype, spec.shape, bytes).unwrap())
+    };
+    specs.into_iter().zip(memory).map(tensor).collect()
+}
+
+#[test]
+fn memory_of_the_caller_holds_the_same() {
+    let table = with_nulls();
+    let all = |sizes: Vec<Size>, side, fill: Option<i64>| TableDenseOptions {
+        dense: DenseOptions { side, fill: fill.map(Into::into), ..Default::default() },
+        sizes,
+        ..Default::default()
+    };
+    for side in [Side::Left, Side::Right] {
+        for fill in [None, Some(1)] {
+            for sizes in [vec![], vec![Size::Exactly(2)], vec![Size::Exactly(5), Size::Exactly(1)]]
+            {
+                let options = all(sizes, side, fill);
+                assert_eq!(into(&table, &options), table.to_dense_with(&options).unwrap());
+                let tokens = TableDenseOptions { tokens_as_i64: true, masks: false, ..options };
+                assert_eq!(into(&table, &tokens), table.to_dense_with(&tokens).unwrap());
+            }
+        }
+    }
+    let row = table.index(&[1.into()]).unwrap();
+    let options = TableDenseOptions::default();
+    assert_eq!(into(&row, &options), row.to_dense_with(&options).unwrap());
+    // Too few pieces, and one of another length.
+    let error = table.to_dense_into(&options, &mut []).unwrap_err().to_string();
+    assert!(error.contains("0 pieces") && error.contains("age, T, dim1/mask"), "{error}");
+    let mut short: Vec<Vec<u8>> =
+        table.dense_specs(&options).unwrap().iter().map(|s| vec![0; s.nbytes()]).collect();
+    short[2].pop();
+    let mut pieces: Vec<&mut [u8]> = short.iter_mut().map(Vec::as_mut_slice).collect();
+    let error = table.to_dense_into(&options, &mut pieces).unwrap_err().to_string();
+    assert!(error.contains("dim1/mask") && error.contains("takes 4"), "{error}");
+}
+
+/// age: null, 38; T: [1, null], [3]
+fn with_nulls() -> RaggedTable {
+    RaggedTable::builder()
+        .lengths([2, 1])
+        .unwrap()
+        .lengths([1, 0, 2])
+        .unwrap()
+        .column("age", 0, Arc::new(UInt8Array::from(vec![None, Some(38)])))
+        .column("T", 1, Arc::new(Float32Array::from(vec![Some(1.0), None, Some(3.0)])))
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn columns_with_nulls_have_a_mask_of_their_own() {
+    let dense = with_nulls().to_dense(&DenseOptions::default()).unwrap();
+    let text: Vec<String> = dense.iter().map(|(n, t)| format!("{n}: {t}")).collect();
+    assert_eq!(
+        text,
+        [
+            "age: uint8[2] [0, 38]",
+            "T: float32[2, 2] [[1.0, 0.0], [3.0, 0.0]]",
+            "dim1/mask: bool[2, 2] [[true, true], [true, false]]",
+            "age/mask: bool[2] [false, true]",
+            "T/mask: bool[2, 2] [[true, false], [true, false]]",
+        ]
+    );
+    let options = TableDenseOptions { masks: false, ..Default::default() };
+    assert_eq!(with_nulls().to_dense_with(&options).unwrap().len(), 2);
+    let clash = RaggedTable::builder()
+        .column("x", 0, Arc::new(UInt8Array::from(vec![None, Some(1)])))
+        .column("x/mask", 0, Arc::new(UInt8Array::from(vec![1, 1])))
+        .build()
+        .unwrap();
+    let error = clash.to_dense(&DenseOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("\"x/mask\" has the name of a mask"), "{error}");
 }
 
 #[test]

@@ -11,13 +11,10 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use proptest::prelude::*;
 use serrate::table::RaggedTable;
 
+use crate::reference::Nested;
+
 /// A nested value.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum N {
-    Null,
-    Leaf(i64),
-    List(Vec<N>),
-}
+pub(crate) type N = Nested<i64>;
 
 /// Small reproducible random numbers.
 pub(crate) struct Dice(pub(crate) u64);

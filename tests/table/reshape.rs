@@ -1,0 +1,223 @@
+//! Axes added, removed and merged, against nested vectors.
+
+use std::sync::Arc;
+
+use arrow::array::{AsArray, BooleanArray, Int32Array, Int64Array, StringArray};
+use arrow::datatypes::{Int32Type, Int64Type};
+use proptest::prelude::*;
+use serrate::Error;
+use serrate::array::Layout;
+use serrate::table::{FlattenFill, RaggedTable};
+
+use crate::model::{Dice, N, column, models};
+use crate::reference::{flatten, squeeze, unsqueeze};
+
+fn lengths(layout: &Layout) -> Vec<usize> {
+    (0..layout.lists()).map(|l| layout.length(l)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn axes_come_and_go((model, seed) in models(), dirt: bool) {
+        let table = model.table(seed, dirt);
+        let ndim = table.ndim();
+        for at in 0..=ndim {
+            let axis = i64::try_from(at).unwrap();
+            let wide = table.unsqueeze(axis).unwrap();
+            let negative = axis - i64::try_from(ndim + 1).unwrap();
+            prop_assert_eq!(&table.unsqueeze(negative).unwrap(), &wide);
+            prop_assert_eq!(wide.ndim(), ndim + 1);
+            for (name, axis, rows) in &model.columns {
+                let expected = unsqueeze(&N::List(rows.clone()), *axis, at);
+                let moved = wide.column(name).unwrap().axis();
+                prop_assert_eq!(moved, axis + usize::from(axis + 1 >= at));
+                prop_assert_eq!(N::List(column(&wide, name)), expected);
+            }
+            prop_assert_eq!(&wide.squeeze(axis).unwrap(), &table);
+            prop_assert!(table.unsqueeze(i64::try_from(ndim).unwrap() + 1).is_err());
+        }
+        // Any axis of one element in every list can go; others cannot.
+        for at in 1..ndim {
+            let axis = i64::try_from(at).unwrap();
+            let plain = table.without_null_lists();
+            let all = lengths(plain.layout(at).unwrap());
+            let Ok(thin) = plain.squeeze(axis) else {
+                prop_assert!(all.iter().any(|n| *n != 1));
+                continue;
+            };
+            prop_assert!(all.iter().all(|n| *n == 1));
+            for (name, axis, _) in &model.columns {
+                let before = N::List(column(&plain, name));
+                prop_assert_eq!(N::List(column(&thin, name)), squeeze(&before, *axis, at));
+            }
+        }
+    }
+
+    #[test]
+    fn merged_axes_keep_their_elements((model, seed) in models(), dirt: bool) {
+        let table = model.table(seed, dirt);
+        for at in 1..table.ndim() {
+            let axis = i64::try_from(at).unwrap();
+            let of = lengths(table.layout(at).unwrap());
+            let more: [(FlattenFill, &dyn Fn(&N) -> N); 3] = [
+                (FlattenFill::Zero, &|_| N::Leaf(0)),
+                (FlattenFill::Null, &|_| N::Null),
+                (FlattenFill::Repeat, &N::clone),
+            ];
+            for (fill, more) in more {
+                let flat = table.flatten_with(axis, fill).unwrap();
+                prop_assert_eq!(flat.ndim(), table.ndim() - 1);
+                for (name, axis, rows) in &model.columns {
+                    let expected = flatten(&N::List(rows.clone()), *axis, at, &of, more);
+                    prop_assert_eq!(N::List(column(&flat, name)), expected, "{} at {}", name, at);
+                }
+                let again = flat.with_columns(flat.columns().to_vec()).unwrap();
+                prop_assert_eq!(again, flat);
+            }
+            // A table with a new axis, flattened there, is the table.
+            let wide = table.unsqueeze(axis).unwrap();
+            prop_assert_eq!(wide.flatten(axis).unwrap(), table.clone());
+        }
+        prop_assert!(table.flatten(0).is_err());
+    }
+
+    #[test]
+    fn stacked_tables_are_rows((model, seed) in models(), other in models()) {
+        let table = model.table(seed, false);
+        let mut dice = Dice::new(seed ^ 21);
+        let cuts: Vec<RaggedTable> = (0..dice.roll(4) + 1)
+            .map(|_| {
+                let start = dice.roll(model.rows + 1);
+                table.slice(start..start + dice.roll(model.rows - start + 1)).unwrap()
+            })
+            .collect();
+        let stacked = RaggedTable::vstack(&cuts).unwrap();
+        prop_assert_eq!(stacked.num_rows(), cuts.len());
+        for (i, cut) in cuts.iter().enumerate() {
+            prop_assert_eq!(&stacked.index(&[i64::try_from(i).unwrap().into()]).unwrap(), cut);
+        }
+        let other = other.0.table(other.1, false);
+        let same_names = table.names().eq(other.names());
+        if table.ndim() != other.ndim() || !same_names {
+            prop_assert!(RaggedTable::vstack(&[table, other]).is_err());
+        }
+        prop_assert!(RaggedTable::vstack(&[]).is_err());
+    }
+}
+
+fn patients() -> RaggedTable {
+    RaggedTable::builder()
+        .names(["patient", "visit"])
+        .lengths([2, 0, 1])
+        .unwrap()
+        .column("name", 0, Arc::new(StringArray::from(vec!["a", "b", "c"])))
+        .column("alive", 0, Arc::new(BooleanArray::from(vec![Some(true), None, None])))
+        .column("time", 1, Arc::new(Int32Array::from(vec![1, 2, 3])))
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn what_squeezing_refuses_and_why() {
+    let message = |axis| patients().squeeze(axis).unwrap_err().to_string();
+    assert!(message(0).contains("axis 0 has 3 rows"), "{}", message(0));
+    assert!(message(-1).contains("axis 1: list 0 has 2 elements (in row 0)"), "{}", message(-1));
+    assert!(matches!(patients().squeeze(2), Err(Error::NoSuchAxis { axis: 2, ndim: 2, .. })));
+    let last = patients().slice(1..3).unwrap();
+    assert!(last.squeeze(1).unwrap_err().to_string().contains("list 0 has 0 elements"));
+    let one = patients().slice(2..3).unwrap();
+    assert_eq!(one.squeeze(1).unwrap().column("time").unwrap().axis(), 0);
+}
+
+#[test]
+fn flattening_fills_by_type_and_drops_what_has_no_place() {
+    let flat = patients().flatten(1).unwrap();
+    assert_eq!(flat.axis_name(0), Some("visit"));
+    let alive = flat.column("alive").unwrap().values().as_boolean().clone();
+    // True, then a place of its own; the null of the third patient stays null.
+    assert_eq!(alive.iter().collect::<Vec<_>>(), [Some(true), Some(false), None]);
+    let name = flat.column("name").unwrap().values().as_string::<i32>().clone();
+    assert_eq!(name.iter().collect::<Vec<_>>(), [Some("a"), None, Some("c")]);
+    let again = patients().flatten_with(-1, FlattenFill::Repeat).unwrap();
+    let name = again.column("name").unwrap().values().as_string::<i32>().clone();
+    assert_eq!(name.iter().collect::<Vec<_>>(), [Some("a"), Some("a"), Some("c")]);
+    assert!(patients().flatten(0).unwrap_err().to_string().contains("no axis above"));
+}
+
+#[test]
+fn scalars_stay_until_they_are_columns_again() {
+    let second = patients().index(&[2.into()]).unwrap();
+    let names =
+        |t: &RaggedTable| t.scalars().iter().map(|s| s.name().to_owned()).collect::<Vec<_>>();
+    assert_eq!(names(&second), ["name", "alive"]);
+    assert_eq!(names(&second.slice(0..0).unwrap()), ["name", "alive"]);
+    assert_eq!(names(&second.take(&[0, 0]).unwrap()), ["name", "alive"]);
+    assert_eq!(names(&second.unsqueeze(1).unwrap()), ["name", "alive"]);
+    assert_eq!(names(&second.select(&["time", "name"]).unwrap()), ["name"]);
+    assert!(second.column("name").unwrap_err().to_string().contains("name (a scalar)"));
+    assert!(second.scalar("time").is_err());
+    assert_ne!(second, patients().index(&[0.into(), vec![0].into()]).unwrap());
+    // Forms without a place for them say so.
+    let messages = [
+        second.to_batch().unwrap_err(),
+        second.to_struct_batch().unwrap_err(),
+        second.to_long(&Default::default()).unwrap_err(),
+        second.to_json(Default::default()).unwrap_err(),
+    ];
+    for message in messages.map(|e| e.to_string()) {
+        assert!(
+            message.contains("\"name\", \"alive\"") && message.contains("unsqueeze"),
+            "{message}"
+        );
+    }
+    // One after the other only where they are the same.
+    let first = patients().index(&[0.into()]).unwrap();
+    let error = RaggedTable::concat(&[first.clone(), second.clone()]).unwrap_err().to_string();
+    assert!(error.contains("\"name\"") && error.contains("vstack"), "{error}");
+    let twice = RaggedTable::concat(&[first.clone(), first.clone()]).unwrap();
+    assert_eq!((twice.num_rows(), names(&twice).len()), (4, 2));
+    let rows = RaggedTable::vstack(&[first, second]).unwrap();
+    assert_eq!(rows, patients().take(&[0, 2]).unwrap());
+}
+
+#[test]
+fn a_dense_scalar_has_no_axes() {
+    let row = patients().select(&["alive", "time"]).unwrap().index(&[2.into()]).unwrap();
+    let dense = row.to_dense(&Default::default()).unwrap();
+    let text: Vec<String> = dense.iter().map(|(n, t)| format!("{n}: {t}")).collect();
+    assert_eq!(text, ["time: int32[1] [3]", "alive: bool[] false", "alive/mask: bool[] false"]);
+}
+
+#[test]
+fn nothing_of_a_column_that_keeps_its_values_is_copied() {
+    let table = patients();
+    let at = |t: &RaggedTable| {
+        t.column("time").unwrap().values().as_primitive::<Int32Type>().values().as_ptr()
+    };
+    for other in [table.unsqueeze(0), table.unsqueeze(1), table.unsqueeze(-1), table.flatten(1)] {
+        assert_eq!(at(&other.unwrap()), at(&table));
+    }
+    assert_eq!(at(&table.unsqueeze(1).unwrap().squeeze(1).unwrap()), at(&table));
+}
+
+#[test]
+fn uniform_axes_stay_uniform() {
+    let values = Arc::new(Int64Array::from_iter_values(0..12));
+    let table = RaggedTable::builder()
+        .layout(Layout::Uniform { size: 2, lists: 2 })
+        .layout(Layout::Uniform { size: 3, lists: 4 })
+        .column("x", 2, values)
+        .build()
+        .unwrap();
+    let shape = |t: &RaggedTable| t.array("x").unwrap().shape();
+    assert_eq!(shape(&table.flatten(2).unwrap()), [2, 6]);
+    assert_eq!(shape(&table.flatten(1).unwrap()), [4, 3]);
+    assert_eq!(shape(&table.unsqueeze(1).unwrap()), [2, 1, 2, 3]);
+    let part =
+        table.index(&[serrate::index::Index::ALL, vec![1, 1, 0].into(), (..2).into()]).unwrap();
+    assert_eq!(shape(&part), [2, 3, 2]);
+    let x = part.column("x").unwrap().values().as_primitive::<Int64Type>().values().to_vec();
+    assert_eq!(x, [3, 4, 3, 4, 0, 1, 9, 10, 9, 10, 6, 7]);
+}
