@@ -730,13 +730,13 @@ fn meds_becomes_tokens_with_the_vocabulary_beside_them() {
     let meds = data("tiny-meds");
     let said = place.run(&["convert", &meds, "one.nrt"]);
     assert_eq!(said.code, 0, "{}", said.err);
-    assert!(said.out.contains("codes to codes.parquet"), "{}", said.out);
+    assert!(said.out.contains("codes to one.codes.parquet"), "{}", said.out);
     assert!(said.err.contains("time is written as integers: microseconds"), "{}", said.err);
     let one = place.nrt("one.nrt");
     assert!(one.column("code").unwrap().data_type().is_integer());
     assert_eq!((one.column("time").unwrap().axis(), one.column("code").unwrap().axis()), (1, 2));
     assert!(one.column("subject_id").unwrap().data_type() == &DataType::Int64);
-    assert!(place.exists("codes.parquet"));
+    assert!(place.exists("one.codes.parquet"));
 
     place.ok(&["convert", &meds, "out", "--to", "nrt"]);
     for name in
@@ -754,8 +754,19 @@ fn meds_becomes_tokens_with_the_vocabulary_beside_them() {
         fs::read(place.path("one.nrt")).unwrap(),
         fs::read(place.path("again.nrt")).unwrap()
     );
-    let err = place.fails(1, &["convert", &meds, "two.nrt"]);
-    assert!(err.contains("codes.parquet exists") && !place.exists("two.nrt"), "{err}");
+    // The tokens of another data set mean other codes: each file has its own beside it.
+    let codes = fs::read(place.path("one.codes.parquet")).unwrap();
+    place.ok(&["convert", &data("synthea-meds"), "two.nrt"]);
+    assert!(place.exists("two.codes.parquet"));
+    assert_eq!(fs::read(place.path("one.codes.parquet")).unwrap(), codes);
+    let err = place.fails(1, &["convert", &meds, "one.nrt"]);
+    assert!(err.contains("exists"), "{err}");
+    place.ok(&["convert", &meds, "out", "--to", "nrt", "--overwrite"]);
+    fs::copy(place.path("one.nrt"), place.path("out/data/older.nrt")).unwrap();
+    let other = data("synthea-meds");
+    let err = place.fails(1, &["convert", &other, "out", "--to", "nrt", "--overwrite"]);
+    assert!(err.contains("older.nrt") || err.contains("data/"), "{err}");
+    assert!(err.contains("other codes"), "{err}");
     place.ok(&["convert", "one.nrt", "plain.nrt", "--plain"]);
     assert!(place.nrt("plain.nrt").column("subject_id").is_err());
 }
@@ -788,4 +799,127 @@ fn meds_is_inspected_densified_and_kept_whole_in_parquet() {
         "16,8",
     ]);
     assert!(out.contains("code: int64 [4, 16, 8]"), "{out}");
+}
+
+#[test]
+fn nan_of_nrt_is_null_where_a_format_has_null_unless_kept() {
+    let place = Place::new();
+    place.patients("x.nrt");
+    let first =
+        |file: &str| place.ok(&["-c", &format!("SELECT t[1] AS t FROM '{file}' WHERE age = 71")]);
+    for file in ["x.parquet", "x.arrow"] {
+        place.ok(&["convert", "x.nrt", file]);
+        assert!(first(file).contains("NULL"), "{file}: {}", first(file));
+        place.ok(&["convert", "x.nrt", file, "--keep-nan", "--overwrite"]);
+        assert!(first(file).contains("NaN"), "{file}: {}", first(file));
+    }
+    assert!(first("x.nrt").contains("NULL"));
+    for file in ["x.json", "x.ndjson"] {
+        place.ok(&["convert", "x.nrt", file]);
+        let text = fs::read_to_string(place.path(file)).unwrap();
+        assert!(text.contains("\"t\":[null,1.5]"), "{text}");
+        assert!(first(file).contains("NULL"), "{file}: {}", first(file));
+        place.ok(&["convert", "x.nrt", file, "--keep-nan", "--overwrite"]);
+        let text = fs::read_to_string(place.path(file)).unwrap();
+        assert!(text.contains("\"t\":[\"NaN\",1.5]"), "{text}");
+    }
+    // Formats without nulls say NaN either way.
+    place.ok(&["convert", "x.nrt", "y.nrt"]);
+    assert_eq!(fs::read(place.path("x.nrt")).unwrap(), fs::read(place.path("y.nrt")).unwrap());
+    place.ok(&["convert", "x.nrt", "x.safetensors"]);
+    let all = dense::read(place.path("x.safetensors"), false).unwrap();
+    let t = &all.iter().find(|(n, _)| n == "t").unwrap().1;
+    assert!(t.as_slice::<f32>().unwrap()[0].is_nan());
+}
+
+#[test]
+fn columns_of_json_can_be_declared() {
+    let place = Place::new();
+    place.file("e.json", r#"[{"id": 1, "code": [], "at": "2024-01-02T03:04:05"}, {"id": 2, "code": [], "at": "2024-01-02T03:04:06"}]"#,
+    );
+    let err = place.fails(1, &["convert", "e.json", "e.nrt"]);
+    assert!(err.contains("code"), "{err}");
+    let code = ["--schema", "code=uint16[]"];
+    let err = place.fails(1, &["convert", "e.json", "e.nrt", code[0], code[1]]);
+    assert!(err.contains("--schema at=timestamp") && !place.exists("e.nrt"), "{err}");
+    let both = [code[0], code[1], "--schema", "at=timestamp[s]"];
+    place.ok(&[&["convert", "e.json", "e.nrt"][..], &both].concat());
+    let table = place.nrt("e.nrt");
+    assert_eq!(*table.column("code").unwrap().data_type(), DataType::UInt16);
+    let at = table.column("at").unwrap().values().clone();
+    assert_eq!(at.as_primitive::<Int64Type>().values(), &[1_704_164_645, 1_704_164_646]);
+    place.ok(&[&["inspect", "e.json"][..], &both].concat());
+    place.ok(&[&["densify", "e.json", "-o", "e.safetensors"][..], &both].concat());
+    let err = place.fails(2, &["convert", "e.json", "f.nrt", "--schema", "code=uint7"]);
+    assert!(err.contains("uint7") && err.contains("float64"), "{err}");
+    let err = place.fails(2, &["convert", "e.nrt", "f.parquet", code[0], code[1]]);
+    assert!(err.contains("--schema is for JSON"), "{err}");
+    // What a declared type cannot hold is an error that says where.
+    place.file("n.ndjson", "{\"code\": [1, 300]}\n");
+    let err = place.fails(1, &["convert", "n.ndjson", "n.nrt", "--schema", "code=uint8"]);
+    assert!(err.contains("n.ndjson") && err.contains("code"), "{err}");
+}
+
+#[test]
+fn a_name_without_an_ending_is_a_folder() {
+    let place = Place::new();
+    place.patients("x.nrt");
+    for out in ["out", "other/"] {
+        let said = place.ok(&["convert", "x.nrt", out, "--to", "parquet"]);
+        assert_eq!(said, format!("wrote 3 rows to 1 file in {out}\n"));
+        assert!(place.path(out).join("x.parquet").is_file());
+    }
+    let err = place.fails(2, &["convert", "x.nrt", "out"]);
+    assert!(err.contains("--to"), "{err}");
+    place.ok(&["convert", "x.nrt", "x.pt", "--to", "nrt"]);
+    assert!(place.path("x.pt").is_file());
+    place.ok(&["generate", "--patients", "2", "--to", "nrt", "-o", "made/"]);
+    assert!(place.path("made/0.nrt").is_file());
+}
+
+#[test]
+fn what_fails_leaves_no_folders() {
+    let place = Place::new();
+    fs::create_dir(place.path("in")).unwrap();
+    place.file("in/1.ndjson", "{\"a\": [1, null]}\n").file("in/2.ndjson", "{\"a\": [1]}\n");
+    let err = place.fails(1, &["convert", "in", "new/deep/out", "--to", "nrt"]);
+    assert!(err.contains("\"a\""), "{err}");
+    assert!(!place.exists("new"));
+    let err = place.fails(1, &["convert", "in", "new/one.nrt"]);
+    assert!(err.contains("\"a\"") && !place.exists("new"), "{err}");
+}
+
+#[test]
+fn numbers_of_patients_and_shards_at_the_edge() {
+    let place = Place::new();
+    let err =
+        place.fails(2, &["generate", "--patients", "4", "--shards", "0", "--to", "nrt", "-o", "s"]);
+    assert!(err.contains("--shards"), "{err}");
+    place.ok(&["generate", "--patients", "0", "--to", "meds", "-o", "meds"]);
+    assert!(place.ok(&["-c", "SELECT count(*) AS n FROM meds('meds')"]).contains(" 0 "));
+    place.ok(&["convert", "meds", "none.nrt"]);
+    assert_eq!(place.nrt("none.nrt").num_rows(), 0);
+    place.ok(&["inspect", "meds"]);
+}
+
+#[test]
+fn a_subject_in_two_shards_is_refused_by_name() {
+    let place = Place::new();
+    place.ok(&["generate", "--patients", "20", "--to", "meds", "-o", "meds"]);
+    fs::copy(place.path("meds/data/tuning/0.parquet"), place.path("meds/data/held_out/1.parquet"))
+        .unwrap();
+    for args in [
+        &["-c", "SELECT count(*) FROM meds('meds')"][..],
+        &["-c", "SELECT count(*) FROM (SELECT code FROM meds('meds')) WHERE code IS NOT NULL"],
+        &["convert", "meds", "x.nrt"],
+        &["convert", "meds", "out", "--to", "nrt"],
+        &["inspect", "meds"],
+    ] {
+        let err = place.fails(1, args);
+        assert!(err.contains("subject ") && err.contains("MEDS has all of a subject"), "{err}");
+        assert!(err.contains("tuning/0.parquet") && err.contains("held_out/1.parquet"), "{err}");
+    }
+    assert!(!place.exists("x.nrt"));
+    let sql = "SET serrate.meds_shared_subjects = true; SELECT count(*) AS n FROM meds('meds')";
+    assert!(place.ok(&["-c", sql]).contains(" 22 "));
 }

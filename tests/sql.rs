@@ -8,6 +8,8 @@
     clippy::cast_sign_loss
 )]
 
+#[path = "sql/files.rs"]
+mod files;
 #[path = "sql/formats.rs"]
 mod formats;
 #[path = "sql/order.rs"]

@@ -99,11 +99,11 @@ pub(super) struct TableArgs {
 pub(super) enum Format {
     /// Aligned, for people: long values and long results are cut.
     Table,
-    /// Comma-separated with a header; lists as JSON text.
+    /// Comma-separated with a header; lists as JSON text, NULL and NaN empty (null in lists).
     Csv,
-    /// One array of objects.
+    /// One array of objects; NaN is null, as JSON has none.
     Json,
-    /// One object per line.
+    /// One object per line; NaN is null.
     #[value(alias = "jsonl")]
     Ndjson,
     /// Arrow IPC: a stream on standard output, a file with -o.

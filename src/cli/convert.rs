@@ -8,19 +8,23 @@ use clap::Args;
 
 use super::error::{Failure, Outcome};
 use super::files::{
-    FileFormat, Part, Shard, Sink, SinkOptions, Source, format_of, losses, times_note,
+    Declared, FileFormat, NewFolders, Part, Shard, Sink, SinkOptions, Source, format_of, losses,
+    times_note,
 };
 use super::interrupt;
 use super::output::grouped;
 use super::progress::Progress;
+use crate::array::leaf_type;
 use crate::dense::TableDenseOptions;
+use crate::io::meds::Vocabulary;
 
 const EXAMPLES: &str = "\
 Examples:
   serrate convert patients.nrt patients.parquet
   serrate convert shards/ all.nrt                  one file, rows in the order of the shards
   serrate convert shards/ out/ --to parquet        one file per shard, under its own name
-  serrate convert meds/ patients.nrt               codes as tokens, with codes.parquet beside it
+  serrate convert meds/ patients.nrt               codes as tokens, with patients.codes.parquet
+  serrate convert notes.json x.nrt --schema time=timestamp --schema code=uint16[]
   serrate convert small.nrt batch.safetensors      dense, padded to the longest lists
 
 Formats: .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl), MEDS folders (read only),
@@ -33,12 +37,18 @@ pub(super) struct ConvertArgs {
     /// File or folder to read.
     #[arg(value_name = "IN")]
     input: PathBuf,
-    /// File to write, or a folder for one file per input file.
+    /// File to write, or a folder for one file per input file (a name that ends in `/`, and any
+    /// without an ending that is no file).
     #[arg(value_name = "OUT")]
     output: PathBuf,
     /// Format to write [default: what the name of OUT says; needed for folders].
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<FileFormat>,
+    #[command(flatten)]
+    declared: Declared,
+    /// Keep NaN of .nrt files as NaN in formats that have nulls, instead of NULL as in SQL.
+    #[arg(long)]
+    keep_nan: bool,
     /// Leave ids out of .nrt files.
     #[arg(long)]
     plain: bool,
@@ -50,8 +60,9 @@ pub(super) struct ConvertArgs {
 pub(super) fn run(args: &ConvertArgs) -> Outcome {
     let mut source = Source::open(&args.input)?;
     let by_name = FileFormat::of(&args.output);
+    source.declare(&args.declared)?;
     // A folder given is a folder made, unless OUT is named like a file.
-    let to_folder = (source.is_folder() && by_name.is_none()) || args.output.is_dir();
+    let to_folder = (source.is_folder() && by_name.is_none()) || names_folder(&args.output);
     let format = match args.to.or(by_name.filter(|_| !to_folder)) {
         Some(format) => format,
         None if to_folder => {
@@ -84,14 +95,22 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     let vocabulary = vocabulary_path(&source, &args.output, format, to_folder);
     written.extend(vocabulary.clone());
     check_targets(&written, &source, args.overwrite)?;
+    if let (Some(path), Some(dataset)) = (&vocabulary, &source.meds) {
+        check_vocabulary(path, dataset.vocabulary()?, &targets, &args.output)?;
+    }
+    let _folders = NewFolders::of(&written);
     let progress = Progress::new(source.shards.len());
     if source.meds.is_some() {
         let part = part_for(format);
         losses(&source.schema()?, part).iter().for_each(|note| progress.note(note));
         source.take(part);
     }
+    if format.has_nulls() && !args.keep_nan {
+        source.read_nan_as_null();
+    }
     let schema = source.schema()?;
     if format == FileFormat::Nrt {
+        check_texts(&source, &schema)?;
         times_note(&schema).iter().for_each(|note| progress.note(note));
     }
     let rows = match targets.as_slice() {
@@ -121,10 +140,31 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     match to_folder {
         false => println(&format!("wrote {rows} {noun} to {}", args.output.display())),
         true => println(&format!(
-            "wrote {rows} {noun} to {} files in {}",
+            "wrote {rows} {noun} to {} {} in {}",
             targets.len(),
+            if targets.len() == 1 { "file" } else { "files" },
             args.output.display()
         )),
+    }
+}
+
+/// Whether a name that is to be written is that of a folder: one that is there, or one without an
+/// ending that is not there as a file.
+pub(super) fn names_folder(output: &Path) -> bool {
+    let slash = output.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
+    output.is_dir() || slash || (output.extension().is_none() && !output.is_file())
+}
+
+/// Refuses text from JSON in `.nrt`: it may be times, which JSON has no other way to say.
+fn check_texts(source: &Source, schema: &SchemaRef) -> Outcome {
+    let json = matches!(source.format, FileFormat::Json | FileFormat::Ndjson);
+    match schema.fields().iter().find(|f| leaf_type(f.data_type()).is_string()) {
+        Some(f) if json => Err(Failure::message(format!(
+            "{}: column {name:?} is text, which .nrt does not have; if it holds times, say --schema {name}=timestamp; tokens need a vocabulary first; .parquet and .arrow keep text",
+            source.path.display(),
+            name = f.name()
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -147,8 +187,35 @@ fn vocabulary_path(
     source.meds.as_ref().filter(|_| part_for(format) == Part::Tokens)?;
     Some(match to_folder {
         true => output.join("metadata").join("codes.parquet"),
-        false => output.with_file_name("codes.parquet"),
+        // Tokens of two data sets in one folder mean different things.
+        false => output.with_extension("codes.parquet"),
     })
+}
+
+/// Refuses to replace the vocabulary of a folder under files that stay.
+fn check_vocabulary(
+    path: &Path,
+    vocabulary: &Vocabulary,
+    targets: &[PathBuf],
+    folder: &Path,
+) -> Outcome {
+    if !path.exists() || Vocabulary::read(path).is_ok_and(|v| v.id() == vocabulary.id()) {
+        return Ok(());
+    }
+    let format = targets.first().and_then(|t| FileFormat::of(t));
+    let kept = walkdir::WalkDir::new(folder).into_iter().flatten().find(|e| {
+        e.file_type().is_file()
+            && FileFormat::of(e.path()) == format
+            && !targets.iter().any(|t| t == e.path())
+    });
+    match kept {
+        None => Ok(()),
+        Some(file) => Err(Failure::message(format!(
+            "{} has other codes than this data set, and {} was written with them: name another folder",
+            path.display(),
+            file.path().display()
+        ))),
+    }
 }
 
 /// Prints a line that nobody may be left to read.

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::convert::println;
 use super::error::{Failure, Outcome};
-use super::files::{Part, Source, conform};
+use super::files::{Declared, Part, Source, conform};
 use super::interrupt;
 use super::output::grouped;
 use crate::dense::{DenseOptions, Fill, Side, Size, TableDenseOptions};
@@ -52,6 +52,8 @@ pub(super) struct DensifyArgs {
     /// Most bytes of the result, such as 500MB or 8GB.
     #[arg(long, value_name = "BYTES", default_value = "4GiB", value_parser = parse_bytes)]
     limit: u64,
+    #[command(flatten)]
+    declared: Declared,
     /// Keep the width of integers; otherwise they become int64, as embedding layers want them.
     #[arg(long)]
     keep_types: bool,
@@ -101,6 +103,7 @@ pub(super) fn run(args: &DensifyArgs) -> Outcome {
 fn read(args: &DensifyArgs) -> Outcome<RaggedTable> {
     let mut source = Source::open(&args.input)?;
     source.take(Part::Tokens);
+    source.declare(&args.declared)?;
     let rows = args.rows.unwrap_or(Rows { start: 0, end: None });
     let past_end = |count: usize| {
         Failure::message(format!(

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::convert::println;
+use super::convert::{names_folder, println};
 use super::error::{Failure, Outcome};
-use super::files::{FileFormat, Sink, SinkOptions, times_note};
+use super::files::{FileFormat, NewFolders, Sink, SinkOptions, times_note};
 use super::interrupt;
 use super::output::grouped;
 use super::progress::Progress;
@@ -39,7 +39,7 @@ pub(super) struct GenerateArgs {
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<FileFormat>,
     /// Number of files, for a folder (about that many for MEDS, which has splits).
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
     shards: Option<u64>,
     /// Replace files that exist.
     #[arg(long, alias = "force")]
@@ -57,8 +57,8 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     if format == FileFormat::Meds {
         return meds(args);
     }
-    let folder = by_name.is_none() || args.output.is_dir();
-    let shards = args.shards.unwrap_or(1).max(1);
+    let folder = by_name.is_none() || names_folder(&args.output);
+    let shards = args.shards.unwrap_or(1);
     if !folder && shards > 1 {
         return Err(Failure::usage(format!(
             "{} is one file: --shards needs a folder and --to FORMAT",
@@ -87,6 +87,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
         times_note(&schema).iter().for_each(|note| progress.note(note));
     }
     let options = SinkOptions { overwrite: args.overwrite, ..SinkOptions::default() };
+    let _folders = NewFolders::of(&targets);
     let mut rest = None;
     for (i, target) in targets.iter().enumerate() {
         // Shards differ by one patient at most.
@@ -114,8 +115,9 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     match folder {
         false => println(&format!("wrote {rows} {noun} to {}", args.output.display())),
         true => println(&format!(
-            "wrote {rows} {noun} to {} files in {}",
+            "wrote {rows} {noun} to {} {} in {}",
             targets.len(),
+            if targets.len() == 1 { "file" } else { "files" },
             args.output.display()
         )),
     }
@@ -131,7 +133,7 @@ fn meds(args: &GenerateArgs) -> Outcome {
         ..MedsWriteOptions::default()
     };
     if let Some(shards) = args.shards {
-        options.shard_subjects = args.patients.div_ceil(shards.max(1)).max(1);
+        options.shard_subjects = args.patients.div_ceil(shards).max(1);
     }
     let progress = Progress::of_rows(args.patients);
     let done = |patients| progress.position(patients);

@@ -9,7 +9,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
 use super::error::{Failure, Outcome};
-use super::files::{FileFormat, Source, conform};
+use super::files::{Declared, FileFormat, Source, conform};
 use super::interrupt;
 use super::output::grouped;
 use super::progress::Progress;
@@ -33,6 +33,8 @@ pub(super) struct InspectArgs {
     /// File or folder.
     #[arg(value_name = "FILE|DIR")]
     path: PathBuf,
+    #[command(flatten)]
+    declared: Declared,
     /// Print JSON instead of tables.
     #[arg(long)]
     json: bool,
@@ -47,7 +49,8 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
             false => tensors_table(&args.path, &file, &mut out),
         };
     }
-    let source = Source::open(&args.path)?;
+    let mut source = Source::open(&args.path)?;
+    source.declare(&args.declared)?;
     let progress = Progress::new(source.shards.len());
     let groups = gather(&source, &progress)?;
     progress.finish();

@@ -215,7 +215,10 @@ pub(super) static AT_OR: Def = Def {
         syntax: &["ragged_at_or(x, default, i, j, ..)"],
         args: &[
             X,
-            ("default", "a value of the leaves' type, or a column of them"),
+            (
+                "default",
+                "a value that the leaves' type has, or a column of them; 0.5 is refused where they are integers: cast them first",
+            ),
             ("i, j, ..", "positions, one per axis; negatives count from the end"),
         ],
         missing: "Out of range, under a NULL, with a NULL coordinate or where the value itself is NULL: the default. NaN is a value.",

@@ -87,6 +87,11 @@ impl Patients {
             }
         }
 
+        if shards.is_empty() {
+            // A data set of nobody is one all the same.
+            let none = patients.start..patients.start;
+            shards.push((folder.join("data").join("train").join("0.parquet"), none));
+        }
         let done = AtomicU64::new(0);
         let step = (chunk_rows as u64).max(1);
         shards.into_par_iter().try_for_each(|(path, range)| {

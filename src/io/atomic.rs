@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
 use crate::error::{Error, Result};
 
@@ -65,22 +65,35 @@ impl AtomicFile {
     pub fn commit(self) -> Result<()> {
         let Self { target, overwrite, writer } = self;
         let file = writer.into_inner().map_err(|e| Error::io(&target, e.into_error()))?;
-        file.as_file().sync_all().map_err(|e| Error::io(&target, e))?;
-        if overwrite {
-            file.persist(&target).map_err(|e| Error::io(&target, e.error))?;
-        } else {
-            file.persist_noclobber(&target).map_err(|e| match e.error.kind() {
-                io::ErrorKind::AlreadyExists => Error::Exists(target.clone()),
-                _ => Error::io(&target, e.error),
-            })?;
-        }
-        // The name itself is on disk once the folder is.
-        if cfg!(unix) {
-            let folder = parent(&target);
-            File::open(folder).and_then(|d| d.sync_all()).map_err(|e| Error::io(folder, e))?;
-        }
-        Ok(())
+        settled(file.into_parts(), &target, overwrite)
     }
+}
+
+#[cfg(feature = "sql")]
+/// Syncs a finished file to disk and gives it its name, as [`AtomicFile::commit`] does.
+pub(crate) fn settle(temporary: &Path, target: &Path, overwrite: bool) -> Result<()> {
+    let file = File::open(temporary).map_err(|e| Error::io(temporary, e))?;
+    let path = TempPath::try_from_path(temporary).map_err(|e| Error::io(temporary, e))?;
+    settled((file, path), target, overwrite)
+}
+
+fn settled((file, path): (File, TempPath), target: &Path, overwrite: bool) -> Result<()> {
+    file.sync_all().map_err(|e| Error::io(target, e))?;
+    drop(file);
+    if overwrite {
+        path.persist(target).map_err(|e| Error::io(target, e.error))?;
+    } else {
+        path.persist_noclobber(target).map_err(|e| match e.error.kind() {
+            io::ErrorKind::AlreadyExists => Error::Exists(target.to_path_buf()),
+            _ => Error::io(target, e.error),
+        })?;
+    }
+    // The name itself is on disk once the folder is.
+    if cfg!(unix) {
+        let folder = parent(target);
+        File::open(folder).and_then(|d| d.sync_all()).map_err(|e| Error::io(folder, e))?;
+    }
+    Ok(())
 }
 
 fn parent(path: &Path) -> &Path {

@@ -1,6 +1,8 @@
 //! [`RowArg`]: an integer argument, one for all rows or one per row.
 
-use arrow::array::{Array, Int64Array};
+use arrow::array::{Array, ArrayRef, Int64Array};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::DataType;
 
 use crate::error::{Error, Result};
 
@@ -48,6 +50,32 @@ impl RowArg {
             _ => Ok(()),
         }
     }
+}
+
+/// Values in another type that has them: 0.5 is no integer, 300 no byte; 0.1 as a float32 is as near as
+/// can be. `what` stands in the error.
+pub(super) fn exact(what: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    if values.data_type() == to {
+        return Ok(values.clone());
+    }
+    let refuse = |why: String| Error::invalid(format!("{what} is no value of {to}{why}"));
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let cast = |from: &ArrayRef, to| {
+        cast_with_options(from, to, &options).map_err(|e| refuse(format!(": {e}")))
+    };
+    let made = cast(values, to)?;
+    // A text may be written in several ways.
+    if values.data_type().is_numeric() && !to.is_floating() {
+        let back = cast(&made, values.data_type())?;
+        if *back != **values {
+            let differs = |i: &usize| back.slice(*i, 1) != values.slice(*i, 1);
+            let found = (0..values.len())
+                .find(differs)
+                .and_then(|i| arrow::util::display::array_value_to_string(values, i).ok());
+            return Err(refuse(found.map_or_else(String::new, |v| format!(": {v}"))));
+        }
+    }
+    Ok(made)
 }
 
 impl From<i64> for RowArg {

@@ -1,10 +1,11 @@
 //! Single values by coordinates.
 
-use arrow::array::{Array, ArrayRef, Datum, Scalar, UInt64Array};
+use arrow::array::{Array, ArrayRef, Datum, Scalar, UInt64Array, make_array};
 use arrow::compute::kernels::zip::zip;
-use arrow::compute::{cast, is_not_null, take};
+use arrow::compute::{is_not_null, take};
 
 use super::RowArg;
+use super::args::exact;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::index::resolve;
@@ -13,8 +14,8 @@ use crate::index::resolve;
 /// all rows or one per row; negatives count from the end of the list they index.
 ///
 /// Where nothing is stored (out of range, below a null list, a null leaf, a null coordinate) the
-/// result is `default`, or null without one. `default` is one value or one per row, and is cast to
-/// the type of the leaves.
+/// result is `default`, or null without one. `default` is one value or one per row, in the type of
+/// the leaves or one that casts to it without loss (to floats: as near as can be).
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -31,7 +32,7 @@ use crate::index::resolve;
 ///
 /// # Errors
 /// When the number of coordinates is not that of the axes of lists, when values per row are not as
-/// many as the rows, or when the default does not fit the type of the leaves.
+/// many as the rows, or when the default is no value of the leaves' type, as 0.5 is no integer.
 pub fn at(array: &RaggedArray, coords: &[RowArg], default: Option<&dyn Datum>) -> Result<ArrayRef> {
     let rows = array.len();
     if coords.len() != array.axes().len() {
@@ -70,15 +71,7 @@ fn or_default(values: &ArrayRef, default: &dyn Datum, rows: usize) -> Result<Arr
     if one && given.is_null(0) {
         return Ok(values.clone());
     }
-    let fits = cast(given, values.data_type())?;
-    let lost = given.logical_null_count() < fits.logical_null_count();
-    if lost {
-        return Err(Error::type_of(
-            "default",
-            format!("a value that fits the leaves' type {}", values.data_type()),
-            given.data_type(),
-        ));
-    }
+    let fits = exact("default", &make_array(given.to_data()), values.data_type())?;
     let valid = is_not_null(values)?;
     Ok(if one { zip(&valid, values, &Scalar::new(fits))? } else { zip(&valid, values, &fits)? })
 }

@@ -11,6 +11,7 @@ pub mod filter;
 pub mod gather;
 pub mod index;
 pub mod mask;
+pub mod nan;
 pub mod pad;
 pub mod reduce;
 pub mod reshape;

@@ -2,9 +2,11 @@
 
 use arrow::array::{Array, ArrayRef, MutableArrayData, UInt32Array, make_array, new_empty_array};
 use arrow::buffer::NullBuffer;
-use arrow::compute::{CastOptions, cast_with_options, take};
+use arrow::compute::take;
+use arrow::datatypes::DataType;
 
 use super::RowArg;
+use super::args::exact;
 use super::gather::lists_like;
 use crate::array::{ListAxis, RaggedArray};
 use crate::dense::{DenseOptions, Side};
@@ -90,18 +92,33 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
         vec![Run { source: Some(0), len: array.len(), row: 0 }]
     };
     let mut axes = Vec::with_capacity(array.axes().len());
-    for (k, (level, size)) in array.axes().iter().zip(sizes).enumerate() {
-        let innermost = k + 1 == array.axes().len();
-        // Bytes per child: its offset, or its leaf (at least a byte).
-        let width = if innermost { array.leaf_type().primitive_width().unwrap_or(1) } else { 8 };
-        let lengths = lengths(level, &runs, size, options, k + 1)?;
-        let children = lengths.iter().fold(0u128, |n, l| n.saturating_add(l.total()));
-        let check = DenseOptions { limit: options.limit, ..Default::default() };
-        check.check_bytes(
-            children.saturating_mul(width as u128),
-            || format!("padding to {children} elements on axis {}", k + 1),
+    let limit = DenseOptions { limit: options.limit, ..Default::default() };
+    let check = |bytes: u128, elements: u128, axis: usize| {
+        limit.check_bytes(
+            bytes,
+            || format!("padding to {elements} elements on axis {axis}"),
             || "give smaller sizes, take fewer rows at a time, or raise the limit".into(),
-        )?;
+        )
+    };
+    // Bytes of the levels so far.
+    let mut made = 0u128;
+    for (k, (level, size)) in array.axes().iter().zip(sizes).enumerate() {
+        let lists = runs.iter().fold(0u128, |n, r| n.saturating_add(r.len as u128));
+        let own = size_of::<Length>() + OFFSET;
+        check(made.saturating_add(lists.saturating_mul(own as u128)), lists, k)?;
+        let lengths = lengths(level, &runs, size, options, k + 1)?;
+        made = made.saturating_add(lists.saturating_mul(OFFSET as u128));
+        let count = Count::of(&lengths);
+        let below = match array.axes().get(k + 1) {
+            Some(_) => count.total().saturating_mul(OFFSET as u128),
+            None => leaf_bytes(array.leaves(), fill.as_ref(), &count),
+        };
+        // A run for every list in one piece, and two more where it is cut or gets new children.
+        let pieces = (runs.len() as u128).saturating_add(count.changed.saturating_mul(2));
+        let working = lists
+            .saturating_mul(size_of::<Length>() as u128)
+            .saturating_add(pieces.saturating_mul(size_of::<Run>() as u128));
+        check(made.saturating_add(below).saturating_add(working), count.total(), k + 1)?;
         axes.push(padded_level(level, &runs, &lengths)?);
         runs = children_runs(level, &runs, &lengths, options.side);
     }
@@ -114,17 +131,63 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
 struct Length {
     kept: usize,
     new: u64,
+    cut: bool,
 }
 
 impl Length {
-    fn total(self) -> u128 {
-        self.kept as u128 + u128::from(self.new)
-    }
-
     /// The new ones; they fit once the total was checked.
     fn added(self) -> usize {
         usize::try_from(self.new).unwrap_or(usize::MAX)
     }
+}
+
+/// Bytes of an offset, at most.
+const OFFSET: usize = 8;
+
+/// What becomes of all lists of a level.
+struct Count {
+    kept: u128,
+    new: u128,
+    /// Lists whose children are no longer in one piece with those of the next.
+    changed: u128,
+}
+
+impl Count {
+    fn of(lengths: &[Length]) -> Self {
+        let mut count = Self { kept: 0, new: 0, changed: 0 };
+        for length in lengths {
+            count.kept = count.kept.saturating_add(length.kept as u128);
+            count.new = count.new.saturating_add(u128::from(length.new));
+            count.changed += u128::from(length.new > 0 || length.cut);
+        }
+        count
+    }
+
+    fn total(&self) -> u128 {
+        self.kept.saturating_add(self.new)
+    }
+}
+
+/// Bytes of padded leaves, about: kept texts are taken to be of average length.
+fn leaf_bytes(leaves: &ArrayRef, fill: Option<&ArrayRef>, count: &Count) -> u128 {
+    let total = count.total();
+    let validity = if fill.is_none() || leaves.is_nullable() { total.div_ceil(8) } else { 0 };
+    let values = match leaves.data_type() {
+        DataType::Boolean => total.div_ceil(8),
+        DataType::Dictionary(keys, _) => {
+            total.saturating_mul(keys.primitive_width().unwrap_or(OFFSET) as u128)
+        }
+        other => match other.primitive_width() {
+            Some(width) => total.saturating_mul(width as u128),
+            None => {
+                let new = fill.map_or(OFFSET, |f| f.get_buffer_memory_size());
+                let all = leaves.get_buffer_memory_size() as u128;
+                let kept = all.saturating_mul(count.kept).div_ceil((leaves.len() as u128).max(1));
+                count.new.saturating_mul(new as u128).saturating_add(kept)
+            }
+        },
+    };
+    values.saturating_add(validity)
 }
 
 fn lengths(
@@ -146,7 +209,7 @@ fn lengths(
             })?),
         };
         let Some(first) = run.source else {
-            let new = Length { kept: 0, new: size.unwrap_or(0) };
+            let new = Length { kept: 0, new: size.unwrap_or(0), cut: false };
             out.resize(out.len() + run.len, new);
             continue;
         };
@@ -154,16 +217,16 @@ fn lengths(
             let len = level.layout().length(list);
             out.push(match size {
                 Some(_) if level.nulls().is_some_and(|n| n.is_null(list)) => {
-                    Length { kept: 0, new: 0 }
+                    Length { kept: 0, new: 0, cut: false }
                 }
-                None => Length { kept: len, new: 0 },
+                None => Length { kept: len, new: 0, cut: false },
                 Some(n) => match n.checked_sub(len as u64) {
-                    Some(new) => Length { kept: len, new },
+                    Some(new) => Length { kept: len, new, cut: false },
                     // Shorter than a length, so that it is a `usize`.
                     None if options.truncate => {
-                        Length { kept: usize::try_from(n).unwrap_or(len), new: 0 }
+                        Length { kept: usize::try_from(n).unwrap_or(len), new: 0, cut: true }
                     }
-                    None => Length { kept: len, new: 0 },
+                    None => Length { kept: len, new: 0, cut: false },
                 },
             });
         }
@@ -230,22 +293,7 @@ fn fill_value(fill: &ArrayRef, array: &RaggedArray) -> Result<ArrayRef> {
     if fill.len() != 1 {
         return Err(Error::invalid(format!("pad: {} fill values, one is needed", fill.len())));
     }
-    if fill.data_type() == array.leaf_type() {
-        return Ok(fill.clone());
-    }
-    let refuse = |why: String| {
-        Error::invalid(format!("pad: the fill value is no value of {}{why}", array.leaf_type()))
-    };
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    let cast = |from: &ArrayRef, to| {
-        cast_with_options(from, to, &options).map_err(|e| refuse(format!(": {e}")))
-    };
-    let value = cast(fill, array.leaf_type())?;
-    // 0.5 casts to the integer 0, which is another value; 0.1 as a float32 is as near as can be.
-    if !array.leaf_type().is_floating() && *cast(&value, fill.data_type())? != **fill {
-        return Err(refuse(String::new()));
-    }
-    Ok(value)
+    exact("pad: the fill value", fill, array.leaf_type())
 }
 
 fn padded_leaves(leaves: &ArrayRef, runs: &[Run], fill: Option<&ArrayRef>) -> Result<ArrayRef> {

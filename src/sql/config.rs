@@ -66,6 +66,9 @@ pub struct SerrateOptions {
     pub nrt_nan: NrtNan,
     /// Leaf values (innermost list elements) per batch that scans aim at. Default 262144.
     pub leaf_batch_size: usize,
+    /// Whether a subject of a MEDS data set may lie in several shards, with a row from each; otherwise
+    /// (default) that is an error.
+    pub meds_shared_subjects: bool,
 }
 
 impl Default for SerrateOptions {
@@ -75,6 +78,7 @@ impl Default for SerrateOptions {
             mmap: true,
             nrt_nan: NrtNan::Null,
             leaf_batch_size: 262_144,
+            meds_shared_subjects: false,
         }
     }
 }
@@ -106,13 +110,8 @@ impl ExtensionOptions for SerrateOptions {
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
         match key {
             "max_dense_bytes" => self.max_dense_bytes = parse_bytes(value)?,
-            "mmap" => {
-                self.mmap = match value.trim().to_ascii_lowercase().as_str() {
-                    "true" | "on" | "1" => true,
-                    "false" | "off" | "0" => false,
-                    _ => return config_err!("serrate.mmap is true or false, not '{value}'"),
-                }
-            }
+            "mmap" => self.mmap = parse_bool(key, value)?,
+            "meds_shared_subjects" => self.meds_shared_subjects = parse_bool(key, value)?,
             "nrt_nan" => self.nrt_nan = value.parse()?,
             "leaf_batch_size" => {
                 self.leaf_batch_size = match value.trim().parse() {
@@ -126,7 +125,7 @@ impl ExtensionOptions for SerrateOptions {
             }
             _ => {
                 return config_err!(
-                    "there is no setting serrate.{key}; the settings are max_dense_bytes, mmap, nrt_nan, leaf_batch_size"
+                    "there is no setting serrate.{key}; the settings are max_dense_bytes, mmap, nrt_nan, leaf_batch_size, meds_shared_subjects"
                 );
             }
         }
@@ -156,7 +155,20 @@ impl ExtensionOptions for SerrateOptions {
                 self.leaf_batch_size.to_string(),
                 "Leaf values per batch that scans of nested columns aim at",
             ),
+            entry(
+                "meds_shared_subjects",
+                self.meds_shared_subjects.to_string(),
+                "Read a MEDS subject that lies in several shards as a row from each",
+            ),
         ]
+    }
+}
+
+fn parse_bool(key: &str, value: &str) -> Result<bool> {
+    match value.trim().to_ascii_lowercase().as_str() {
+        "true" | "on" | "1" => Ok(true),
+        "false" | "off" | "0" => Ok(false),
+        _ => config_err!("serrate.{key} is true or false, not '{value}'"),
     }
 }
 

@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider, TableProviderFactory};
 use datafusion::common::{Constraints, Statistics};
-use datafusion::datasource::listing::{ListingTable, ListingTableConfig};
+use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::error::Result;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{
@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::empty::refuse_empty;
 use super::nrt::NrtFormat;
 use super::nrt::positions::with_positions;
 
@@ -143,6 +144,9 @@ impl TableProviderFactory for FilesTableFactory {
         state: &dyn Session,
         command: &CreateExternalTable,
     ) -> Result<Arc<dyn TableProvider>> {
+        for location in &command.locations {
+            refuse_empty(state, &ListingTableUrl::parse(location)?, &command.file_type).await?;
+        }
         Ok(Arc::new(FilesTable::new(self.inner.create(state, command).await?)))
     }
 }

@@ -28,7 +28,8 @@ use crate::io::meds::{MedsDataset, MedsOptions, MedsShard};
 ///
 /// One row per subject, in the order of shards: `subject_id`, `time` and `time_delta_days` per event,
 /// `code`, `code_id`, `numeric_value` and further columns per measurement, and `static_code`,
-/// `static_code_id`, `static_numeric_value`, .. for what holds without a time.
+/// `static_code_id`, `static_numeric_value`, .. for what holds without a time. A subject in two shards
+/// is an error, unless `serrate.meds_shared_subjects` is on.
 #[derive(Debug, Default)]
 pub struct MedsFunction;
 
@@ -93,8 +94,10 @@ impl TableProvider for MedsTable {
         let shards = self.data.shards().len();
         let size = shards.div_ceil(state.config().target_partitions().max(1)).max(1);
         let partitions = (0..shards).step_by(size).map(|s| s..(s + size).min(shards)).collect();
+        let settings = SerrateOptions::of(state.config_options());
         let options = Arc::new(MedsOptions {
             columns: Some(further(&self.schema, &schema)),
+            shared_subjects: settings.meds_shared_subjects,
             ..MedsOptions::default()
         });
         Ok(DataSourceExec::from_data_source(MedsSource {
@@ -178,7 +181,7 @@ impl MedsSource {
                 .fields()
                 .iter()
                 .map(|f| match batch.column_by_name(f.name()) {
-                    Some(column) => own_extent(column),
+                    Some(column) => Ok(own_extent(column)),
                     None => plan_err!("shard {} has no column {:?}", shard.name(), f.name()),
                 })
                 .collect::<Result<_>>()?;

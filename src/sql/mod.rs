@@ -16,6 +16,9 @@
 
 mod batches;
 mod config;
+mod empty;
+mod exec;
+mod json;
 mod listing;
 mod meds;
 mod nrt;
@@ -29,15 +32,17 @@ mod session;
 mod statement;
 mod table;
 mod urls;
+mod whole;
 
 pub use crate::functions::{register_functions, register_operators};
 pub use batches::{BatchSizeExec, LeafBatches};
 pub use config::{NrtNan, SerrateOptions};
 pub use meds::{MedsFunction, MedsTable};
 pub use nrt::{NrtFormat, NrtFormatFactory};
-pub use order::{OrderedSinkExec, SourceOrder, SourceOrderExec, in_source_order};
+pub use order::{MemoryOrder, OrderedSinkExec, SourceOrder, SourceOrderExec, in_source_order};
 pub use parquet::{ParquetFileFormat, ParquetFileFormatFactory};
 pub use safetensors::{SafetensorsFormat, SafetensorsFormatFactory};
 pub use session::{configure, register_formats, session, session_with};
 pub use statement::{execute, parse, sql};
 pub use table::{RaggedTableProvider, register_table};
+pub use whole::{WholeFileFormat, WholeFileFormatFactory};

@@ -57,6 +57,19 @@ impl OutputOptions {
         Ok(out)
     }
 
+    /// The option `overwrite`, and the other options as they are: those of another format.
+    pub(super) fn take(
+        format: &str,
+        options: &HashMap<String, String>,
+    ) -> Result<(Self, HashMap<String, String>)> {
+        let (ours, theirs): (HashMap<_, _>, HashMap<_, _>) =
+            options.clone().into_iter().partition(|(key, _)| {
+                key.strip_prefix("format.").unwrap_or(key).eq_ignore_ascii_case("overwrite")
+            });
+        let ours = ours.into_values().map(|value| ("overwrite".into(), value)).collect();
+        Ok((Self::parse(format, &ours, &[])?, theirs))
+    }
+
     /// Whether a yes-or-no option is on.
     pub(super) fn has(&self, name: &str) -> bool {
         self.on.iter().any(|o| o == name)
@@ -95,6 +108,21 @@ pub(super) fn local_target(conf: &FileSinkConfig, format: &str) -> Result<PathBu
         );
     }
     Ok(path)
+}
+
+/// The one local file that a COPY is to write; `None` for any other target.
+pub(super) fn single_file(conf: &FileSinkConfig) -> Option<PathBuf> {
+    let [url] = conf.table_paths.as_slice() else { return None };
+    // An INSERT comes with no URL as it was written.
+    let copy = conf.insert_op == InsertOp::Append
+        && !conf.original_url.is_empty()
+        && conf.file_group.is_empty();
+    let file = conf.file_output_mode.single_file_output(url) && !url.is_collection();
+    if !copy || !file || !conf.table_partition_cols.is_empty() || url.scheme() != "file" {
+        return None;
+    }
+    let path = url.get_url().to_file_path().ok()?;
+    (!path.is_dir()).then_some(path)
 }
 
 /// Makes the folder of a target, as DataFusion's own COPY does.

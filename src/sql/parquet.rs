@@ -18,13 +18,12 @@ use datafusion::datasource::sink::DataSink;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::dml::InsertOp;
 use datafusion::physical_expr::{LexOrdering, LexRequirement};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use object_store::{ObjectMeta, ObjectStore};
 
 use super::order::ordered_sink;
-use super::output::{OutputOptions, make_folder, write_blocking};
+use super::output::{OutputOptions, make_folder, single_file, write_blocking};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 
 /// Makes [`ParquetFileFormat`]; registered under the extension `parquet`, in place of DataFusion's own
@@ -59,12 +58,7 @@ impl FileFormatFactory for ParquetFileFormatFactory {
         state: &dyn Session,
         options: &HashMap<String, String>,
     ) -> Result<Arc<dyn FileFormat>> {
-        let (ours, theirs): (HashMap<_, _>, HashMap<_, _>) =
-            options.clone().into_iter().partition(|(key, _)| {
-                key.strip_prefix("format.").unwrap_or(key).eq_ignore_ascii_case("overwrite")
-            });
-        let ours = ours.into_values().map(|value| ("overwrite".into(), value)).collect();
-        let output = OutputOptions::parse("PARQUET", &ours, &[])?;
+        let (output, theirs) = OutputOptions::take("PARQUET", options)?;
         Ok(Arc::new(ParquetFileFormat {
             inner: self.inner.create(state, &theirs)?,
             overwrite: output.overwrite,
@@ -184,18 +178,8 @@ impl FileFormat for ParquetFileFormat {
 
 /// The local file that a COPY is to write; `None` for any other target.
 fn file_target(conf: &FileSinkConfig) -> Option<PathBuf> {
-    let [url] = conf.table_paths.as_slice() else { return None };
-    // An INSERT comes with no URL as it was written.
-    let copy = conf.insert_op == InsertOp::Append
-        && !conf.original_url.is_empty()
-        && conf.file_group.is_empty();
-    let file = conf.file_output_mode.single_file_output(url) && !url.is_collection();
-    if !copy || !file || !conf.table_partition_cols.is_empty() || url.scheme() != "file" {
-        return None;
-    }
-    let path = url.get_url().to_file_path().ok()?;
-    let named = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"));
-    (named && !path.is_dir()).then_some(path)
+    let is_parquet = |e: &std::ffi::OsStr| e.eq_ignore_ascii_case("parquet");
+    single_file(conf).filter(|path| path.extension().is_some_and(is_parquet))
 }
 
 /// Whether the session has settings of its own for DataFusion's Parquet writer.

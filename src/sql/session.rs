@@ -8,10 +8,14 @@ use datafusion::catalog::{
 use datafusion::config::Dialect;
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::file_format::FileFormatFactory;
+use datafusion::datasource::file_format::arrow::ArrowFormatFactory;
+use datafusion::datasource::file_format::csv::CsvFormatFactory;
+use datafusion::datasource::file_format::json::JsonFormatFactory;
 use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::registry::MemoryExtensionTypeRegistry;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::batches::LeafBatches;
@@ -19,13 +23,14 @@ use super::config::SerrateOptions;
 use super::listing::FilesTableFactory;
 use super::meds::MedsFunction;
 use super::nrt::NrtFormatFactory;
-use super::order::SourceOrder;
+use super::order::{MemoryOrder, SourceOrder};
 use super::parquet::ParquetFileFormatFactory;
 use super::positions::PositionsPlanner;
 use super::relation::UnnestPlanner;
 use super::safetensors::SafetensorsFormatFactory;
 use super::statement::{FromAlone, PlainChanges};
 use super::urls::PathTables;
+use super::whole::WholeFileFormatFactory;
 use crate::functions::{register_functions, register_operators};
 
 /// A session with everything: settings `serrate.*`, functions, operators on lists, file formats,
@@ -87,6 +92,8 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let analyzer = builder.analyzer_rules().get_or_insert_default();
     analyzer.push(Arc::new(FromAlone));
     analyzer.push(Arc::new(PlainChanges));
+    let first: Arc<dyn PhysicalOptimizerRule + Send + Sync> = Arc::new(MemoryOrder);
+    builder.physical_optimizers().get_or_insert_default().rules.insert(0, first);
     let physical = builder.physical_optimizer_rules().get_or_insert_default();
     physical.push(Arc::new(SourceOrder));
     physical.push(Arc::new(LeafBatches));
@@ -96,15 +103,16 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let formats = builder.file_formats().get_or_insert_default();
     formats.extend(file_formats());
     // The first of a name is the one that stays, whenever the default ones are added.
-    let stock = formats.iter().position(|f| f.get_ext().eq_ignore_ascii_case("parquet"));
-    let parquet = match stock {
-        Some(at) => ParquetFileFormatFactory::new(formats.remove(at)),
-        None => <ParquetFileFormatFactory as Default>::default(),
+    let mut stock = |extension: &str| {
+        let at = formats.iter().position(|f| f.get_ext().eq_ignore_ascii_case(extension));
+        at.map(|at| formats.remove(at))
     };
-    formats.insert(0, Arc::new(parquet));
+    let found = [stock("parquet"), stock("csv"), stock("json"), stock("arrow")];
+    formats.extend(wrapped(found));
     let factories = builder.table_factories().get_or_insert_default();
-    for format in file_formats() {
-        factories.insert(format.get_ext().to_uppercase(), files_table_factory());
+    for extension in file_formats().iter().map(|f| f.get_ext()).chain(JSON_LINES.map(String::from))
+    {
+        factories.insert(extension.to_uppercase(), files_table_factory());
     }
     builder.with_extension_type_registry(Arc::new(
         MemoryExtensionTypeRegistry::new_with_canonical_extension_types(),
@@ -121,9 +129,36 @@ fn file_formats() -> Vec<Arc<dyn FileFormatFactory>> {
     vec![Arc::new(NrtFormatFactory), Arc::new(SafetensorsFormatFactory)]
 }
 
+/// Other endings of files with one JSON record per line.
+const JSON_LINES: [&str; 2] = ["ndjson", "jsonl"];
+
+/// Formats of DataFusion's with COPY of our own, over the factories that a session has for Parquet,
+/// CSV, JSON and Arrow, or else DataFusion's.
+fn wrapped(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn FileFormatFactory>> {
+    let [parquet, csv, json, arrow] = stock;
+    let parquet = match parquet {
+        Some(parquet) => ParquetFileFormatFactory::new(parquet),
+        None => <ParquetFileFormatFactory as Default>::default(),
+    };
+    let csv = csv.unwrap_or_else(|| Arc::new(CsvFormatFactory::new()));
+    let json = json.unwrap_or_else(|| Arc::new(JsonFormatFactory::new()));
+    let arrow = arrow.unwrap_or_else(|| Arc::new(ArrowFormatFactory::new()));
+    let mut all: Vec<Arc<dyn FileFormatFactory>> = vec![Arc::new(parquet)];
+    for extension in JSON_LINES {
+        let lines = WholeFileFormatFactory::with_extension(Arc::clone(&json), extension);
+        all.push(Arc::new(lines));
+    }
+    for inner in [csv, json, arrow] {
+        all.push(Arc::new(WholeFileFormatFactory::new(inner)));
+    }
+    all
+}
+
 /// Adds the file formats `.nrt` and `.safetensors` to a session of somebody else's: for paths in FROM
-/// (where that is enabled), CREATE EXTERNAL TABLE and COPY; and the table function `meds`. Parquet stays
-/// what it is but for COPY to one local file; see [`ParquetFileFormat`](super::ParquetFileFormat).
+/// (where that is enabled), CREATE EXTERNAL TABLE and COPY; and the table function `meds`. Parquet, CSV,
+/// JSON and Arrow stay what they are but for COPY to one local file and for JSON that is one list; see
+/// [`ParquetFileFormat`](super::ParquetFileFormat) and [`WholeFileFormat`](super::WholeFileFormat).
+/// Files `.ndjson` and `.jsonl` are JSON too.
 ///
 /// Source order under LIMIT, and batches sized by leaves, need the rules that [`configure`] adds.
 ///
@@ -137,8 +172,12 @@ pub fn register_formats(ctx: &SessionContext) -> Result<()> {
         state.register_file_format(format, false)?;
         state.table_factories_mut().insert(name, files_table_factory());
     }
-    if let Some(stock) = state.get_file_format_factory("parquet") {
-        state.register_file_format(Arc::new(ParquetFileFormatFactory::new(stock)), true)?;
+    let stock = ["parquet", "csv", "json", "arrow"].map(|e| state.get_file_format_factory(e));
+    for format in wrapped(stock) {
+        state.register_file_format(format, true)?;
+    }
+    for extension in JSON_LINES {
+        state.table_factories_mut().insert(extension.to_uppercase(), files_table_factory());
     }
     state.register_udtf("meds", Arc::new(MedsFunction));
     Ok(())

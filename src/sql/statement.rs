@@ -1,5 +1,6 @@
 //! SQL text to statements, with what no hook of DataFusion's planner sees.
 
+use std::any::Any;
 use std::ops::ControlFlow;
 
 use datafusion::common::plan_err;
@@ -17,8 +18,12 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 
+use super::nrt::NrtFormatFactory;
+use super::parquet::ParquetFileFormatFactory;
 use super::positions;
 use super::relation::as_unnest;
+use super::safetensors::SafetensorsFormatFactory;
+use super::whole::WholeFileFormatFactory;
 
 /// Runs one SQL statement, as `ctx.sql` does, and a little more:
 ///
@@ -108,7 +113,7 @@ fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
             if let Some(format) = &copy.stored_as {
                 check_format(state, format)?;
             }
-            keep_existing(copy)?;
+            keep_existing(state, copy)?;
             if let CopyToSource::Query(query) = &mut copy.source {
                 let _ = query.visit(&mut Rewrite);
             }
@@ -131,12 +136,19 @@ fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
     Ok(())
 }
 
-/// Formats whose own writers look after files that exist.
-const CAREFUL: [&str; 3] = ["nrt", "safetensors", "parquet"];
+/// Whether a format's own writer looks after files that exist.
+fn is_careful(state: &SessionState, format: &str) -> bool {
+    let Some(factory) = state.get_file_format_factory(format) else { return false };
+    let factory: &dyn Any = factory.as_ref();
+    factory.is::<NrtFormatFactory>()
+        || factory.is::<SafetensorsFormatFactory>()
+        || factory.is::<ParquetFileFormatFactory>()
+        || factory.is::<WholeFileFormatFactory>()
+}
 
-/// Refuses to replace a file with a format of DataFusion's unless `OPTIONS (overwrite true)` says so,
+/// Refuses to replace a file with another format of DataFusion's unless `OPTIONS (overwrite true)` says so,
 /// and takes that option away, which those formats do not know.
-fn keep_existing(copy: &mut CopyToStatement) -> Result<()> {
+fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()> {
     let path = copy.target.strip_prefix("file://").unwrap_or(&copy.target);
     let path = std::path::Path::new(path);
     let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
@@ -146,7 +158,7 @@ fn keep_existing(copy: &mut CopyToStatement) -> Result<()> {
     };
     // Parquet with options of its own is DataFusion's.
     let stock = format == "parquet" && copy.options.iter().any(|(key, _)| !is_ours(key));
-    if CAREFUL.contains(&format.as_str()) && !path.is_dir() && !stock {
+    if is_careful(state, &format) && !path.is_dir() && !stock {
         return Ok(());
     }
     let mut overwrite = false;

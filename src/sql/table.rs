@@ -4,9 +4,14 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayData, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
-use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
-use arrow::datatypes::SchemaRef;
+use arrow::array::{
+    Array, ArrayData, ArrayRef, GenericByteArray, RecordBatch, RecordBatchOptions, make_array,
+};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::{
+    ArrowNativeType, BinaryType, ByteArrayType, DataType, LargeBinaryType, LargeUtf8Type,
+    SchemaRef, Utf8Type,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::catalog::{Session, TableProvider};
@@ -217,7 +222,7 @@ impl TableSource {
             .zip(self.schema.fields())
             .map(|(c, field)| {
                 let name = self.table.columns()[*c].name();
-                own_extent(&part.array(name)?.to_arrow_as(field.data_type())?)
+                Ok(own_extent(&part.array(name)?.to_arrow_as(field.data_type())?))
             })
             .collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
@@ -317,20 +322,51 @@ impl DataSource for TableSource {
 }
 
 /// The same array with buffers that own no more than it uses, so that whoever adds up the memory of
-/// batches does not count the whole table with each. Nothing is copied.
-pub(super) fn own_extent(array: &ArrayRef) -> Result<ArrayRef> {
-    Ok(make_array(own_data(&array.to_data())?))
+/// batches does not count the whole table with each. Values are not copied; the offsets of texts are,
+/// as they count from the first byte. The values of a dictionary, and the data of text views, stay
+/// whole: any value may be used anywhere.
+pub(super) fn own_extent(array: &ArrayRef) -> ArrayRef {
+    make_array(own_data(&array.to_data()))
 }
 
-fn own_data(data: &ArrayData) -> Result<ArrayData> {
+fn own_data(data: &ArrayData) -> ArrayData {
+    match data.data_type() {
+        DataType::Utf8 => return own_texts::<Utf8Type>(data),
+        DataType::Binary => return own_texts::<BinaryType>(data),
+        DataType::LargeUtf8 => return own_texts::<LargeUtf8Type>(data),
+        DataType::LargeBinary => return own_texts::<LargeBinaryType>(data),
+        _ => {}
+    }
     let buffers = data.buffers().iter().map(own_buffer).collect();
-    let children = data.child_data().iter().map(own_data).collect::<Result<_>>()?;
-    let nulls = data.nulls().map(|n| {
-        let bits = n.inner();
-        let bits = BooleanBuffer::new(own_buffer(bits.inner()), bits.offset(), bits.len());
-        NullBuffer::new(bits)
-    });
-    Ok(data.clone().into_builder().buffers(buffers).child_data(children).nulls(nulls).build()?)
+    let children = data.child_data().iter().map(own_data).collect();
+    let nulls = data.nulls().map(own_nulls);
+    let data = data.clone().into_builder().buffers(buffers).child_data(children).nulls(nulls);
+    // SAFETY: `data` was valid, and its buffers hold what they held.
+    unsafe { data.build_unchecked() }
+}
+
+/// Texts whose bytes start at the first of them.
+fn own_texts<T: ByteArrayType>(data: &ArrayData) -> ArrayData {
+    let (offsets, values, nulls) = GenericByteArray::<T>::from(data.clone()).into_parts();
+    let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
+    let values = values.slice_with_length(first.as_usize(), last.as_usize() - first.as_usize());
+    let offsets: ScalarBuffer<T::Offset> = match first.as_usize() {
+        0 => own_buffer(offsets.inner().inner()).into(),
+        _ => offsets.iter().map(|o| *o - first).collect(),
+    };
+    let nulls = nulls.as_ref().map(own_nulls);
+    // SAFETY: offsets that were in order and within the values still are, less the first of them, and
+    // the bytes between two of them are the same text.
+    let texts = unsafe {
+        let offsets = OffsetBuffer::new_unchecked(offsets);
+        GenericByteArray::<T>::new_unchecked(offsets, own_buffer(&values), nulls)
+    };
+    texts.into_data()
+}
+
+fn own_nulls(nulls: &NullBuffer) -> NullBuffer {
+    let bits = nulls.inner();
+    NullBuffer::new(BooleanBuffer::new(own_buffer(bits.inner()), bits.offset(), bits.len()))
 }
 
 /// The part of an allocation that a buffer sees, as an allocation of its own.
@@ -367,7 +403,10 @@ pub fn register_table(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::Int64Array;
+    use arrow::array::{
+        AsArray, BinaryArray, Int64Array, LargeStringArray, ListArray, StringArray,
+    };
+    use arrow::datatypes::Field;
 
     fn table(lengths: &[usize]) -> RaggedTable {
         let n = i64::try_from(lengths.iter().sum::<usize>()).unwrap();
@@ -408,10 +447,38 @@ mod tests {
     #[test]
     fn a_slice_is_charged_its_own_extent() {
         let values: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1000));
-        let part = own_extent(&values.slice(10, 5)).unwrap();
+        let part = own_extent(&values.slice(10, 5));
         assert_eq!(*part, *values.slice(10, 5));
         assert!(part.get_array_memory_size() < 300, "{}", part.get_array_memory_size());
         let at = |a: &ArrayRef| a.to_data().buffers()[0].as_ptr();
         assert_eq!(at(&part), at(&values).wrapping_add(80));
+    }
+    #[test]
+    fn texts_are_charged_their_own_bytes() {
+        let texts: Vec<Option<String>> =
+            (0..1000).map(|i| (i % 7 != 3).then(|| "ü".repeat(i % 50))).collect();
+        let plain: ArrayRef = Arc::new(StringArray::from(texts.clone()));
+        let large: ArrayRef = Arc::new(LargeStringArray::from(texts.clone()));
+        let bytes: ArrayRef = Arc::new(BinaryArray::from_iter(texts));
+        let offsets = OffsetBuffer::from_lengths(vec![10; 100]);
+        let field = Arc::new(Field::new_list_field(DataType::Utf8, true));
+        let lists: ArrayRef = Arc::new(ListArray::new(field, offsets, plain.clone(), None));
+        for (whole, rows) in [(plain, 10), (large, 10), (bytes, 10), (lists, 1)] {
+            for start in [0, 40, 90] {
+                let slice = whole.slice(start, rows);
+                // What a list points to is cut by whoever makes the list.
+                let slice = match slice.as_list_opt::<i32>() {
+                    None => slice,
+                    Some(list) => list.values().slice(list.value_offsets()[0].as_usize(), 10),
+                };
+                let part = own_extent(&slice);
+                assert_eq!(*part, *slice);
+                part.to_data().validate_full().unwrap();
+                let held: usize = part.to_data().buffers().iter().map(Buffer::capacity).sum();
+                assert!(held <= 10 * 100 + 11 * 8, "{held} bytes in {}", part.data_type());
+            }
+        }
+        let none: ArrayRef = Arc::new(StringArray::from(Vec::<&str>::new()));
+        assert_eq!(own_extent(&none).len(), 0);
     }
 }

@@ -9,8 +9,10 @@ use datafusion::datasource::listing::{
     ListingTable, ListingTableConfig, ListingTableConfigExt, ListingTableUrl,
 };
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::cache::TableScopedPath;
 use datafusion::execution::session_state::SessionState;
 
+use super::empty::refuse_empty;
 use super::listing::FilesTable;
 
 /// Makes a table of a path. Unlike DataFusion's own, it says what is wrong with a path that was
@@ -41,11 +43,18 @@ impl UrlTableFactory for PathTables {
             return Ok(None);
         };
         let state = self.state()?;
+        // What was listed for a statement before may be out of date, by a COPY into the folder too.
+        if let Some(cache) = state.runtime_env().cache_manager.get_list_files_cache() {
+            cache.remove(&TableScopedPath { table: None, path: path.prefix().clone() });
+        }
         let config = match ListingTableConfig::new(path).infer_options(&state).await {
             Ok(config) => config,
             Err(e) if looks_like_path => return Err(explain(url, e)),
             Err(_) => return Ok(None),
         };
+        if let (Some(path), Some(options)) = (config.table_paths.first(), &config.options) {
+            refuse_empty(&state, path, &options.format.get_ext()).await?;
+        }
         let config = config.infer_partitions_from_path(&state).await?.infer_schema(&state).await?;
         Ok(Some(Arc::new(FilesTable::new(Arc::new(ListingTable::try_new(config)?)))))
     }

@@ -9,6 +9,7 @@ mod equal;
 mod gather;
 mod index;
 mod long;
+mod missing;
 mod reshape;
 mod row;
 mod runs;

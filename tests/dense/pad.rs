@@ -143,3 +143,37 @@ fn bytes_are_counted_first() {
     let e = pad(&deep.unwrap(), &sizes, &PadOptions::default()).unwrap_err();
     assert!(matches!(e, Error::TooLarge { .. }), "{e}");
 }
+
+#[test]
+fn all_that_is_allocated_is_within_the_limit() {
+    let fits = |a: &RaggedArray, sizes: &[RowArg], fill: Option<ArrayRef>, limit: u64| {
+        let o = PadOptions { fill, limit: Some(limit), ..Default::default() };
+        match pad(a, sizes, &o) {
+            Ok(_) => true,
+            Err(Error::TooLarge { .. }) => false,
+            Err(e) => panic!("{e}"),
+        }
+    };
+    let axis = |n: usize| Offsets::from_lengths([n]).unwrap().into();
+    // A thousand texts of a thousand bytes and their offsets.
+    let texts = Arc::new(StringArray::from(vec!["a"]));
+    let texts = RaggedArray::try_new(1, vec![axis(1)], texts).unwrap();
+    let long: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1000)]));
+    assert!(!fits(&texts, &[1000.into()], Some(long.clone()), 990_000));
+    assert!(fits(&texts, &[1000.into()], Some(long), 2_000_000));
+    // Lists without a single value have offsets, and the work on them takes memory too.
+    let deep = |n: usize| {
+        let leaves = Arc::new(Int64Array::from(vec![1; n]));
+        let lengths = Offsets::from_lengths(vec![1; n]).unwrap().into();
+        RaggedArray::try_new(1, vec![axis(n), lengths], leaves).unwrap()
+    };
+    let sizes = [1_000_000.into(), 0.into()];
+    assert!(!fits(&deep(1), &sizes, None, 20_000_000));
+    assert!(fits(&deep(1), &sizes, None, 60_000_000));
+    // All levels together, not each alone: a thousand lists of a thousand values, half of them old.
+    let half = pad(&deep(1000), &[RowArg::NONE, 500.into()], &PadOptions::default()).unwrap();
+    assert!(!fits(&half, &[RowArg::NONE, 1000.into()], None, 8_000_000));
+    assert!(fits(&half, &[RowArg::NONE, 1000.into()], None, 8_400_000));
+    // A cut gives nothing new.
+    assert!(fits(&half, &[RowArg::NONE, 1.into()], None, 200_000));
+}

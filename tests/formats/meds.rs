@@ -331,6 +331,57 @@ fn wrong_vocabularies_are_named() {
 }
 
 #[test]
+fn a_subject_has_one_shard() {
+    let one = rows(&[Some(1), Some(2)], &[Some(1), Some(1)], &[Some("a"), Some("b")]);
+    // Subject 2 again, without a time this time.
+    let two = rows(&[Some(2), Some(3)], &[None, Some(1)], &[Some("a"), Some("b")]);
+    let (_dir, root) = made(&[("data/a.parquet", &one), ("data/b.parquet", &two)]);
+    let strict = MedsOptions::default();
+    for order in [[0, 1], [1, 0]] {
+        let data = MedsDataset::open(&root).unwrap();
+        let shards: Vec<_> = data.shards().collect();
+        shards[order[0]].read(&strict).unwrap();
+        shards[order[0]].read(&strict).unwrap();
+        let e = shards[order[1]].read(&strict).unwrap_err().to_string();
+        assert!(e.contains("a.parquet: subject 2 is here and in"), "{e}");
+        assert!(e.contains("b.parquet"), "{e}");
+        let shared = MedsOptions { shared_subjects: true, ..strict.clone() };
+        assert_eq!(shards[order[1]].read(&shared).unwrap().events.num_rows(), 2);
+    }
+}
+
+#[test]
+fn a_column_named_as_the_static_facts_of_another_is_refused() {
+    let base = rows(&[Some(1)], &[Some(1)], &[Some("a")]);
+    let with = |names: &[&str]| {
+        let mut columns: Vec<(String, ArrayRef)> = base
+            .schema()
+            .fields()
+            .iter()
+            .zip(base.columns())
+            .map(|(f, c)| (f.name().clone(), c.clone()))
+            .collect();
+        for name in names {
+            columns.push((name.to_string(), Arc::new(Int64Array::from(vec![7]))));
+        }
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let both = with(&["unit", "static_unit"]);
+    let (_dir, root) = made(&[("data/0.parquet", &both)]);
+    let data = MedsDataset::open(&root).unwrap();
+    let e = data.schema(&MedsOptions::default()).unwrap_err().to_string();
+    assert!(e.contains("\"static_unit\"") && e.contains("rename it"), "{e}");
+    let shard = data.shards().next().unwrap();
+    assert!(shard.read(&MedsOptions::default()).is_err());
+    let one = MedsOptions { columns: Some(vec!["unit".into()]), ..Default::default() };
+    shard.read(&one).unwrap().to_batch().unwrap();
+    // Alone, the name is as good as any.
+    let (_dir, root) = made(&[("data/0.parquet", &with(&["static_unit"]))]);
+    let data = MedsDataset::open(&root).unwrap();
+    data.shards().next().unwrap().read(&MedsOptions::default()).unwrap().to_batch().unwrap();
+}
+
+#[test]
 fn splits_are_read() {
     let splits = MedsDataset::open(folder()).unwrap().subject_splits().unwrap().unwrap();
     assert_eq!(splits.last(), Some(&(9, "held_out".to_string())));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int16Array, Int32Array, Int64Array, StringArray};
+use arrow::array::{ArrayRef, Float64Array, Int16Array, Int32Array, Int64Array, StringArray};
 use arrow::datatypes::DataType;
 use proptest::prelude::*;
 use rand::RngExt;
@@ -339,10 +339,18 @@ fn arguments_that_do_not_fit_are_refused() {
     says(at(&a, &[1.into(), three], None).unwrap_err(), "coordinate 2: 3 values for 2 rows");
     let coords = [9.into(), 9.into()];
     let text = StringArray::new_scalar("x");
-    says(at(&a, &coords, Some(&text)).unwrap_err(), "fits the leaves' type Int32");
+    says(at(&a, &coords, Some(&text)).unwrap_err(), "default is no value of Int32");
     let narrow = a.with_leaves(Arc::new(Int16Array::from_iter_values(0..7))).unwrap();
     let big = Int32Array::new_scalar(70_000);
-    says(at(&narrow, &coords, Some(&big)).unwrap_err(), "fits the leaves' type Int16");
+    says(at(&narrow, &coords, Some(&big)).unwrap_err(), "default is no value of Int16");
+    for half in [0.5, f64::NAN, 1e300] {
+        let half = Float64Array::new_scalar(half);
+        says(at(&narrow, &coords, Some(&half)).unwrap_err(), "default is no value of Int16");
+    }
+    let halves = Float64Array::from(vec![5.0, 5.5]);
+    says(at(&narrow, &coords, Some(&halves)).unwrap_err(), "Int16: 5.5");
+    let found = at(&narrow, &coords, Some(&Float64Array::new_scalar(5.0))).unwrap();
+    assert_eq!(decode(&found), [Node::Int(5), Node::Int(5)]);
     let per_row = Int32Array::from(vec![5, 6]);
     let found = at(&narrow, &coords, Some(&per_row)).unwrap();
     assert_eq!(decode(&found), [Node::Int(5), Node::Int(6)]);

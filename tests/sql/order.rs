@@ -83,11 +83,11 @@ async fn tables_in_memory_are_written_in_order() {
     // Batches of growing size, which DataFusion would deal out by size.
     let parts: Vec<RecordBatch> = (0..20i64)
         .map(|k| {
-            let ids = flat(k * 1000..k * 1000 + 10 * k + 1);
+            let ids = flat(k * 10_000..k * 10_000 + 100 * k + 1);
             RecordBatch::try_from_iter([("i", ids)]).unwrap()
         })
         .collect();
-    let expected: Vec<i64> = (0..20).flat_map(|k| k * 1000..k * 1000 + 10 * k + 1).collect();
+    let expected: Vec<i64> = (0..20).flat_map(|k| k * 10_000..k * 10_000 + 100 * k + 1).collect();
     let schema = parts[0].schema();
     let table = datafusion::datasource::MemTable::try_new(schema, vec![parts]).unwrap();
     ctx.register_table("m", Arc::new(table)).unwrap();
@@ -186,4 +186,92 @@ async fn a_copy_that_fails_leaves_nothing_and_one_that_cannot_work_says_why() {
             .await;
     assert!(e.contains("overwrite"), "{e}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+/// A table of one batch, or of batches of `rows` rows each.
+fn memory(ctx: &SessionContext, name: &str, columns: &[(&str, Vec<i64>)], rows: usize) {
+    let columns = columns.iter().map(|(name, values)| (*name, flat(values.iter().copied())));
+    let all = RecordBatch::try_from_iter(columns).unwrap();
+    let batches = (0..all.num_rows())
+        .step_by(rows)
+        .map(|start| all.slice(start, rows.min(all.num_rows() - start)))
+        .collect();
+    let table = datafusion::datasource::MemTable::try_new(all.schema(), vec![batches]).unwrap();
+    ctx.register_table(name, Arc::new(table)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn joins_that_end_in_order_by_are_written_in_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("x.nrt");
+    for partitions in [1, 4] {
+        let config = SessionConfig::new().with_target_partitions(partitions);
+        let ctx = serrate::sql::session_with(config);
+        memory(&ctx, "few", &[("k", vec![3, 1, 2]), ("w", vec![30, 10, 20])], 100);
+        let keys: Vec<i64> = (0..3000).map(|i| i * 7919 % 3000).collect();
+        let third = keys.iter().map(|k| k % 3 + 1).collect();
+        memory(&ctx, "many", &[("k", third), ("v", keys)], 100);
+        // Below the join, above it, by a column that is written and by one that is not.
+        for order in ["b.v", "b.v DESC", "a.w, b.v DESC", "a.w DESC, b.v"] {
+            for columns in ["b.v, a.w", "b.v"] {
+                let query = format!(
+                    "SELECT {columns} FROM few a JOIN many b ON a.k = b.k ORDER BY {order}"
+                );
+                let sorted = ints(&ctx, &query).await;
+                assert_eq!(sorted.len(), 3000);
+                for query in [query.clone(), format!("{query} LIMIT 17")] {
+                    let copy = format!(
+                        "COPY ({query}) TO '{}' OPTIONS (overwrite true, plain true)",
+                        show(&out)
+                    );
+                    batches(&ctx, &copy).await.unwrap();
+                    let n = if query.contains("LIMIT") { 17 } else { 3000 };
+                    assert_eq!(read(&out, "v"), sorted[..n], "{copy}, {partitions} partitions");
+                }
+            }
+        }
+        let e = error(
+            &ctx,
+            &format!(
+                "COPY (SELECT b.v FROM few a JOIN many b ON a.k = b.k) TO '{}' OPTIONS (overwrite true)",
+                show(&out)
+            ),
+        )
+        .await;
+        assert!(e.starts_with("Error during planning: the rows of a .nrt file"), "{e}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn limit_takes_the_first_rows_of_a_table_in_memory() {
+    let ctx = four();
+    // Batches of shrinking and growing sizes, which DataFusion would deal out by size.
+    let sizes: Vec<i64> = (0..40).map(|k| (k * 37 % 40) * 20 + 1).collect();
+    let mut next = 0;
+    let parts: Vec<RecordBatch> = sizes
+        .iter()
+        .map(|n| {
+            let ids = flat(next..next + n);
+            next += n;
+            RecordBatch::try_from_iter([("i", ids)]).unwrap()
+        })
+        .collect();
+    let schema = parts[0].schema();
+    let table = datafusion::datasource::MemTable::try_new(schema, vec![parts]).unwrap();
+    ctx.register_table("m", Arc::new(table)).unwrap();
+    for (condition, offset) in [("i >= 0", 0), ("i % 5 <> 3", 100), ("i > 500", 3000)] {
+        let kept: Vec<i64> = (0..next)
+            .filter(|i| match condition {
+                "i >= 0" => true,
+                "i % 5 <> 3" => i % 5 != 3,
+                _ => *i > 500,
+            })
+            .collect();
+        for _ in 0..5 {
+            let sql = format!("SELECT i FROM m WHERE {condition} LIMIT 50 OFFSET {offset}");
+            assert_eq!(ints(&ctx, &sql).await, kept[offset..offset + 50], "{sql}");
+        }
+    }
+    let plan = text(&ctx, "EXPLAIN SELECT count(*) FROM m WHERE i > 3").await;
+    assert!(!plan.contains("fixed") && plan.contains("partitions=4"), "{plan}");
 }

@@ -1,5 +1,7 @@
 //! Files and folders of any format as batches of rows.
 
+mod declare;
+mod folders;
 mod meds;
 mod sink;
 mod source;
@@ -15,6 +17,8 @@ use super::error::{Failure, Outcome};
 use crate::array::list_kind;
 use crate::table::promote_types;
 
+pub(super) use declare::Declared;
+pub(super) use folders::NewFolders;
 pub(super) use meds::{Part, losses};
 pub(super) use sink::{Sink, SinkOptions, times_note};
 pub(super) use source::{Shard, Source};
@@ -65,6 +69,11 @@ impl FileFormat {
             Self::Ndjson => "ndjson",
             Self::Safetensors => "safetensors",
         }
+    }
+
+    /// Whether a number can be missing in it other than as NaN.
+    pub(super) fn has_nulls(self) -> bool {
+        !matches!(self, Self::Nrt | Self::Safetensors)
     }
 
     /// Name of the format.

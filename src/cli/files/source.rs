@@ -3,13 +3,14 @@
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use walkdir::WalkDir;
 
 use super::meds::{Part, part_schema};
-use super::{FileFormat, format_of, unify};
+use super::{Declared, FileFormat, format_of, unify};
 use crate::array::list_depth;
 use crate::cli::error::{Failure, Outcome};
 use crate::cli::interrupt;
@@ -36,6 +37,16 @@ pub(in crate::cli) struct Shard {
     pub(in crate::cli) relative: PathBuf,
     pub(in crate::cli) format: FileFormat,
     meds: Option<(meds::Shard, Part)>,
+    reading: Reading,
+}
+
+/// How files are read.
+#[derive(Clone, Debug, Default)]
+struct Reading {
+    /// NaN of `.nrt` files is null, as in SQL.
+    nan_is_null: bool,
+    /// Types of columns of JSON files.
+    declared: Arc<[(String, DataType)]>,
 }
 
 /// Files with rows, in order.
@@ -55,7 +66,13 @@ impl Source {
         if !metadata.is_dir() {
             let format = format_of(&path)?;
             let relative = PathBuf::from(path.file_stem().unwrap_or_default());
-            let shard = Shard { path: path.clone(), relative, format, meds: None };
+            let shard = Shard {
+                path: path.clone(),
+                relative,
+                format,
+                meds: None,
+                reading: Reading::default(),
+            };
             return Ok(Self { path, format, shards: vec![shard], meds: None });
         }
         if is_meds(&path) {
@@ -67,6 +84,7 @@ impl Source {
                     relative: Path::new("data").join(shard.name()),
                     format: FileFormat::Meds,
                     meds: Some((shard, Part::All)),
+                    reading: Reading::default(),
                 })
                 .collect();
             return Ok(Self { path, format: FileFormat::Meds, shards, meds: Some(dataset) });
@@ -81,7 +99,9 @@ impl Source {
                 continue;
             }
             if let (true, Some(format)) = (entry.file_type().is_file(), FileFormat::of(file)) {
-                shards.push(Shard { path: file.to_path_buf(), relative, format, meds: None });
+                let path = file.to_path_buf();
+                let reading = Reading::default();
+                shards.push(Shard { path, relative, format, meds: None, reading });
             }
         }
         shards.sort_by_cached_key(|s| natural(&s.relative.to_string_lossy()));
@@ -113,6 +133,30 @@ impl Source {
         for (_, p) in self.shards.iter_mut().filter_map(|s| s.meds.as_mut()) {
             *p = part;
         }
+    }
+
+    /// Reads NaN of `.nrt` files as null, as SQL does.
+    pub(in crate::cli) fn read_nan_as_null(&mut self) {
+        self.shards.iter_mut().for_each(|s| s.reading.nan_is_null = true);
+    }
+
+    /// Reads columns of JSON files in the types given for them.
+    ///
+    /// # Errors
+    /// When the files are no JSON: theirs say their types.
+    pub(in crate::cli) fn declare(&mut self, declared: &Declared) -> Outcome {
+        if declared.schema.is_empty() {
+            return Ok(());
+        }
+        if !matches!(self.format, FileFormat::Json | FileFormat::Ndjson) {
+            return Err(Failure::usage(format!(
+                "--schema is for JSON; files of {} say their types",
+                self.format.name()
+            )));
+        }
+        let columns: Arc<[_]> = declared.schema.as_slice().into();
+        self.shards.iter_mut().for_each(|s| s.reading.declared = Arc::clone(&columns));
+        Ok(())
     }
 
     /// The columns and types that all shards fit in.
@@ -173,10 +217,10 @@ impl Shard {
             FileFormat::Nrt => Ok(self.nrt()?.schema()),
             FileFormat::Parquet => Ok(self.parquet()?.schema()),
             FileFormat::Arrow => Ok(self.arrow()?.schema()),
-            FileFormat::Json => Ok(read_json(&self.path, &JsonOptions::default())?.arrow_schema()?),
+            FileFormat::Json => Ok(read_json(&self.path, &self.declared())?.arrow_schema()?),
             FileFormat::Ndjson => {
                 let mut schema: Option<SchemaRef> = None;
-                for table in self.ndjson(JsonOptions::default())? {
+                for table in self.ndjson(self.declared())? {
                     interrupt::check()?;
                     let next = self.named(table)?.arrow_schema()?;
                     schema = Some(match schema {
@@ -200,7 +244,7 @@ impl Shard {
         let path = self.path.clone();
         let place = move |failure: Failure| failure.at(path.display());
         let options = || match schema {
-            None => JsonOptions::default(),
+            None => self.declared(),
             Some(schema) => JsonOptions {
                 schema: schema
                     .fields()
@@ -213,6 +257,7 @@ impl Shard {
         Ok(match self.format {
             FileFormat::Nrt => {
                 let file = self.nrt()?;
+                let nan_is_null = self.reading.nan_is_null;
                 let deepest = file.ndim() - 1;
                 let mut next = 0;
                 Box::new(std::iter::from_fn(move || {
@@ -224,6 +269,7 @@ impl Shard {
                         let end = next + n.clamp(1, BATCH_ROWS);
                         let table = file.read(next..end.min(file.num_rows()), None)?;
                         next = end;
+                        let table = if nan_is_null { table.nan_to_null()? } else { table };
                         table.to_batch()
                     });
                     if read.is_err() {
@@ -263,6 +309,11 @@ impl Shard {
             },
             FileFormat::Safetensors => return Err(self.written_only()),
         })
+    }
+
+    /// JSON in the types that were declared.
+    fn declared(&self) -> JsonOptions {
+        JsonOptions { schema: self.reading.declared.to_vec(), ..JsonOptions::default() }
     }
 
     fn nrt(&self) -> Outcome<NrtFile> {

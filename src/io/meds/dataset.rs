@@ -1,7 +1,8 @@
 //! [`MedsDataset`]: a folder of shards with their metadata.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -25,11 +26,15 @@ pub struct MedsOptions {
     /// Rows that are not in the order of subject and time, as MEDS wants them: sorted (the default;
     /// equal ones keep their order) or refused.
     pub unsorted: Unsorted,
+    /// Whether a subject may have measurements in several shards, each of which then has a row for it.
+    /// MEDS keeps a subject in one shard: otherwise (the default) reading the second shard with a
+    /// subject is an error that names both. Shards that nobody reads are not looked at.
+    pub shared_subjects: bool,
 }
 
 impl Default for MedsOptions {
     fn default() -> Self {
-        Self { columns: None, unsorted: Unsorted::Sort }
+        Self { columns: None, unsorted: Unsorted::Sort, shared_subjects: false }
     }
 }
 
@@ -58,6 +63,8 @@ pub(super) struct Dataset {
     /// Columns beyond those of MEDS, of all shards, with the types they unify to.
     further: Vec<Field>,
     vocabulary: OnceLock<Vocabulary>,
+    /// The shard that each subject read so far lies in.
+    subjects: Mutex<HashMap<i64, usize>>,
 }
 
 impl MedsDataset {
@@ -106,7 +113,13 @@ impl MedsDataset {
                 }
             }
         }
-        let inner = Dataset { root, shards, further, vocabulary: OnceLock::new() };
+        let inner = Dataset {
+            root,
+            shards,
+            further,
+            vocabulary: OnceLock::new(),
+            subjects: Mutex::default(),
+        };
         let path = inner.root.join("metadata").join("codes.parquet");
         if path.exists() {
             inner.vocabulary.set(Vocabulary::read(path)?).ok();
@@ -222,6 +235,27 @@ impl Dataset {
         Ok(self.vocabulary.get_or_init(|| vocabulary))
     }
 
+    /// Refuses subjects that a shard read before has too.
+    pub(super) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
+        let mut subjects = self.subjects.lock().unwrap_or_else(PoisonError::into_inner);
+        subjects.reserve(ids.len());
+        for id in ids {
+            let first = *subjects.entry(*id).or_insert(shard);
+            if first != shard {
+                // In the order of the shards, whichever was read first.
+                let (a, b) = (first.min(shard), first.max(shard));
+                return Err(Error::file(
+                    self.shards[a].1.path(),
+                    format!(
+                        "subject {id} is here and in {} as well; MEDS has all of a subject in one shard: join the files, or allow it (`shared_subjects`, in SQL `SET serrate.meds_shared_subjects = true`) and get one row from each",
+                        self.shards[b].1.path().display()
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// The further columns that the options ask for.
     pub(super) fn further(&self, options: &MedsOptions) -> Result<Vec<Field>> {
         let chosen = match &options.columns {
@@ -237,11 +271,16 @@ impl Dataset {
                 })
                 .collect::<Result<_>>()?,
         };
-        match chosen.iter().find(|f| DERIVED.contains(&f.name().as_str())) {
+        let made = |name: &str| {
+            // The static facts of a column `X` are `static_X`.
+            let base = name.strip_prefix("static_");
+            DERIVED.contains(&name) || base.is_some_and(|b| chosen.iter().any(|f| f.name() == b))
+        };
+        match chosen.iter().find(|f| made(f.name())) {
             Some(f) => Err(Error::file(
                 &self.root,
                 format!(
-                    "column {:?} has the name of one that is made in reading; name the columns to take, without it",
+                    "column {:?} has the name of one that is made in reading; rename it in the files, or name the columns to take, without it",
                     f.name()
                 ),
             )),

@@ -61,12 +61,15 @@ impl Shard {
         let source = self.source();
         let batch = source.read(&columns, Some("code"))?;
         let long = Long::new(source, &batch, &further, self.dataset.vocabulary()?)?;
-        long.nest(options.unsorted)
-            .map_err(|e| match e {
-                Error::Invalid(message) => Error::file(source.path(), message),
-                other => other,
-            })
-            .map(|(events, statics)| MedsShard { name: self.name().into(), events, statics })
+        let (events, statics) = long.nest(options.unsorted).map_err(|e| match e {
+            Error::Invalid(message) => Error::file(source.path(), message),
+            other => other,
+        })?;
+        if !options.shared_subjects {
+            let ids = events.column("subject_id")?.values().as_primitive::<Int64Type>();
+            self.dataset.check_subjects(self.index, ids.values())?;
+        }
+        Ok(MedsShard { name: self.name().into(), events, statics })
     }
 }
 

@@ -1,95 +1,77 @@
-//! [`FixedPartitionsExec`]: a source that the optimizer does not repartition.
+//! [`FixedSource`]: a source that the optimizer does not repartition.
 
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::common::internal_err;
+use datafusion::common::Statistics;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::source::DataSource;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::execution_plan::CardinalityEffect;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
-    ReplaceChildrenOptions,
-};
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::DisplayFormatType;
+use datafusion::physical_plan::execution_plan::SchedulingType;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
-/// Passes its input through, partition by partition.
-#[derive(Debug)]
-pub(super) struct FixedPartitionsExec {
-    input: Arc<dyn ExecutionPlan>,
-}
+/// Another source with the partitions that it has.
+#[derive(Clone, Debug)]
+pub(super) struct FixedSource(pub(super) Arc<dyn DataSource>);
 
-impl FixedPartitionsExec {
-    pub(super) fn new(input: Arc<dyn ExecutionPlan>) -> Self {
-        Self { input }
-    }
-}
-
-impl DisplayAs for FixedPartitionsExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FixedPartitionsExec")
-    }
-}
-
-impl ExecutionPlan for FixedPartitionsExec {
-    fn name(&self) -> &str {
-        "FixedPartitionsExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.is_empty()) {
-            (Some(input), true) => Ok(Arc::new(Self::new(input))),
-            _ => internal_err!("FixedPartitionsExec has one child"),
-        }
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(
-            children,
-            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
-        )
-    }
-
-    fn execute(
+impl DataSource for FixedSource {
+    fn open(
         &self,
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
+        self.0.open(partition, context)
     }
 
-    fn cardinality_effect(&self) -> CardinalityEffect {
-        CardinalityEffect::Equal
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "fixed ")?;
+        self.0.fmt_as(t, f)
+    }
+
+    fn output_partitioning(&self) -> Partitioning {
+        self.0.output_partitioning()
+    }
+
+    fn eq_properties(&self) -> EquivalenceProperties {
+        self.0.eq_properties()
+    }
+
+    fn scheduling_type(&self) -> SchedulingType {
+        self.0.scheduling_type()
+    }
+
+    fn partition_statistics(&self, partition: Option<usize>) -> Result<Arc<Statistics>> {
+        self.0.partition_statistics(partition)
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
+        Some(Arc::new(Self(self.0.with_fetch(limit)?)))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.0.fetch()
+    }
+
+    fn metrics(&self) -> ExecutionPlanMetricsSet {
+        self.0.metrics()
+    }
+
+    fn try_swapping_with_projection(
+        &self,
+        projection: &ProjectionExprs,
+    ) -> Result<Option<Arc<dyn DataSource>>> {
+        let swapped = self.0.try_swapping_with_projection(projection)?;
+        Ok(swapped.map(|source| Arc::new(Self(source)) as Arc<dyn DataSource>))
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.0.apply_expressions(f)
     }
 }

@@ -9,18 +9,19 @@
 mod concat;
 mod fixed;
 mod sink;
+mod sorted;
 
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::plan_err;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig, FileScanConfigBuilder};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::physical_expr::LexRequirement;
+use datafusion::physical_expr::{Distribution, LexRequirement};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -40,9 +41,10 @@ use datafusion::physical_plan::{
 use crate::io::order::natural;
 
 pub use self::concat::SourceOrderExec;
-use self::fixed::FixedPartitionsExec;
+use self::fixed::FixedSource;
 pub use self::sink::OrderedSinkExec;
 pub(super) use self::sink::ordered_sink;
+use self::sorted::SortedExec;
 
 /// Rewrites a plan so that its partitions, in the order of their index, hold the rows in source order.
 ///
@@ -79,11 +81,13 @@ fn rewrite(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
         }));
     }
     let one = plan.output_partitioning().partition_count() == 1;
-    if plan.is::<SortPreservingMergeExec>() || (plan.is::<SortExec>() && one) {
+    let sorted = plan.is::<SortedExec>() || plan.is::<SortPreservingMergeExec>();
+    if sorted || (plan.is::<SortExec>() && one) {
         return Ok(Ok(Arc::clone(plan)));
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        // Without keys there is one row.
+        // Without keys there is one row; before it is optimized, a plan only asks for one partition.
+        let one = one || single_input(plan);
         return Ok(if aggregate.group_expr().is_empty() && one {
             Ok(Arc::clone(plan))
         } else {
@@ -103,21 +107,25 @@ fn rewrite(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
     } else if plan.is::<ScalarSubqueryExec>() {
         (0..children.len()).map(|i| i == 0).collect()
     } else if let [child] = children.as_slice() {
-        let kept = plan.maintains_input_order().first().copied().unwrap_or(false)
-            && child.output_partitioning().partition_count()
-                == plan.output_partitioning().partition_count();
-        vec![kept]
+        let same = child.output_partitioning().partition_count()
+            == plan.output_partitioning().partition_count();
+        let kept = plan.maintains_input_order().first().copied().unwrap_or(false);
+        vec![kept && (same || single_input(plan))]
     } else {
         vec![false]
     };
     if !through.iter().any(|t| *t) {
         return Ok(Err(plan.name().into()));
     }
-    let mut ordered = Vec::with_capacity(children.len());
+    let single = single_input(plan);
+    let mut ordered: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(children.len());
     for (child, through) in children.into_iter().zip(through) {
         ordered.push(if through {
             match rewrite(child)? {
-                Ok(plan) => plan,
+                Ok(child) if single && child.output_partitioning().partition_count() > 1 => {
+                    Arc::new(SourceOrderExec::new(child, None))
+                }
+                Ok(child) => child,
                 Err(operator) => return Ok(Err(operator)),
             }
         } else {
@@ -127,6 +135,12 @@ fn rewrite(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
     Arc::clone(plan)
         .replace_children(ordered, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
         .map(Ok)
+}
+
+/// Whether a plan with one input asks for one partition of it.
+fn single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let required = plan.input_distribution_requirements().into_per_child();
+    matches!(required.as_slice(), [Distribution::SinglePartition])
 }
 
 /// A scan whose partitions, one after the other, are the files by name and each file from its start.
@@ -155,27 +169,34 @@ fn ordered_scan(plan: &Arc<dyn ExecutionPlan>, scan: &DataSourceExec) -> Arc<dyn
 /// it repartitions them.
 fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let fixed = plan.transform_down(|node| {
-        if node.is::<FixedPartitionsExec>() {
-            return Ok(Transformed::new(
-                node,
-                false,
-                datafusion::common::tree_node::TreeNodeRecursion::Jump,
-            ));
-        }
-        let memory = node
-            .downcast_ref::<DataSourceExec>()
-            .is_some_and(|scan| scan.data_source().is::<MemorySourceConfig>());
-        if memory {
-            let fixed = Arc::new(FixedPartitionsExec::new(node)) as Arc<dyn ExecutionPlan>;
-            return Ok(Transformed::new(
-                fixed,
-                true,
-                datafusion::common::tree_node::TreeNodeRecursion::Jump,
-            ));
-        }
-        Ok(Transformed::no(node))
+        let source = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
+        Ok(match source.filter(|source| source.is::<MemorySourceConfig>()) {
+            Some(source) => {
+                let fixed = FixedSource(Arc::clone(source));
+                Transformed::yes(DataSourceExec::from_data_source(fixed) as Arc<dyn ExecutionPlan>)
+            }
+            None => Transformed::no(node),
+        })
     })?;
     Ok(fixed.data)
+}
+
+/// Has the order of every ORDER BY that reaches the output kept, wherever the optimizer sorts.
+fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let pinned = plan.transform_down(|node| {
+        let order = node.downcast_ref::<SortExec>().map(|sort| sort.expr().clone());
+        if let Some(order) = order {
+            let sorted = Arc::new(SortedExec::new(node, order)) as Arc<dyn ExecutionPlan>;
+            return Ok(Transformed::new(sorted, true, TreeNodeRecursion::Jump));
+        }
+        let through = node.is::<UnionExec>()
+            || node.is::<UnnestExec>()
+            || node.is::<ScalarSubqueryExec>()
+            || matches!(node.maintains_input_order().as_slice(), [true]);
+        let next = if through { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Jump };
+        Ok(Transformed::new(node, false, next))
+    })?;
+    Ok(pinned.data)
 }
 
 /// What is said when rows known by position have no position.
@@ -221,6 +242,36 @@ impl PhysicalOptimizerRule for SourceOrder {
 
     fn name(&self) -> &str {
         "serrate_source_order"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Physical optimizer rule, before all others: LIMIT takes the first rows of tables in memory.
+#[derive(Debug, Default)]
+pub struct MemoryOrder;
+
+impl PhysicalOptimizerRule for MemoryOrder {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_down(|node| {
+            // The whole input, which holds further limits, is seen to at once.
+            if node.is::<GlobalLimitExec>() && rewrite(&node)?.is_ok() {
+                let fixed = fix_memory(node)?;
+                return Ok(Transformed::new(fixed, true, TreeNodeRecursion::Jump));
+            }
+            Ok(Transformed::no(node))
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_memory_order"
     }
 
     fn schema_check(&self) -> bool {

@@ -6,25 +6,23 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::internal_err;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::sink::DataSink;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{
-    Distribution, EquivalenceProperties, LexRequirement, PhysicalExpr,
-};
+use datafusion::physical_expr::{Distribution, EquivalenceProperties, LexRequirement};
 use datafusion::physical_expr_common::sort_expr::OrderingRequirements;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::{EvaluationType, SchedulingType};
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
-    InputDistributionRequirements, Partitioning, PlanProperties, ReplaceChildrenOptions,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, Partitioning, PlanProperties,
 };
 use futures::stream;
 
-use super::{SourceOrderExec, asks, fix_memory, refusal, rewrite};
+use super::{SourceOrderExec, asks, fix_memory, pin_sorts, refusal, rewrite};
+use crate::sql::exec::one_input;
 
 /// Writes its input to a sink that keeps the order of rows.
 ///
@@ -54,8 +52,12 @@ pub(in crate::sql) fn ordered_sink(
     ids: Option<&'static [&'static str]>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let order = order.filter(|o| asks(Some(o)));
-    let input = if order.is_none() { fix_memory(input)? } else { input };
-    Ok(Arc::new(OrderedSinkExec::new(input, sink, order, format, ids)))
+    // An order by columns that are not written is none that the input could be asked for.
+    let input = if order.is_none() { pin_sorts(fix_memory(input)?)? } else { input };
+    let sink = OrderedSinkExec::new(input, sink, order, format, ids);
+    // What is refused is refused here: an error of an optimizer rule begins with the rule's name.
+    sink.refused()?;
+    Ok(Arc::new(sink))
 }
 
 impl OrderedSinkExec {
@@ -77,10 +79,36 @@ impl OrderedSinkExec {
         Self { input, sink, order, format, ids, settled: false, properties: Arc::new(properties) }
     }
 
+    /// With another input. Whoever replaces the input of a settled plan (to wrap it in metrics, say)
+    /// keeps it settled.
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        let settled = self.settled && input.output_partitioning().partition_count() == 1;
         Self {
-            settled: false,
+            settled,
             ..Self::new(input, Arc::clone(&self.sink), self.order.clone(), self.format, self.ids)
+        }
+    }
+
+    /// The refusal of rows without an order, if they need one.
+    fn refused(&self) -> Result<()> {
+        if self.order.is_some() {
+            return Ok(());
+        }
+        match rewrite(&self.input)? {
+            Ok(_) => Ok(()),
+            Err(operator) => self.check_ids(&operator),
+        }
+    }
+
+    /// Fine when a column tells rows apart.
+    fn check_ids(&self, operator: &str) -> Result<()> {
+        let Some(ids) = self.ids else { return Ok(()) };
+        let schema = self.input.schema();
+        let is_id =
+            |id: &&str| schema.field_with_name(id).is_ok_and(|f| !f.data_type().is_nested());
+        match ids.iter().any(is_id) {
+            true => Ok(()),
+            false => Err(refusal(self.format, operator, ids)),
         }
     }
 
@@ -98,15 +126,7 @@ impl OrderedSinkExec {
                 Ok(input) if input.output_partitioning().partition_count() == 1 => input,
                 Ok(input) => Arc::new(SourceOrderExec::new(input, None)),
                 Err(operator) => {
-                    let has_id = |id: &&str| {
-                        let schema = self.input.schema();
-                        schema.field_with_name(id).is_ok_and(|f| !f.data_type().is_nested())
-                    };
-                    if let Some(ids) = self.ids
-                        && !ids.iter().any(has_id)
-                    {
-                        return Err(refusal(self.format, &operator, ids));
-                    }
+                    self.check_ids(&operator)?;
                     if partitions == 1 {
                         Arc::clone(&self.input)
                     } else {
@@ -139,10 +159,6 @@ impl ExecutionPlan for OrderedSinkExec {
         &self.properties
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
     fn required_input_distribution(&self) -> Vec<Distribution> {
         self.input_distribution_requirements().into_per_child()
     }
@@ -163,41 +179,7 @@ impl ExecutionPlan for OrderedSinkExec {
         vec![true]
     }
 
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.is_empty()) {
-            // Whoever replaces the input of a settled plan (to wrap it in metrics, say) keeps it.
-            (Some(input), true) => {
-                let settled = self.settled && input.output_partitioning().partition_count() == 1;
-                Ok(Arc::new(Self { settled, ..self.with_input(input) }))
-            }
-            _ => internal_err!("OrderedSinkExec has one child"),
-        }
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(
-            children,
-            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
-        )
-    }
+    one_input!();
 
     fn execute(
         &self,

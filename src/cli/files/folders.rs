@@ -1,0 +1,55 @@
+//! [`NewFolders`]: folders made for files, gone when no file came.
+
+use std::path::{Path, PathBuf};
+
+/// The folders of some files that are not there yet. When dropped, those that were made and stayed
+/// empty are removed.
+pub(in crate::cli) struct NewFolders(Vec<PathBuf>);
+
+impl NewFolders {
+    pub(in crate::cli) fn of<P: AsRef<Path>>(targets: impl IntoIterator<Item = P>) -> Self {
+        let mut missing: Vec<PathBuf> = Vec::new();
+        for target in targets {
+            let folders = target.as_ref().ancestors().skip(1);
+            let new = folders.take_while(|f| !f.as_os_str().is_empty() && !f.exists());
+            for folder in new {
+                if !missing.iter().any(|m| m == folder) {
+                    missing.push(folder.to_path_buf());
+                }
+            }
+        }
+        // Inner ones first.
+        missing.sort_by_key(|f| std::cmp::Reverse(f.components().count()));
+        Self(missing)
+    }
+}
+
+impl Drop for NewFolders {
+    fn drop(&mut self) {
+        for folder in &self.0 {
+            // Refused by the system for one with files in it.
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_with_files_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b) = (dir.path().join("x/a/1"), dir.path().join("x/b/c/2"));
+        let folders = NewFolders::of([&a, &b]);
+        for file in [&a, &b] {
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        }
+        std::fs::write(&a, "").unwrap();
+        drop(folders);
+        assert!(a.exists() && !dir.path().join("x/b").exists());
+        drop(NewFolders::of([&b]));
+        drop(NewFolders::of([dir.path().join("new")]));
+        assert!(dir.path().exists());
+    }
+}

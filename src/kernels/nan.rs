@@ -1,0 +1,95 @@
+//! NaN as null, for formats that have only one of the two.
+
+use arrow::array::{Array, ArrayRef, Float16Array, Float32Array, Float64Array, make_array};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+
+use crate::error::Result;
+
+/// The same values in place, with null where a float is NaN. Arrays without NaN, and those of other
+/// types, are returned as they are.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow::array::{Array, ArrayRef, Float32Array};
+/// use serrate::kernels::nan::nan_to_null;
+/// let values: ArrayRef = Arc::new(Float32Array::from(vec![1.0, f32::NAN]));
+/// let values = nan_to_null(&values)?;
+/// assert!(values.is_valid(0) && values.is_null(1));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+pub fn nan_to_null(values: &ArrayRef) -> Result<ArrayRef> {
+    let any = values.as_any();
+    let valid = if let Some(v) = any.downcast_ref::<Float32Array>() {
+        valid(v.values(), |x| x.is_nan())
+    } else if let Some(v) = any.downcast_ref::<Float64Array>() {
+        valid(v.values(), |x| x.is_nan())
+    } else if let Some(v) = any.downcast_ref::<Float16Array>() {
+        valid(v.values(), |x| x.is_nan())
+    } else {
+        None
+    };
+    let Some(valid) = valid else {
+        return Ok(values.clone());
+    };
+    let nulls = NullBuffer::union(values.nulls(), Some(&valid));
+    let data = values.to_data().into_builder().nulls(nulls).build()?;
+    Ok(make_array(data))
+}
+
+fn valid<T: Copy>(values: &[T], is_nan: impl Fn(T) -> bool) -> Option<NullBuffer> {
+    if !values.iter().any(|v| is_nan(*v)) {
+        return None;
+    }
+    Some(NullBuffer::new(BooleanBuffer::collect_bool(values.len(), |i| !is_nan(values[i]))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use half::f16;
+
+    use super::*;
+
+    #[test]
+    fn every_width_of_float_in_a_slice_with_nulls() {
+        let arrays: [ArrayRef; 3] = [
+            Arc::new(Float16Array::from(vec![
+                Some(f16::NAN),
+                Some(f16::NAN),
+                None,
+                Some(f16::from_f32(1.5)),
+                Some(f16::NAN),
+            ])),
+            Arc::new(Float32Array::from(vec![
+                Some(f32::NAN),
+                Some(-f32::NAN),
+                None,
+                Some(1.5),
+                Some(f32::NAN),
+            ])),
+            Arc::new(Float64Array::from(vec![
+                Some(f64::NAN),
+                Some(f64::NAN),
+                None,
+                Some(1.5),
+                Some(f64::NAN),
+            ])),
+        ];
+        for array in arrays {
+            let part = nan_to_null(&array.slice(1, 3)).unwrap();
+            let valid: Vec<bool> = (0..3).map(|i| part.is_valid(i)).collect();
+            assert_eq!(valid, [false, false, true], "{}", array.data_type());
+        }
+    }
+
+    #[test]
+    fn what_has_no_nan_is_not_touched() {
+        let values = Float32Array::from(vec![1.0, f32::INFINITY]);
+        let at = values.values().as_ptr();
+        let out = nan_to_null(&(Arc::new(values) as ArrayRef)).unwrap();
+        assert!(out.nulls().is_none());
+        let out = out.as_any().downcast_ref::<Float32Array>().unwrap();
+        assert_eq!(out.values().as_ptr(), at);
+    }
+}

@@ -1,0 +1,82 @@
+//! [`SortedExec`]: an order that the optimizer keeps.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{Distribution, LexOrdering};
+use datafusion::physical_expr_common::sort_expr::OrderingRequirements;
+use datafusion::physical_plan::execution_plan::CardinalityEffect;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PlanProperties,
+};
+
+use crate::sql::exec::one_input;
+
+/// Passes its one sorted partition through.
+///
+/// It stands where a query says ORDER BY, in a plan that is not optimized yet. The optimizer may sort
+/// elsewhere (below a join, say) or not at all when rows come sorted, as long as this node gets what it
+/// requires: whoever finds it need not know how.
+#[derive(Debug)]
+pub(super) struct SortedExec {
+    input: Arc<dyn ExecutionPlan>,
+    order: LexOrdering,
+}
+
+impl SortedExec {
+    pub(super) fn new(input: Arc<dyn ExecutionPlan>, order: LexOrdering) -> Self {
+        Self { input, order }
+    }
+
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self { input, order: self.order.clone() }
+    }
+}
+
+impl DisplayAs for SortedExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SortedExec: expr=[{}]", self.order)
+    }
+}
+
+impl ExecutionPlan for SortedExec {
+    fn name(&self) -> &str {
+        "SortedExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        self.input_distribution_requirements().into_per_child()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![Distribution::SinglePartition])
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        vec![Some(self.order.clone().into())]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    one_input!();
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Equal
+    }
+}
