@@ -11,10 +11,11 @@ use serrate::loader::{EpochStats, Form, Loader, LoaderOptions, Sampling};
 const PATIENTS: usize = 1250;
 
 fn options() -> LoaderOptions {
-    LoaderOptions::new(64)
-        .window(256, Sampling::Random)
-        .shuffle(7)
-        .columns(["time_delta_days", "code", "numeric_value"])
+    LoaderOptions::new(64).window(256, Sampling::Random).shuffle(7).columns([
+        "time_delta_days",
+        "code",
+        "numeric_value",
+    ])
 }
 
 fn epoch(loader: &Loader, number: u64) -> EpochStats {

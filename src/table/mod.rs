@@ -186,9 +186,10 @@ impl RaggedTable {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Number of axes of the column that has fewest (1 for one value per row); `None` without columns.
+    /// Number of axes of what has fewest: 1 with a column of axis 0, else 2, for the lists of axis 1
+    /// that every other column has; `None` without columns.
     pub fn min_ndim(&self) -> Option<usize> {
-        self.columns.iter().map(|c| c.axis() + 1).min()
+        self.columns.iter().map(|c| c.axis().min(1) + 1).min()
     }
 
     /// Number of axes of the column that has most; `None` without columns. Axes that no column
