@@ -2,6 +2,7 @@
 
 mod buffer;
 mod convert;
+mod display;
 mod dtype;
 mod options;
 pub(crate) mod plan;
@@ -12,6 +13,7 @@ pub use buffer::BufferPool;
 pub(crate) use buffer::{Block, Contents, Memory};
 pub use convert::tensor_field;
 pub(crate) use convert::unpack;
+pub use display::DenseDisplay;
 pub use dtype::{DType, Element};
 pub use options::{DenseOptions, Fill, Side};
 pub use table::{DenseSpec, Size, TableDenseOptions};

@@ -242,7 +242,7 @@ impl DenseTensor {
     }
 
     /// One axis of the short form: the first elements, the last one, and how many are left out.
-    fn format_axis(
+    pub(super) fn format_axis(
         &self,
         f: &mut fmt::Formatter<'_>,
         axis: usize,

@@ -18,7 +18,7 @@ use crate::reference::{self, Nested, Plan};
 
 /// Where this crate decides otherwise than the library, on purpose. Each rule is about a kind of
 /// input, not about a case, and a case that falls under it is checked against what is meant here.
-pub(crate) const DIFFERENCES: [(Rule, &str); 9] = [
+pub(crate) const DIFFERENCES: [(Rule, &str); 10] = [
     (Rule::OuterLengths, "lengths of all columns are checked on every axis, the rows included"),
     (Rule::NoValues, "a column without values stays in a dense result, with an axis of size 0"),
     (
@@ -29,6 +29,10 @@ pub(crate) const DIFFERENCES: [(Rule, &str); 9] = [
     (
         Rule::AnyAxis,
         "every axis can be squeezed, added or merged, not only the outermost or innermost",
+    ),
+    (
+        Rule::Declared,
+        "a declared type takes the values it has: 0 and 1 for bool, no float beyond its range",
     ),
     (Rule::Texts, "texts are values"),
     (Rule::Nulls, "values and lists may be missing"),
@@ -44,6 +48,7 @@ pub(crate) enum Rule {
     Scalars,
     Widths,
     AnyAxis,
+    Declared,
     Texts,
     Nulls,
     Empty,
@@ -283,11 +288,17 @@ fn settle(case: &Case, from: &[RaggedTable], found: serrate::Result<Found>) -> C
             if fits(&error, kind)? {
                 return Ok(Verdict::Passed);
             }
+            if declared_otherwise(case, &error) {
+                return Ok(Verdict::Differs(Rule::Declared));
+            }
             Err(format!("expected a {kind}, found the error {error:?}"))
         }
         (Expected::Result(_), Err(error)) => {
             if matches!(error, Error::Disagree { .. }) && outer_lengths_differ(&case.input) {
                 return Ok(Verdict::Differs(Rule::OuterLengths));
+            }
+            if declared_otherwise(case, &error) {
+                return Ok(Verdict::Differs(Rule::Declared));
             }
             Err(format!("found the error {error}"))
         }
@@ -304,6 +315,14 @@ fn settle(case: &Case, from: &[RaggedTable], found: serrate::Result<Found>) -> C
                 .ok_or_else(|| format!("expected a {kind} ({gist}), found {}", found.shown()))
         }
     }
+}
+
+/// Whether a value was refused that numpy would have cast to a declared bool or float.
+fn declared_otherwise(case: &Case, error: &Error) -> bool {
+    let Error::ValueType { expected, .. } = error else { return false };
+    let dtype = expected.parse::<DataType>().ok().and_then(|t| DType::from_arrow(&t));
+    let declared = |d: DType| any(&case.input, &|j| *j == Json::Text(d.name().into()));
+    dtype.is_some_and(|d| (d == DType::Bool || d.is_float()) && declared(d))
 }
 
 /// Which difference an answer falls under where the library refuses, once it is what is meant.

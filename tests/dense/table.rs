@@ -13,7 +13,8 @@ use arrow::datatypes::DataType;
 use serde_json::Value;
 use serrate::Error;
 use serrate::dense::{
-    BufferPool, DType, DenseOptions, DenseSpec, DenseTensor, Side, Size, TableDenseOptions,
+    BufferPool, DType, DenseDisplay, DenseOptions, DenseSpec, DenseTensor, Side, Size,
+    TableDenseOptions,
 };
 use serrate::table::RaggedTable;
 
@@ -331,4 +332,21 @@ fn empty_levels_and_tables() {
     );
     let table = RaggedTable::builder().rows(3).build().unwrap();
     assert!(table.to_dense(&DenseOptions::default()).unwrap().is_empty());
+}
+
+#[test]
+fn dense_results_are_shown_in_a_few_lines() {
+    let values = Arc::new(Int64Array::from_iter_values(0..10_000));
+    let table = RaggedTable::builder()
+        .lengths(vec![100; 100])
+        .unwrap()
+        .column("x", 1, values)
+        .build()
+        .unwrap();
+    let text = DenseDisplay(&table.to_dense(&DenseOptions::default()).unwrap()).to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 12, "{text}");
+    assert_eq!(lines[..2], ["x: int64[100, 100]", "  [0, 1, 2, …, 99]"]);
+    assert_eq!(lines[5], "  … 96 more");
+    assert_eq!(DenseDisplay(&[]).to_string(), "");
 }

@@ -61,12 +61,12 @@ proptest! {
         for at in 1..table.ndim() {
             let axis = i64::try_from(at).unwrap();
             let of = lengths(table.layout(at).unwrap());
-            let more: [(FlattenFill, &dyn Fn(&N) -> N); 3] = [
-                (FlattenFill::Zero, &|_| N::Leaf(0)),
-                (FlattenFill::Null, &|_| N::Null),
-                (FlattenFill::Repeat, &N::clone),
-            ];
-            for (fill, more) in more {
+            for fill in [FlattenFill::Zero, FlattenFill::Null, FlattenFill::Repeat] {
+                let more = &|n: &N| match fill {
+                    FlattenFill::Zero => N::Leaf(0),
+                    FlattenFill::Null => N::Null,
+                    FlattenFill::Repeat => n.clone(),
+                };
                 let flat = table.flatten_with(axis, fill).unwrap();
                 prop_assert_eq!(flat.ndim(), table.ndim() - 1);
                 for (name, axis, rows) in &model.columns {

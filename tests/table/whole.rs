@@ -19,7 +19,7 @@ proptest! {
     fn sorted_rows_are_in_order((model, seed) in models(), descending: bool, nulls_first: bool) {
         let mut dice = Dice::new(seed ^ 31);
         let keys: Vec<Option<i64>> =
-            (0..model.rows).map(|_| (dice.roll(4) > 0).then(|| dice.roll(3) as i64)).collect();
+            (0..model.rows).map(|_| (dice.roll(4) > 0).then(|| i64::try_from(dice.roll(3)).unwrap())).collect();
         let mut table = model.table(seed, false);
         let mut columns = table.columns().to_vec();
         columns.push(serrate::table::Column::new("key", 0, Arc::new(Int64Array::from(keys.clone()))));
@@ -31,8 +31,9 @@ proptest! {
             None => (if nulls_first { -1 } else { 1 }, 0),
             Some(k) => (0, if descending { -k } else { k }),
         });
-        prop_assert_eq!(&table.sort_indices(&[key.clone()]).unwrap(), &order);
-        let sorted = table.sort(&[key]).unwrap();
+        let key = [key];
+        prop_assert_eq!(&table.sort_indices(&key).unwrap(), &order);
+        let sorted = table.sort(&key).unwrap();
         let rows = |r: &[N]| order.iter().map(|i| r[*i].clone()).collect();
         assert_columns(&sorted, &model.with_rows(rows));
     }
@@ -59,7 +60,7 @@ proptest! {
             };
             let values: Vec<Option<i64>> =
                 column.values().as_primitive::<Int64Type>().iter().collect();
-            let as_floats = Float64Array::from_iter(values.iter().map(|v| v.map(|v| v as f64)));
+            let as_floats = Float64Array::from_iter(values.iter().map(|v| v.map(|v| f64::from(i32::try_from(v).unwrap()))));
             prop_assert!(table.equals(&with(Arc::new(as_floats)), false).unwrap());
             if n > 0 {
                 let mut dice = Dice::new(seed ^ 32);
