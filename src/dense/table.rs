@@ -68,7 +68,7 @@ impl Default for TableDenseOptions {
 /// A tensor of a table's dense form, before it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DenseSpec {
-    /// Name: that of the column or scalar, `dim{d}/mask` or `{column}/mask`.
+    /// Name: that of the column or scalar, `dim{d}/mask` or `{column}/valid`.
     pub name: String,
     /// Type of the elements.
     pub dtype: DType,
@@ -88,7 +88,7 @@ impl RaggedTable {
     /// One padded tensor per column under its name, in order, then one per
     /// [scalar](RaggedTable::scalars) (of no axes), then one mask `dim{d}/mask` (bool, shape
     /// `[rows, .. d]`) for every axis `d` from 1 on that a column lives on, then one mask
-    /// `{column}/mask` for every column or scalar that has nulls: true where there is a value, false
+    /// `{column}/valid` for every column or scalar that has nulls: true where there is a value, false
     /// at nulls and padding.
     ///
     /// All columns of an axis have one shape, as long as the longest list at every level. An axis
@@ -111,7 +111,7 @@ impl RaggedTable {
     ///     "age: uint16[2] [71, 38]",
     ///     "T: float32[2, 2] [[0.5, 0.0], [2.0, 0.0]]",
     ///     "dim1/mask: bool[2, 2] [[true, true], [true, false]]",
-    ///     "T/mask: bool[2, 2] [[true, false], [true, false]]",
+    ///     "T/valid: bool[2, 2] [[true, false], [true, false]]",
     /// ]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -255,7 +255,7 @@ impl Parts {
                 None => DType::of_leaves(array.leaf_type(), &what)?,
             };
             if options.masks && array.leaves().null_count() > 0 {
-                let (name, dtype) = (format!("{name}/mask"), DType::Bool);
+                let (name, dtype) = (format!("{name}/valid"), DType::Bool);
                 let spec = DenseSpec { name, dtype, shape: shape.to_vec() };
                 validity.push(Part { spec, source: Source::Valid(array.clone()) });
             }

@@ -260,19 +260,19 @@ fn columns_with_nulls_have_a_mask_of_their_own() {
             "age: uint8[2] [0, 38]",
             "T: float32[2, 2] [[1.0, 0.0], [3.0, 0.0]]",
             "dim1/mask: bool[2, 2] [[true, true], [true, false]]",
-            "age/mask: bool[2] [false, true]",
-            "T/mask: bool[2, 2] [[true, false], [true, false]]",
+            "age/valid: bool[2] [false, true]",
+            "T/valid: bool[2, 2] [[true, false], [true, false]]",
         ]
     );
     let options = TableDenseOptions { masks: false, ..Default::default() };
     assert_eq!(with_nulls().to_dense_with(&options).unwrap().len(), 2);
     let clash = RaggedTable::builder()
         .column("x", 0, Arc::new(UInt8Array::from(vec![None, Some(1)])))
-        .column("x/mask", 0, Arc::new(UInt8Array::from(vec![1, 1])))
+        .column("x/valid", 0, Arc::new(UInt8Array::from(vec![1, 1])))
         .build()
         .unwrap();
     let error = clash.to_dense(&DenseOptions::default()).unwrap_err().to_string();
-    assert!(error.contains("\"x/mask\" has the name of a mask"), "{error}");
+    assert!(error.contains("\"x/valid\" has the name of a mask"), "{error}");
 }
 
 #[test]

@@ -187,7 +187,7 @@ fn a_dense_scalar_has_no_axes() {
     let row = patients().select(&["alive", "time"]).unwrap().index(&[2.into()]).unwrap();
     let dense = row.to_dense(&Default::default()).unwrap();
     let text: Vec<String> = dense.iter().map(|(n, t)| format!("{n}: {t}")).collect();
-    assert_eq!(text, ["time: int32[1] [3]", "alive: bool[] false", "alive/mask: bool[] false"]);
+    assert_eq!(text, ["time: int32[1] [3]", "alive: bool[] false", "alive/valid: bool[] false"]);
 }
 
 #[test]
