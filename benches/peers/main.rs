@@ -1,0 +1,70 @@
+//! Serrate's side of the comparisons with other libraries, as JSON for the scripts beside this file:
+//! `densify FILE --rows N` and `storage FILE --batch B --window L --rounds R`. Run with other
+//! arguments, as `cargo bench` does for all benchmarks, it says so and does nothing.
+#![allow(missing_docs)]
+
+mod densify;
+mod storage;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serrate::Result;
+use serrate::dense::DenseTensor;
+
+/// `--name N` pairs after the command and the file.
+struct Arguments {
+    file: PathBuf,
+    numbers: Vec<(String, usize)>,
+}
+
+impl Arguments {
+    fn get(&self, name: &str, default: usize) -> usize {
+        self.numbers.iter().find(|(n, _)| n == name).map_or(default, |(_, v)| *v)
+    }
+}
+
+/// Sum of the bits of all cells, each taken as an unsigned integer of its width.
+fn bits<'a>(tensors: impl IntoIterator<Item = &'a DenseTensor>) -> u64 {
+    let sum = |t: &DenseTensor| {
+        let width = t.dtype().size();
+        t.as_bytes().chunks_exact(width).fold(0u64, |sum, cell| {
+            let mut bytes = [0; 8];
+            bytes[..width].copy_from_slice(cell);
+            sum.wrapping_add(u64::from_le_bytes(bytes))
+        })
+    };
+    tensors.into_iter().fold(0, |all, t| all.wrapping_add(sum(t)))
+}
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1).filter(|a| a != "--bench");
+    let (Some(command), Some(file)) = (words.next(), words.next()) else {
+        println!("peers: run benches/peers/run to compare with other libraries");
+        return ExitCode::SUCCESS;
+    };
+    let words: Vec<String> = words.collect();
+    let numbers = words
+        .chunks_exact(2)
+        .filter_map(|p| Some((p[0].strip_prefix("--")?.to_owned(), p[1].parse().ok()?)))
+        .collect();
+    let arguments = Arguments { file: file.into(), numbers };
+    let done: Result<serde_json::Value> = match command.as_str() {
+        "densify" => densify::run(&arguments),
+        "storage" => storage::run(&arguments),
+        other => {
+            eprintln!("peers: no comparison {other:?}; there are densify and storage");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(value) => {
+            println!("{value}");
+            ExitCode::SUCCESS
+        }
+        Err(e) => {
+            eprintln!("peers: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
