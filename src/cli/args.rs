@@ -99,7 +99,7 @@ pub(super) struct TableArgs {
 pub(super) enum Format {
     /// Aligned, for people: long values and long results are cut.
     Table,
-    /// Comma-separated with a header; lists as JSON text, NULL and NaN empty (null in lists).
+    /// Comma-separated with a header; lists as JSON text, where NaN is null.
     Csv,
     /// One array of objects; NaN is null, as JSON has none.
     Json,

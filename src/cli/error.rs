@@ -105,6 +105,8 @@ impl From<io::Error> for Failure {
 fn readable(e: &DataFusionError) -> String {
     match e {
         DataFusionError::Diagnostic(_, inner) => readable(inner),
+        // Names of optimizer rules; what else is said there is a sentence.
+        DataFusionError::Context(rule, inner) if !rule.contains(' ') => readable(inner),
         DataFusionError::Shared(inner) => readable(inner),
         DataFusionError::External(inner) => match inner.downcast_ref::<DataFusionError>() {
             Some(inner) => readable(inner),

@@ -145,7 +145,7 @@ impl Runner {
     async fn execute(&mut self, context: &SessionContext, sql: &str) -> Outcome {
         let mut statements = crate::sql::parse(context, sql)?;
         let Some(statement) = statements.pop() else { return Ok(()) };
-        let plan = context.state().statement_to_plan(statement).await?;
+        let plan = crate::sql::plan(context, statement).await?;
         let done = match &plan {
             LogicalPlan::Copy(copy) => Some(("wrote", format!(" to {}", copy.output_url))),
             LogicalPlan::Dml(dml) => Some(("changed", format!(" of {}", dml.table_name))),

@@ -106,8 +106,15 @@ fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
         let statistics = config.statistics();
         let estimate = largest(schema, &read, &statistics)
             .or_else(|| on_disk(schema, &read, config, *statistics.num_rows.get_value()?));
-        // How well values pack says little about how many there are.
-        let packed = config.file_source().file_type() == "parquet";
+        // How well values pack says little about how many there are, where nobody counted them.
+        let known = |i: &usize| {
+            let column = statistics.column_statistics.get(*i);
+            column.is_some_and(|c| c.byte_size.get_value().is_some())
+        };
+        let is_column =
+            |i: &&usize| schema.fields().get(**i).is_some_and(|f| is_list(f.data_type()));
+        let counted = read.iter().filter(is_column).all(known);
+        let packed = config.file_source().file_type() == "parquet" && !counted;
         return Ok(estimate.map(|e| if packed { e.max(PACKED_PER_ROW) } else { e }));
     }
     let schema = scan.schema();

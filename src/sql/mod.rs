@@ -18,6 +18,7 @@ mod batches;
 mod config;
 mod empty;
 mod exec;
+mod hints;
 mod json;
 mod listing;
 mod meds;
@@ -43,6 +44,6 @@ pub use order::{MemoryOrder, OrderedSinkExec, SourceOrder, SourceOrderExec, in_s
 pub use parquet::{ParquetFileFormat, ParquetFileFormatFactory};
 pub use safetensors::{SafetensorsFormat, SafetensorsFormatFactory};
 pub use session::{configure, register_formats, session, session_with};
-pub use statement::{execute, parse, sql};
+pub use statement::{execute, parse, plan, sql};
 pub use table::{RaggedTableProvider, register_table};
 pub use whole::{WholeFileFormat, WholeFileFormatFactory};

@@ -9,10 +9,12 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::config::ParquetOptions;
+use datafusion::common::stats::Precision;
 use datafusion::common::{GetExt, Statistics, plan_err};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::parquet::ParquetFormatFactory;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory, FileMeta};
+use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
 use datafusion::datasource::sink::DataSink;
 use datafusion::datasource::table_schema::TableSchema;
@@ -24,6 +26,7 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use super::order::ordered_sink;
 use super::output::{OutputOptions, make_folder, single_file, write_blocking};
+use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 
 /// Makes [`ParquetFileFormat`]; registered under the extension `parquet`, in place of DataFusion's own
@@ -118,7 +121,9 @@ impl FileFormat for ParquetFileFormat {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Statistics> {
-        self.inner.infer_stats(state, store, table_schema, object).await
+        let schema = Arc::clone(&table_schema);
+        let statistics = self.inner.infer_stats(state, store, table_schema, object).await?;
+        Ok(with_leaves(statistics, state, store, &schema, object).await)
     }
 
     async fn infer_ordering(
@@ -138,7 +143,11 @@ impl FileFormat for ParquetFileFormat {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<FileMeta> {
-        self.inner.infer_stats_and_ordering(state, store, table_schema, object).await
+        let schema = Arc::clone(&table_schema);
+        let inner = self.inner.infer_stats_and_ordering(state, store, table_schema, object);
+        let mut meta = inner.await?;
+        meta.statistics = with_leaves(meta.statistics, state, store, &schema, object).await;
+        Ok(meta)
     }
 
     async fn create_physical_plan(
@@ -174,6 +183,47 @@ impl FileFormat for ParquetFileFormat {
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
         self.inner.file_source(table_schema)
     }
+}
+
+/// Statistics in which a list column takes as many bytes as its values do in memory: how well they pack
+/// says little about how many there are, and the footer, which was read for the others, counts them.
+async fn with_leaves(
+    mut statistics: Statistics,
+    state: &dyn Session,
+    store: &Arc<dyn ObjectStore>,
+    schema: &SchemaRef,
+    object: &ObjectMeta,
+) -> Statistics {
+    if !schema.fields().iter().any(|f| list_depth(f.data_type()) > 0) {
+        return statistics;
+    }
+    let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
+    let reader =
+        DFParquetMetadata::new(store.as_ref(), object).with_file_metadata_cache(Some(cache));
+    // A footer that cannot be read here (an encrypted one) leaves the estimate as it is.
+    let Ok(metadata) = reader.fetch_metadata().await else { return statistics };
+    for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
+        if list_depth(field.data_type()) == 0 {
+            continue;
+        }
+        let chunks = metadata.row_groups().iter().flat_map(|g| g.columns());
+        // Lists of structs have several: the longest is what a batch is measured by.
+        let mut values: HashMap<&str, i64> = HashMap::new();
+        for chunk in chunks {
+            let path = chunk.column_path();
+            if let [root, .., leaf] = path.parts()
+                && root == field.name()
+            {
+                let count = values.entry(leaf).or_default();
+                *count = count.saturating_add(chunk.num_values());
+            }
+        }
+        let width = leaf_type(field.data_type()).primitive_width().unwrap_or(8);
+        if let Some(count) = values.into_values().max().and_then(|n| usize::try_from(n).ok()) {
+            column.byte_size = Precision::Inexact(count.saturating_mul(width));
+        }
+    }
+    statistics
 }
 
 /// The local file that a COPY is to write; `None` for any other target.

@@ -15,11 +15,13 @@ use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::registry::MemoryExtensionTypeRegistry;
+use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::batches::LeafBatches;
 use super::config::SerrateOptions;
+use super::hints::ListHints;
 use super::listing::FilesTableFactory;
 use super::meds::MedsFunction;
 use super::nrt::NrtFormatFactory;
@@ -89,6 +91,9 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let relations = builder.relation_planners().get_or_insert_default();
     relations.insert(0, Arc::new(UnnestPlanner));
     relations.insert(1, Arc::new(PositionsPlanner));
+    // Once types are coerced, what was written cannot be told any more.
+    let hints: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(ListHints);
+    builder.analyzer().get_or_insert_default().rules.insert(0, hints);
     let analyzer = builder.analyzer_rules().get_or_insert_default();
     analyzer.push(Arc::new(FromAlone));
     analyzer.push(Arc::new(PlainChanges));

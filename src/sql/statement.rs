@@ -18,6 +18,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 
+use super::hints::{check, explained};
 use super::nrt::NrtFormatFactory;
 use super::parquet::ParquetFileFormatFactory;
 use super::positions;
@@ -81,10 +82,21 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
 
 /// Plans a statement of [`parse`]; statements that define something take effect.
 pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataFrame> {
+    let plan = plan(ctx, statement).await?;
+    ctx.execute_logical_plan(plan).await
+}
+
+/// The plan of a statement of [`parse`], for `ctx.execute_logical_plan`.
+///
+/// # Errors
+/// Those of DataFusion's planner. Where a list stands for a single value, they say so and what to write
+/// instead.
+pub async fn plan(ctx: &SessionContext, statement: Statement) -> Result<LogicalPlan> {
     let mut statement = statement;
     add_positions(ctx, &mut statement).await?;
-    let plan = ctx.state().statement_to_plan(statement).await?;
-    ctx.execute_logical_plan(plan).await
+    let plan = ctx.state().statement_to_plan(statement).await.map_err(explained)?;
+    check(&plan)?;
+    Ok(plan)
 }
 
 /// `_file` and `_row` for the tables of `.nrt` files, where a statement names them.

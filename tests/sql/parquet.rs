@@ -139,3 +139,36 @@ async fn other_parquet_targets_are_those_of_datafusion() {
     let column = open(&out).metadata().row_group(0).column(0).compression();
     assert_eq!(column, Compression::SNAPPY);
 }
+
+#[tokio::test]
+async fn batches_of_parquet_are_sized_by_the_values_that_its_footer_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    // All values are equal, so that a thousand take no more bytes than two.
+    for (length, rows) in [(2, 20_000), (1000, 400)] {
+        let path = dir.path().join(format!("{length}.parquet"));
+        let sql = format!(
+            "COPY (SELECT i, array_repeat(7, {length}) AS x FROM generate_series(1, {rows}) AS t(i)) TO '{}'",
+            show(&path)
+        );
+        batches(&ctx, &sql).await.unwrap();
+    }
+    let plan = |columns: &'static str, file: &'static str| {
+        let sql =
+            format!("EXPLAIN SELECT {columns} FROM '{}/{file}' WHERE i > 0", show(dir.path()));
+        let ctx = &ctx;
+        async move { text(ctx, &sql).await }
+    };
+    let short = plan("x", "2.parquet").await;
+    assert!(!short.contains("BatchSizeExec"), "{short}");
+    let long = plan("x", "1000.parquet").await;
+    assert!(long.contains("BatchSizeExec: rows=262"), "{long}");
+    let none = plan("i", "1000.parquet").await;
+    assert!(!none.contains("BatchSizeExec"), "{none}");
+    // 440,000 values in 20,400 rows.
+    let both = plan("x", "*.parquet").await;
+    assert!(!both.contains("BatchSizeExec"), "{both}");
+    batches(&ctx, "SET serrate.leaf_batch_size = 1000").await.unwrap();
+    let both = plan("x", "*.parquet").await;
+    assert!(both.contains("BatchSizeExec: rows=46"), "{both}");
+}

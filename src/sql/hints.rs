@@ -1,0 +1,154 @@
+//! Operators that DataFusion's planner gives no hook for, used on lists: said in the words of SQL, with
+//! what to write instead.
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, plan_err};
+use datafusion::config::ConfigOptions;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::array::{leaf_type, list_depth};
+
+/// Analyzer rule, before types are coerced: [`check`].
+#[derive(Debug)]
+pub(super) struct ListHints;
+
+impl AnalyzerRule for ListHints {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        check(&plan)?;
+        Ok(plan)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_list_hints"
+    }
+}
+
+/// Refuses BETWEEN, LIKE and IN that compare a list with single values, and lists of truth values where
+/// one is needed.
+pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        if let LogicalPlan::Join(join) = node
+            && let Some(filter) = &join.filter
+        {
+            one_truth("JOIN .. ON", filter, &schema)?;
+        }
+        node.apply_expressions(|e| {
+            e.apply(|e| {
+                check_expr(e, &schema)?;
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(())
+}
+
+fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
+    match expr {
+        Expr::Between(between) => {
+            let e = &between.expr;
+            if differ(e, [between.low.as_ref(), between.high.as_ref()], schema) {
+                return plan_err!(
+                    "BETWEEN compares one value, and {e} is a list: {e} >= {} AND {e} <= {} is the mask of its values{AS_A_WHOLE}",
+                    between.low,
+                    between.high
+                );
+            }
+        }
+        Expr::InList(list) => {
+            let e = &list.expr;
+            if differ(e, &list.list, schema) {
+                return plan_err!(
+                    "IN looks for one value, and {e} is a list: {e} = 1 OR {e} = 2 is the mask of its values, array_has_any({e}, [1, 2]) says whether any of them is one of these"
+                );
+            }
+        }
+        Expr::Like(like) | Expr::SimilarTo(like) => {
+            let e = &like.expr;
+            if differ(e, [like.pattern.as_ref()], schema) {
+                return plan_err!(
+                    "LIKE looks at one text, and {e} is a list of them: array_transform({e}, lambda v: v LIKE {}) is the mask of its values{AS_A_WHOLE}",
+                    like.pattern
+                );
+            }
+        }
+        Expr::IsTrue(e) => one_truth("IS TRUE", e, schema)?,
+        Expr::IsFalse(e) => one_truth("IS FALSE", e, schema)?,
+        Expr::IsNotTrue(e) => one_truth("IS NOT TRUE", e, schema)?,
+        Expr::IsNotFalse(e) => one_truth("IS NOT FALSE", e, schema)?,
+        Expr::Case(case) if case.expr.is_none() => {
+            for (when, _) in &case.when_then_expr {
+                one_truth("CASE WHEN", when, schema)?;
+            }
+        }
+        Expr::AggregateFunction(call) => {
+            if let Some(filter) = &call.params.filter {
+                one_truth("FILTER (WHERE ..)", filter, schema)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// How a mask becomes a condition.
+const AS_A_WHOLE: &str = " (one truth value of it: ragged_any(..) or ragged_all(..))";
+
+/// Whether an expression is a list and something it is compared with is none.
+fn differ<'a>(expr: &Expr, others: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> bool {
+    let is_value = |t: DataType| list_depth(&t) == 0 && !t.is_null();
+    expr.get_type(schema).is_ok_and(|t| list_depth(&t) > 0)
+        && others.into_iter().any(|e| e.get_type(schema).is_ok_and(is_value))
+}
+
+/// Refuses a list of truth values where one is needed.
+fn one_truth(place: &str, expr: &Expr, schema: &DFSchema) -> Result<()> {
+    match expr.get_type(schema) {
+        Ok(t) if list_depth(&t) > 0 && *leaf_type(&t) == DataType::Boolean => plan_err!(
+            "{place} needs one truth value for each row, and {} is a list of them: put ragged_any(..) or ragged_all(..) around it",
+            expr.schema_name()
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// An error of DataFusion's planner about a list, in the words of [`check`]; others as they are.
+pub(super) fn explained(e: DataFusionError) -> DataFusionError {
+    match e {
+        DataFusionError::Diagnostic(diagnostic, inner) => {
+            DataFusionError::Diagnostic(diagnostic, Box::new(explained(*inner)))
+        }
+        DataFusionError::Plan(message) => {
+            DataFusionError::Plan(reworded(&message).unwrap_or(message))
+        }
+        other => other,
+    }
+}
+
+fn reworded(message: &str) -> Option<String> {
+    let is_list = |t: &str| {
+        ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| t.starts_with(l))
+            && t.contains("Boolean")
+    };
+    if let Some(rest) = message.strip_prefix("Cannot create filter with non-boolean predicate '") {
+        let (predicate, found) = rest.rsplit_once("' returning ")?;
+        return is_list(found).then(|| {
+            format!(
+                "WHERE, HAVING and QUALIFY need one truth value for each row, and {predicate} is a list of them: put ragged_any(..) or ragged_all(..) around it"
+            )
+        });
+    }
+    let not = "Unary operator 'NOT' requires a boolean expression, got ";
+    if let Some(found) = message.strip_prefix(not) {
+        return is_list(found).then(|| {
+            "NOT negates one truth value, and this is a list of them: ragged_not(..) negates each, NOT ragged_any(..) says that none is true".into()
+        });
+    }
+    message
+        .starts_with("Unary operator '-' only supports")
+        .then(|| format!("{message}; ragged_neg(..) negates every value of a list"))
+}
