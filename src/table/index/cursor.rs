@@ -1,229 +1,12 @@
-//! Indexing a table as numpy indexes an array.
+//! A table taken through the items of an index, axis by axis.
 
-use arrow::buffer::NullBuffer;
-
-use super::RaggedTable;
-use super::gather::{Over, Picks, lists_like};
+use super::items::{Item, Pick};
 use crate::array::Layout;
 use crate::error::{Error, Result};
-use crate::index::{Index, Span, positions_of, resolve};
-
-impl RaggedTable {
-    /// Indexes all columns at once, as numpy does between brackets: the first item is for axis 0 (the
-    /// rows), the next for axis 1. Axes without an item stay whole, and a column takes the items for
-    /// the axes it has.
-    ///
-    /// | item | does | copies |
-    /// |---|---|---|
-    /// | integer on axis 0 | that row; axis 1 becomes axis 0 and columns of axis 0 [`scalars`](Self::scalars) | nothing |
-    /// | integer on an inner axis | that element of every list; the axis goes | the elements |
-    /// | slice of step 1 on axis 0 | those rows | nothing |
-    /// | other slices | their elements, in their order; out of range is cut off | the elements, unless they are one range |
-    /// | array of integers | those elements, repeats allowed | the elements |
-    /// | mask of booleans | the elements that are true; as long as the axis | the elements |
-    /// | `...` | as many whole axes as are left over | nothing |
-    /// | new axis | an axis of size 1, as [`unsqueeze`](Self::unsqueeze) adds it | nothing |
-    ///
-    /// Negatives count from the end. Where every list stays whole nothing is copied. Several arrays,
-    /// and integers beside them, go together element by element, and their one axis stands where the
-    /// first of them did; with a slice, `...` or new axis between them it comes first, as in numpy
-    /// (columns that no array reaches are repeated along it then).
-    ///
-    /// A list that is null in every column that has it gives null where an element is asked of it,
-    /// and stays null where elements are.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use arrow::array::{AsArray, Int32Array, UInt16Array, types::UInt16Type};
-    /// use serrate::index::parse_index;
-    /// use serrate::table::RaggedTable;
-    ///
-    /// let t = RaggedTable::builder()
-    ///     .lengths([3, 1])?
-    ///     .lengths([2, 4, 1, 3])?
-    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
-    ///     .column("code", 2, Arc::new(UInt16Array::from_iter_values(0..10)))
-    ///     .build()?;
-    /// // the last two events of the first row, and of each the first code
-    /// let part = t.index(&parse_index("0, -2:, 0")?)?;
-    /// assert_eq!(part.column("code")?.values().as_primitive::<UInt16Type>().values(), &[2, 6]);
-    /// assert_eq!(part.scalar("age")?.name(), "age");
-    /// let error = t.index(&[1.into(), 1.into()]).unwrap_err();
-    /// assert_eq!(error.to_string(), "index 1 is out of range for axis 1 of size 1");
-    /// # Ok::<(), serrate::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// More items than axes; a position out of range, with axis, index and size (and row, where lists
-    /// differ); arrays of different lengths or of more than one dimension; a mask that is not as long
-    /// as a list it is for.
-    pub fn index(&self, index: &[Index]) -> Result<Self> {
-        let what = format!("a table with {} axes (the first index is axis 0)", self.ndim());
-        let expanded = Index::expand(index, self.ndim(), &what)?;
-        let arrangement = Arrangement::of(&expanded);
-        let items = items(&expanded)?;
-        let out = if arrangement.apart && !matches!(items.first(), Some(Item::Picks(_))) {
-            self.index_apart(&items)?
-        } else {
-            let mut cursor = Cursor::new(self);
-            cursor.apply(&items, arrangement.apart)?;
-            cursor.table
-        };
-        arrangement.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
-    }
-
-    /// Arrays apart from each other, after an axis without one: one part of the answer after the
-    /// other, as rows of a new axis 0.
-    fn index_apart(&self, items: &[Item]) -> Result<Self> {
-        let count = items.iter().find_map(Item::count).unwrap_or(0);
-        let bare = Self { scalars: Vec::new(), ..self.clone() };
-        let one = |j: usize| -> Result<Self> {
-            let items: Vec<Item> = items.iter().map(|i| i.only(j)).collect();
-            let mut cursor = Cursor::new(&bare);
-            cursor.apply(&items, false)?;
-            cursor.table.unsqueeze(0)
-        };
-        let mut out = match count {
-            // Of nothing, only axes and types.
-            0 => one(0)?.slice(0..0)?,
-            n => Self::concat(&(0..n).map(one).collect::<Result<Vec<_>>>()?)?,
-        };
-        out.scalars.clone_from(&self.scalars);
-        Ok(out)
-    }
-
-    /// For every list of axis `axis`, whether it is null in all columns that have it.
-    pub(super) fn missing(&self, axis: usize) -> Missing {
-        let mut below = self.columns().iter().filter(|c| c.axis() >= axis).peekable();
-        if below.peek().is_none() {
-            return Missing(None);
-        }
-        Missing(below.map(|c| c.list_nulls().get(axis - 1).cloned().flatten()).collect())
-    }
-}
-
-/// Validities of the lists of one axis; `None` when some column has no null there.
-pub(super) struct Missing(Option<Vec<NullBuffer>>);
-
-impl Missing {
-    pub(super) fn get(&self, list: usize) -> bool {
-        self.0.as_ref().is_some_and(|all| all.iter().all(|n| n.is_null(list)))
-    }
-}
-
-/// Where axes of the result come from.
-#[derive(Debug)]
-struct Arrangement {
-    /// The arrays have something between them: their axis comes first.
-    apart: bool,
-    /// Where new axes are in the result, ascending.
-    new_axes: Vec<i64>,
-}
-
-impl Arrangement {
-    fn of(items: &[Index]) -> Self {
-        let array = |i: &Index| matches!(i, Index::Array(_) | Index::Mask(_));
-        let any = items.iter().any(array);
-        // An integer beside an array is an array of one element.
-        let advanced = |i: &Index| any && (array(i) || matches!(i, Index::At(_)));
-        let first = items.iter().position(advanced).unwrap_or(0);
-        let last = items.iter().rposition(advanced).map_or(0, |l| l + 1);
-        let apart = any && !items[first..last].iter().all(advanced);
-        let mut axis = i64::from(apart);
-        let mut seen = apart;
-        let mut new_axes = Vec::new();
-        for item in items {
-            match item {
-                Index::NewAxis => {
-                    new_axes.push(axis);
-                    axis += 1;
-                }
-                Index::Slice { .. } => axis += 1,
-                item if array(item) && !seen => {
-                    seen = true;
-                    axis += 1;
-                }
-                _ => {}
-            }
-        }
-        Self { apart, new_axes }
-    }
-}
-
-/// An item for one axis, arrays made equally long.
-#[derive(Clone, Debug)]
-enum Item {
-    /// `None` for a whole axis.
-    Slice(Option<(Option<i64>, Option<i64>, i64)>),
-    At(Pick),
-    /// Of all arrays.
-    Picks(Pick),
-}
-
-/// Positions along one axis.
-#[derive(Clone, Debug)]
-struct Pick {
-    positions: Vec<i64>,
-    /// How long a list must be: a mask is as long as what it masks.
-    length: Option<usize>,
-}
-
-impl Item {
-    fn count(&self) -> Option<usize> {
-        match self {
-            Self::Picks(p) => Some(p.positions.len()),
-            _ => None,
-        }
-    }
-
-    /// The item for element `j` of the arrays; arrays without elements pick a null.
-    fn only(&self, j: usize) -> Self {
-        match self {
-            Self::Picks(p) => {
-                let positions = p.positions.get(j).copied().into_iter().collect();
-                Self::At(Pick { positions, length: p.length })
-            }
-            other => other.clone(),
-        }
-    }
-}
-
-fn items(index: &[Index]) -> Result<Vec<Item>> {
-    let mut items = Vec::with_capacity(index.len());
-    for item in index {
-        items.push(match item {
-            Index::Rest | Index::NewAxis => continue,
-            all if *all == Index::ALL => Item::Slice(None),
-            Index::Slice { start, stop, step } => {
-                Item::Slice(Some((*start, *stop, step.unwrap_or(1))))
-            }
-            Index::At(i) => Item::At(Pick { positions: vec![*i], length: None }),
-            Index::Array(a) => Item::Picks(Pick { positions: a.flat()?.to_vec(), length: None }),
-            Index::Mask(m) => {
-                let mask = m.flat()?;
-                Item::Picks(Pick { positions: positions_of(mask), length: Some(mask.len()) })
-            }
-        });
-    }
-    let counts: Vec<usize> = items.iter().filter_map(Item::count).collect();
-    let common = counts.iter().copied().find(|n| *n != 1).or(counts.first().copied());
-    if let Some(common) = common {
-        if counts.iter().any(|n| *n != 1 && *n != common) {
-            return Err(Error::invalid(format!(
-                "index arrays of lengths {counts:?} do not go together; they need one length"
-            )));
-        }
-        for item in &mut items {
-            if let Item::Picks(p) = item
-                && p.positions.len() != common
-                && let [one] = p.positions[..]
-            {
-                p.positions = vec![one; common];
-            }
-        }
-    }
-    Ok(items)
-}
+use crate::index::{Span, resolve};
+use crate::table::RaggedTable;
+use crate::table::gather::{Over, Picks, lists_like};
+use crate::table::index::Missing;
 
 /// Which row of the original table a row is.
 #[derive(Debug)]
@@ -236,8 +19,8 @@ enum Origin {
 }
 
 /// A table on the way to what an index asks for.
-struct Cursor {
-    table: RaggedTable,
+pub(super) struct Cursor {
+    pub(super) table: RaggedTable,
     /// Axis of the original table that the next item is for.
     axis: usize,
     /// The axis of `table` that is.
@@ -246,12 +29,12 @@ struct Cursor {
 }
 
 impl Cursor {
-    fn new(table: &RaggedTable) -> Self {
+    pub(super) fn new(table: &RaggedTable) -> Self {
         Self { table: table.clone(), axis: 0, at: 0, rows: Origin::Same }
     }
 
     /// All items; with `by_row`, arrays after the first run of them have one element per row.
-    fn apply(&mut self, items: &[Item], by_row: bool) -> Result<()> {
+    pub(super) fn apply(&mut self, items: &[Item], by_row: bool) -> Result<()> {
         let mut rest = items;
         while let Some(item) = rest.first() {
             let used = match item {
