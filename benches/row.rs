@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow::array::{Float32Array, Int64Array, UInt32Array};
 use arrow::datatypes::UInt32Type;
 use criterion::{Criterion, criterion_group, criterion_main};
+use serrate::index::Index;
 use serrate::table::RaggedTable;
 
 fn row(c: &mut Criterion) {
@@ -44,6 +45,22 @@ fn row(c: &mut Criterion) {
     group.bench_function("row(i) as a table", |b| {
         b.iter(|| table.row(next()).unwrap().to_table().unwrap());
     });
+    group.bench_function("index [i]", |b| {
+        b.iter(|| table.index(&[i64::try_from(next()).unwrap().into()]).unwrap());
+    });
+    group.bench_function("index [i, 20:30]", |b| {
+        b.iter(|| table.index(&[i64::try_from(next()).unwrap().into(), (20..30).into()]).unwrap());
+    });
+    group.finish();
+    let mut group = c.benchmark_group("all rows");
+    let all = Index::ALL;
+    group.bench_function("index [:, :50]", |b| {
+        b.iter(|| table.index(&[all.clone(), (..50).into()]).unwrap());
+    });
+    group.bench_function("index [:, -1]", |b| {
+        b.iter(|| table.index(&[all.clone(), (-1).into()]).unwrap());
+    });
+    group.bench_function("flatten(1)", |b| b.iter(|| table.flatten(1).unwrap()));
     group.finish();
 }
 

@@ -1,0 +1,219 @@
+//! What this crate means otherwise than the library, and how such an answer is checked.
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::DataType;
+use arrow::util::display::array_value_to_string;
+use serrate::Error;
+use serrate::dense::DType;
+use serrate::index::Index;
+use serrate::table::RaggedTable;
+
+use super::{Checked, Found, state};
+use crate::format::Case;
+use crate::json::Json;
+use crate::reference::{self, Nested, Plan};
+
+/// Where this crate decides otherwise than the library, on purpose. Each rule is about a kind of
+/// input, not about a case, and a case that falls under it is checked against what is meant here.
+pub(crate) const DIFFERENCES: [(Rule, &str); 10] = [
+    (Rule::OuterLengths, "lengths of all columns are checked on every axis, the rows included"),
+    (Rule::NoValues, "a column without values stays in a dense result, with an axis of size 0"),
+    (
+        Rule::Scalars,
+        "columns of axis 0 stay with an indexed row, so that rows with no others collate",
+    ),
+    (Rule::Widths, "columns of different number types concatenate: types unify as numpy's do"),
+    (
+        Rule::AnyAxis,
+        "every axis can be squeezed, added or merged, not only the outermost or innermost",
+    ),
+    (
+        Rule::Declared,
+        "a declared type takes the values it has: 0 and 1 for bool, no float beyond its range",
+    ),
+    (Rule::Texts, "texts are values"),
+    (Rule::Nulls, "values and lists may be missing"),
+    (Rule::Empty, "a column of no rows is a column, where its type is declared"),
+    (Rule::NoKeys, "a file read without any columns is a table without columns"),
+];
+
+/// See [`DIFFERENCES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    OuterLengths,
+    NoValues,
+    Scalars,
+    Widths,
+    AnyAxis,
+    Declared,
+    Texts,
+    Nulls,
+    Empty,
+    NoKeys,
+}
+
+/// Whether a value was refused that numpy would have cast to a declared bool or float.
+pub(super) fn declared_otherwise(case: &Case, error: &Error) -> bool {
+    let Error::ValueType { expected, .. } = error else { return false };
+    let dtype = expected.parse::<DataType>().ok().and_then(|t| DType::from_arrow(&t));
+    let declared = |d: DType| any(&case.input, &|j| *j == Json::Text(d.name().into()));
+    dtype.is_some_and(|d| (d == DType::Bool || d.is_float()) && declared(d))
+}
+
+/// Which difference an answer falls under where the library refuses, once it is what is meant.
+pub(super) fn meant(
+    case: &Case,
+    from: &[RaggedTable],
+    found: &Found,
+    gist: &str,
+) -> Checked<Option<Rule>> {
+    let (Found::Table(table) | Found::Inferred(table) | Found::Dense(table, _)) = found else {
+        return Ok(None);
+    };
+    let ensure = |ok: bool, rule| {
+        if ok {
+            Ok(Some(rule))
+        } else {
+            Err(format!("{rule:?} does not explain {}", found.shown()))
+        }
+    };
+    let constructs = matches!(case.op.as_str(), "construct" | "infer_dtype");
+    Ok(match case.op.as_str() {
+        "concatenate" | "vstack" if gist.starts_with("Schema inconsistent") => {
+            let mut row = 0;
+            for item in from {
+                let item = if case.op == "vstack" { item.unsqueeze(0) } else { Ok(item.clone()) };
+                let item = item.map_err(|e| e.to_string())?;
+                let part = table.slice(row..row + item.num_rows()).map_err(|e| e.to_string())?;
+                if !part.equals(&item, true).map_err(|e| e.to_string())? {
+                    return Err(format!("rows {row}.. are {part}, not {item}"));
+                }
+                row += item.num_rows();
+            }
+            ensure(row == table.num_rows(), Rule::Widths)?
+        }
+        op @ ("squeeze" | "unsqueeze" | "flatten") if gist.starts_with("Only supports dim") => {
+            let dim: i64 = case.args.get("dim").ok_or("no dim")?.int()?;
+            ensure(reshaped(op, dim, &from[0], table)?, Rule::AnyAxis)?
+        }
+        "collate_roundtrip" if from[0].max_ndim() == Some(1) => {
+            rows_in_order(case, &from[0], table)?;
+            Some(Rule::Scalars)
+        }
+        "load" if matches!(case.args.get("keys"), Some(Json::List(keys)) if keys.is_empty()) => {
+            ensure(table.columns().is_empty(), Rule::NoKeys)?
+        }
+        _ if constructs && any(&case.input, &|j| j.get("$str").is_some()) => {
+            let text = |t: &DataType| *t == DataType::Utf8 || *t == DataType::LargeUtf8;
+            ensure(table.columns().iter().any(|c| text(c.data_type())), Rule::Texts)?
+        }
+        _ if constructs && any(&case.input, &|j| *j == Json::Null) => {
+            let nulls = |c: &serrate::table::Column| {
+                c.values().null_count() > 0 || c.list_nulls().iter().any(Option::is_some)
+            };
+            ensure(table.columns().iter().any(nulls), Rule::Nulls)?
+        }
+        _ if gist.starts_with("Empty list found") => ensure(table.num_rows() == 0, Rule::Empty)?,
+        _ => None,
+    })
+}
+
+fn any(json: &Json, is: &dyn Fn(&Json) -> bool) -> bool {
+    is(json)
+        || match json {
+            Json::List(list) => list.iter().any(|j| any(j, is)),
+            Json::Object(members) => members.iter().any(|(_, j)| any(j, is)),
+            _ => false,
+        }
+}
+
+/// Whether columns of one table have another number of rows.
+pub(super) fn outer_lengths_differ(input: &Json) -> bool {
+    let differ = |data: &Json| {
+        let lengths = data.members().map_or(Vec::new(), |m| {
+            m.iter().filter_map(|(_, v)| v.list().ok().map(<[Json]>::len)).collect()
+        });
+        lengths.windows(2).any(|w: &[usize]| w[0] != w[1])
+    };
+    any(input, &|j| j.get("data").is_some_and(differ))
+}
+
+/// Elements as text, lists as lists.
+fn nested(array: &ArrayRef) -> Nested<String> {
+    let one = |i: usize| {
+        if array.is_null(i) {
+            return Nested::Null;
+        }
+        match array.data_type() {
+            DataType::List(_) => nested(&array.as_list::<i32>().value(i)),
+            DataType::LargeList(_) => nested(&array.as_list::<i64>().value(i)),
+            DataType::FixedSizeList(..) => nested(&array.as_fixed_size_list().value(i)),
+            _ => Nested::Leaf(array_value_to_string(array, i).unwrap()),
+        }
+    };
+    Nested::List((0..array.len()).map(one).collect())
+}
+
+fn column(table: &RaggedTable, name: &str) -> Checked<Nested<String>> {
+    let array = table.array(name).and_then(|a| a.to_arrow()).map_err(|e| e.to_string())?;
+    Ok(nested(&array))
+}
+
+/// Refuses what is not numpy's answer, column by column.
+pub(super) fn numpy_answer(
+    from: &RaggedTable,
+    index: &[Index],
+    found: &RaggedTable,
+) -> Checked<()> {
+    let plan = Plan::new(index, from.ndim()).ok_or("numpy refuses this index")?;
+    for source in from.columns() {
+        let name = source.name();
+        let (expected, levels) = plan
+            .apply(&column(from, name)?, source.axis() + 1)
+            .ok_or("numpy finds something out of range")?;
+        let (got, axis) = match found.scalar(name) {
+            Ok(scalar) => (nested(scalar.value()).children()[0].clone(), 0),
+            Err(_) => {
+                let axis = found.column(name).map_err(|e| e.to_string())?.axis();
+                (column(found, name)?, axis + 1)
+            }
+        };
+        if got != expected || axis != levels {
+            return Err(format!("{name}: found {got:?}, numpy has {expected:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn reshaped(op: &str, dim: i64, from: &RaggedTable, found: &RaggedTable) -> Checked<bool> {
+    let ndim = i64::try_from(from.ndim()).unwrap() + i64::from(op == "unsqueeze");
+    let at = usize::try_from(if dim < 0 { dim + ndim } else { dim }).map_err(|e| e.to_string())?;
+    let mut same = true;
+    for source in from.columns() {
+        let (name, axis) = (source.name(), source.axis());
+        let before = column(from, name)?;
+        let expected = match op {
+            "squeeze" => reference::squeeze(&before, axis, at),
+            "unsqueeze" => reference::unsqueeze(&before, axis, at),
+            _ => {
+                let layout = from.layout(at).map_err(|e| e.to_string())?;
+                let lengths: Vec<usize> = (0..layout.lists()).map(|l| layout.length(l)).collect();
+                let zero = match source.data_type() {
+                    DataType::Boolean => "false",
+                    t if t.is_floating() => "0.0",
+                    _ => "0",
+                };
+                reference::flatten(&before, axis, at, &lengths, &|_| Nested::Leaf(zero.into()))
+            }
+        };
+        same &= column(found, name)? == expected;
+    }
+    Ok(same)
+}
+
+/// Collated rows are the rows taken, columns of axis 0 included.
+pub(super) fn rows_in_order(case: &Case, from: &RaggedTable, table: &RaggedTable) -> Checked<()> {
+    let order: Vec<i64> = crate::format::ints(case.args.get("order").ok_or("no order")?)?;
+    let rows = from.index(&[order.into()]).map_err(|e| e.to_string())?;
+    state::same("the rows taken", table.equals(&rows, true).map_err(|e| e.to_string())?, true)
+}
