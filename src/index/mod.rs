@@ -54,7 +54,8 @@ impl Index {
     }
 
     /// Writes [`Rest`](Self::Rest) out as whole axes, and adds those that follow the last item, so
-    /// that every one of the `ndim` axes has its item.
+    /// that every one of the `ndim` axes has its item. A `Rest` of no axes stays: it stands between
+    /// its neighbours all the same.
     ///
     /// # Errors
     /// More items than axes, which `what` (such as `a table with 2 axes`) names; two `...`; a step of 0.
@@ -69,7 +70,7 @@ impl Index {
         let mut out = Vec::with_capacity(ndim);
         for item in index {
             match item {
-                Self::Rest => out.extend(std::iter::repeat_n(Self::ALL, left)),
+                Self::Rest if left > 0 => out.extend(std::iter::repeat_n(Self::ALL, left)),
                 Self::Slice { step: Some(0), .. } => {
                     return Err(Error::invalid("a slice with a step of 0; it goes nowhere"));
                 }
@@ -259,7 +260,7 @@ mod tests {
         };
         assert_eq!(all("1", 3).unwrap(), [1.into(), Index::ALL, Index::ALL]);
         assert_eq!(all("..., 1, None", 2).unwrap(), [Index::ALL, 1.into(), Index::NewAxis]);
-        assert_eq!(all("0, ..., 1", 2).unwrap(), [0.into(), 1.into()]);
+        assert_eq!(all("0, ..., 1", 2).unwrap(), [0.into(), Index::Rest, 1.into()]);
         assert_eq!(all("0, 0, 0", 2).unwrap_err(), "3 indices for two axes");
         let twice = Index::expand(&[Index::Rest, Index::Rest], 2, "two axes");
         assert!(twice.unwrap_err().to_string().contains("at most one"));

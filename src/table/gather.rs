@@ -145,7 +145,7 @@ impl RaggedTable {
             })
             .collect::<Result<_>>()?;
         let (row_name, scalars) = (self.row_name.clone(), self.scalars.clone());
-        Ok(Self { rows, row_name, axes, columns, scalars, point: false })
+        Ok(Self { rows, row_name, axes, columns, scalars, point: self.point })
     }
 }
 

@@ -103,6 +103,9 @@ impl Plan {
                 Index::Rest if seen => return None,
                 Index::Rest => {
                     seen = true;
+                    // Even where it stands for no axis, it stands between its neighbours.
+                    let none = if rest == 0 { Some(Index::Rest) } else { None };
+                    all.extend(none);
                     all.extend(vec![Index::ALL; rest]);
                 }
                 item => all.push(item.clone()),
@@ -149,7 +152,7 @@ impl Plan {
                     counts.push(positions.len());
                     items.push(Item::Array(positions, length));
                 }
-                Index::Rest => unreachable!(),
+                Index::Rest => {}
             }
         }
         let count = counts.iter().copied().find(|n| *n != 1).or(counts.first().copied());

@@ -232,7 +232,9 @@ pub(crate) fn fits(error: &Error, kind: &str) -> Result<bool, String> {
     Ok(match kind {
         "IndexError" => match error {
             Error::OutOfRange { .. } | Error::OutOfRangeIn { .. } => true,
-            Error::Invalid(message) => message.contains("indices") || message.contains("mask"),
+            Error::Invalid(message) => {
+                ["indices", "mask", "index array"].iter().any(|what| message.contains(what))
+            }
             _ => false,
         },
         "KeyError" => matches!(error, Error::NoSuchColumn { .. }),

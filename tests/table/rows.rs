@@ -14,6 +14,17 @@ use serrate::table::{RaggedTable, promote_types};
 
 use crate::model::{Dice, Model, N, assert_columns, column, models};
 
+/// The lists at a depth replaced, first to last.
+fn each_list(node: &N, depth: usize, replace: &mut dyn FnMut(&N) -> N) -> N {
+    match node {
+        N::List(list) if depth > 0 => {
+            N::List(list.iter().map(|n| each_list(n, depth - 1, replace)).collect())
+        }
+        node if depth == 0 => replace(node),
+        other => other.clone(),
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
@@ -85,6 +96,34 @@ proptest! {
         assert_columns(&kept, &model.with_rows(rows));
         // Kinds of lists stay what they were.
         prop_assert_eq!(taken.arrow_schema().unwrap(), table.arrow_schema().unwrap());
+    }
+
+    #[test]
+    fn chosen_elements_of_any_axis((model, seed) in models(), dirt: bool) {
+        let table = model.table(seed, dirt);
+        let mut dice = Dice::new(seed ^ 4);
+        for at in 0..table.ndim() {
+            let n = table.axis_len(at).unwrap();
+            let keep: Vec<Option<bool>> =
+                (0..n).map(|_| [None, Some(true), Some(false), Some(true)][dice.roll(4)]).collect();
+            let axis = i64::try_from(at).unwrap() - i64::try_from(table.ndim()).unwrap();
+            let kept = table.filter_axis(axis, &BooleanArray::from(keep.clone())).unwrap();
+            for (name, axis, rows) in &model.columns {
+                let mut bits = keep.iter();
+                let mut choose = |list: &N| match list {
+                    N::List(l) => N::List(
+                        l.iter().filter(|_| *bits.next().unwrap() == Some(true)).cloned().collect(),
+                    ),
+                    other => other.clone(),
+                };
+                let whole = N::List(rows.clone());
+                let expected = if *axis < at { whole } else { each_list(&whole, at, &mut choose) };
+                prop_assert_eq!(N::List(column(&kept, name)), expected, "{} at {}", name, at);
+            }
+        }
+        prop_assert!(table.filter_axis(0, &BooleanArray::from(vec![true; model.rows + 1])).is_err());
+        prop_assert!(table.filter_axis(-1, &BooleanArray::from(vec![true; 1000])).is_err());
+        prop_assert!(table.filter_axis(9, &BooleanArray::from(Vec::<bool>::new())).is_err());
     }
 
     #[test]

@@ -126,17 +126,24 @@ impl Cursor {
             Each::Element => 0..run.first().map_or(0, |p| p.positions.len()),
             Each::Row | Each::Constant => 0..1,
         };
+        if all.is_empty() {
+            // A mask that takes nothing is as long as the lists, too.
+            for (depth, pick) in run.iter().enumerate() {
+                let sizes = layouts[depth].as_ref();
+                for list in 0..sizes.map_or(1, Layout::lists) {
+                    let size = sizes.map_or(rows, |l| l.length(list));
+                    if !missing[depth].get(list) {
+                        self.check_length(pick, depth, size, || self.row_of(at + depth, list))?;
+                    }
+                }
+            }
+        }
         let mut picks: Vec<Vec<Option<usize>>> = vec![Vec::new(); run.len()];
         let mut lengths = Vec::with_capacity(lists);
         for list in 0..lists {
             let gone = missing[0].get(list);
             let kept = if gone && each == Each::Element { 0..0 } else { all.clone() };
             lengths.push(kept.len());
-            // A mask is checked where it takes nothing, too.
-            if all.is_empty() && !gone {
-                let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
-                self.check_length(run[0], 0, size, || self.row_of(at, list))?;
-            }
             for j in kept {
                 let j = if each == Each::Row { self.row_of(at, list) } else { j };
                 let mut here = Some(list);

@@ -33,7 +33,8 @@ impl RaggedTable {
     /// (columns that no array reaches are repeated along it then).
     ///
     /// A list that is null in every column that has it gives null where an element is asked of it,
-    /// and stays null where elements are.
+    /// and stays null where elements are. Only lists that the items before reach are looked at: a
+    /// position out of range for lists that are not selected is no error.
     ///
     /// ```
     /// use std::sync::Arc;

@@ -15,13 +15,14 @@ use crate::reference::{self, Nested, Plan};
 
 /// Where this crate decides otherwise than the library, on purpose. Each rule is about a kind of
 /// input, not about a case, and a case that falls under it is checked against what is meant here.
-pub(crate) const DIFFERENCES: [(Rule, &str); 10] = [
+pub(crate) const DIFFERENCES: [(Rule, &str); 11] = [
     (Rule::OuterLengths, "lengths of all columns are checked on every axis, the rows included"),
     (Rule::NoValues, "a column without values stays in a dense result, with an axis of size 0"),
     (
         Rule::Scalars,
         "columns of axis 0 stay with an indexed row, so that rows with no others collate",
     ),
+    (Rule::Indices, "every index that numpy takes, masks, steps and empty arrays among them"),
     (Rule::Widths, "columns of different number types concatenate: types unify as numpy's do"),
     (
         Rule::AnyAxis,
@@ -43,6 +44,7 @@ pub(crate) enum Rule {
     OuterLengths,
     NoValues,
     Scalars,
+    Indices,
     Widths,
     AnyAxis,
     Declared,
