@@ -167,10 +167,9 @@ impl Plan {
         self.apart
     }
 
-    /// Arrays apart from each other that take nothing: what is out of range beside them may be an error
-    /// or not.
+    /// Arrays that take nothing: what is out of range beside them may be an error or not.
     pub(crate) fn takes_nothing(&self) -> bool {
-        self.apart && self.count == Some(0)
+        self.count == Some(0)
     }
 
     /// One column with `levels` levels of lists (the rows are the first) and the levels it has then;
