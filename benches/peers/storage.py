@@ -31,7 +31,12 @@ def patients(tensors):
         yield t[first:last], [code[a:b] for a, b in cuts], [value[a:b] for a, b in cuts]
 
 
-def place(batch, shape, rows):
+def head(tensor):
+    """The window of a tensor in a file; slices past the end are errors there."""
+    return tensor[: min(WINDOW, tensor.get_shape()[0])]
+
+
+def place(shape, rows):
     """Copies arrays [E, M] into the corners of one padded array [B, W, M]."""
     dense = np.zeros(shape, rows[0].dtype)
     for i, row in enumerate(rows):
@@ -43,7 +48,7 @@ def collate_dense(items):
     width = max(len(i["t"]) for i in items)
     deep = max(i["code"].shape[1] for i in items)
     shapes = {"t": (width,), "code": (width, deep), "value": (width, deep), "mask": (width, deep)}
-    dense = {k: place(items, (len(items), *s), [i[k] for i in items]) for k, s in shapes.items()}
+    dense = {k: place((len(items), *s), [i[k] for i in items]) for k, s in shapes.items()}
     dense["dim1/mask"] = np.arange(width) < np.array([len(i["t"]) for i in items])[:, None]
     return dense
 
@@ -83,7 +88,7 @@ class Dense:
 
     def item(self, i):
         with safe_open(self.folder / f"{i}.safetensors", framework="numpy") as file:
-            return {k: file.get_slice(k)[:WINDOW] for k in file.keys()}
+            return {k: head(file.get_slice(k)) for k in file.keys()}
 
     def collate(self, items):
         return collate_dense(items)
@@ -125,7 +130,7 @@ class Named:
 
     def item(self, i):
         with safe_open(self.folder / f"{i}.safetensors", framework="numpy") as file:
-            t = file.get_slice("t")[:WINDOW]
+            t = head(file.get_slice("t"))
             lists = {k: [file.get_tensor(f"{k}/{e}") for e in range(len(t))] for k in ("code", "value")}
             return {"t": t, **lists}
 
