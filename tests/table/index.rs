@@ -72,8 +72,11 @@ fn check(model: &Model, table: &RaggedTable, index: &[Index]) {
     let first = index.iter().filter(|i| **i != Index::NewAxis && (**i != Index::Rest || rest > 0));
     let plan = Plan::new(index, table.ndim());
     let apart = plan.as_ref().is_some_and(Plan::is_apart);
-    let picks =
-        |i: &&Index| matches!(i, Index::At(_)) || (apart && !matches!(i, Index::Slice { .. }));
+    let picks = |i: &&Index| match i {
+        Index::At(_) => true,
+        Index::Array(_) | Index::Mask(_) => apart,
+        _ => false,
+    };
     let mut first = first.peekable();
     let begins = first.peek().is_some_and(|i| matches!(i, Index::At(_)));
     let rows_gone = if begins { first.take_while(picks).count() } else { 0 };
