@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::SortOptions;
+use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use arrow::row::{RowConverter, SortField};
+use half::f16;
 use rayon::prelude::*;
 
 use super::RaggedTable;
@@ -91,8 +93,54 @@ pub(super) fn sorted_rows(keys: &[ArrayRef], options: &[SortOptions]) -> Result<
         .zip(options)
         .map(|(k, o)| SortField::new_with_options(k.data_type().clone(), *o))
         .collect();
-    let converted = RowConverter::new(fields)?.convert_columns(keys)?;
+    let keys: Vec<ArrayRef> = keys.iter().map(ordered).collect();
+    let converted = RowConverter::new(fields)?.convert_columns(&keys)?;
     let mut rows: Vec<usize> = (0..converted.num_rows()).collect();
     rows.par_sort_by(|a, b| converted.row(*a).cmp(&converted.row(*b)));
     Ok(rows)
+}
+
+/// The key, with floats whose bits are in the order of the numbers: both zeros equal, every NaN last,
+/// whatever its sign (that of 0/0 differs between processors).
+fn ordered(key: &ArrayRef) -> ArrayRef {
+    match key.data_type() {
+        DataType::Float16 => Arc::new(key.as_primitive::<Float16Type>().unary::<_, Float16Type>(
+            |v| {
+                if v.is_nan() { f16::NAN } else { v + f16::ZERO }
+            },
+        )),
+        DataType::Float32 => Arc::new(
+            key.as_primitive::<Float32Type>()
+                .unary::<_, Float32Type>(|v| if v.is_nan() { f32::NAN } else { v + 0.0 }),
+        ),
+        DataType::Float64 => Arc::new(
+            key.as_primitive::<Float64Type>()
+                .unary::<_, Float64Type>(|v| if v.is_nan() { f64::NAN } else { v + 0.0 }),
+        ),
+        _ => Arc::clone(key),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Float32Array, Float64Array};
+
+    use super::*;
+
+    #[test]
+    fn floats_sort_as_numbers() {
+        let ascending = [SortOptions { descending: false, nulls_first: false }];
+        let sort = |key: ArrayRef| sorted_rows(&[key], &ascending).unwrap();
+        let key: ArrayRef =
+            Arc::new(Float64Array::from(vec![0.0, -0.0, -f64::NAN, -1.0, f64::INFINITY]));
+        assert_eq!(sort(key), [3, 0, 1, 4, 2]);
+        let key: ArrayRef = Arc::new(Float32Array::from(vec![
+            Some(f32::NAN),
+            None,
+            Some(-f32::NAN),
+            Some(-2.0),
+            Some(-0.0),
+        ]));
+        assert_eq!(sort(key), [3, 4, 0, 2, 1]);
+    }
 }
