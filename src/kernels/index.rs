@@ -172,7 +172,7 @@ pub fn pick(array: &RaggedArray, axis: i64, index: i64) -> Result<RaggedArray> {
 /// When a position is out of range for a list that is not null, naming list and row; otherwise as
 /// [`slice`](fn@slice).
 pub fn take(array: &RaggedArray, axis: i64, positions: &[i64]) -> Result<RaggedArray> {
-    taken(array, axis, positions, |_, _| Ok(()))
+    taken(array, axis, positions, None)
 }
 
 /// The elements of every list of axis `axis` where `keep` is true. A null list stays null.
@@ -181,22 +181,14 @@ pub fn take(array: &RaggedArray, axis: i64, positions: &[i64]) -> Result<RaggedA
 /// When a list that is not null has another length than `keep`, naming the row; otherwise as
 /// [`slice`](fn@slice). For another mask in every list there is [`filter`](super::filter::filter).
 pub fn mask(array: &RaggedArray, axis: i64, keep: &[bool]) -> Result<RaggedArray> {
-    taken(array, axis, &positions_of(keep), |row, size| {
-        if size == keep.len() {
-            return Ok(());
-        }
-        Err(Error::invalid(format!(
-            "a mask of {} values for a list of {size} on axis {axis} in row {row}",
-            keep.len()
-        )))
-    })
+    taken(array, axis, &positions_of(keep), Some(keep.len()))
 }
 
 fn taken(
     array: &RaggedArray,
     axis: i64,
     positions: &[i64],
-    check: impl Fn(usize, usize) -> Result<()>,
+    length: Option<usize>,
 ) -> Result<RaggedArray> {
     let axis = list_axis(array, axis)?;
     let level = array.axis(axis)?;
@@ -206,7 +198,13 @@ fn taken(
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for list in (0..layout.lists()).filter(|l| !null(*l)) {
         let range = layout.range(list);
-        check(row(list), range.len())?;
+        if let Some(length) = length.filter(|n| *n != range.len()) {
+            return Err(Error::invalid(format!(
+                "a mask of {length} values for a list of {} on axis {axis} in row {}",
+                range.len(),
+                row(list)
+            )));
+        }
         for index in positions {
             let at = resolve(*index, range.len()).ok_or_else(|| Error::OutOfRangeIn {
                 row: row(list),
