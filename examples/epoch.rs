@@ -38,6 +38,7 @@ epoch FILE.nrt.. [options]: one epoch of batches, timed
   --threads N      threads that make batches (1)
   --prefetch N     batches ready before they are asked for (0; 2 with several threads)
   --epochs N       run N epochs, 0 to N - 1, with a line each (1)
+  --no-checksum    without the second pass
   --json           one JSON object per epoch
   --generate N     write N synthetic patients to FILE.nrt first, if it does not exist
 ";
@@ -49,6 +50,7 @@ struct Arguments {
     options: LoaderOptions,
     epochs: u64,
     json: bool,
+    read: bool,
     generate: Option<u64>,
 }
 
@@ -60,7 +62,7 @@ fn arguments() -> Result<Option<Arguments>, Failure> {
     let (mut columns, mut sizes, mut tokens) = (None, Vec::new(), false);
     let (mut form, mut position_ids) = (Form::Padded, true);
     let (mut threads, mut prefetch) = (1, None);
-    let (mut epochs, mut json, mut generate) = (1, false, None);
+    let (mut epochs, mut json, mut read, mut generate) = (1, false, true, None);
     while let Some(argument) = parser.next()? {
         match argument {
             Value(file) => files.push(PathBuf::from(file)),
@@ -96,6 +98,7 @@ fn arguments() -> Result<Option<Arguments>, Failure> {
             Long("threads") => threads = parser.value()?.parse()?,
             Long("prefetch") => prefetch = Some(parser.value()?.parse()?),
             Long("epochs") => epochs = parser.value()?.parse()?,
+            Long("no-checksum") => read = false,
             Long("json") => json = true,
             Long("generate") => generate = Some(parser.value()?.parse()?),
             Short('h') | Long("help") => {
@@ -139,7 +142,7 @@ fn arguments() -> Result<Option<Arguments>, Failure> {
     if !position_ids {
         options = options.position_ids(None);
     }
-    Ok(Some(Arguments { files, options, epochs, json, generate }))
+    Ok(Some(Arguments { files, options, epochs, json, read, generate }))
 }
 
 /// What one epoch took and made.
@@ -147,9 +150,9 @@ struct Report {
     epoch: u64,
     open_seconds: f64,
     seconds: f64,
-    checksum_seconds: f64,
     stats: EpochStats,
-    checksum: u64,
+    /// The sum, and how long it took.
+    checksum: Option<(u64, f64)>,
     peak_rss: Option<u64>,
 }
 
@@ -169,7 +172,6 @@ impl Report {
             "epoch": self.epoch,
             "open_seconds": self.open_seconds,
             "seconds": self.seconds,
-            "checksum_seconds": self.checksum_seconds,
             "batches": self.stats.batches,
             "items": self.stats.items,
             "dense_bytes": self.stats.bytes,
@@ -180,7 +182,8 @@ impl Report {
             "items_per_second": items,
             "gb_per_second": gb,
             "peak_rss_bytes": self.peak_rss,
-            "checksum": self.checksum,
+            "checksum": self.checksum.map(|(sum, _)| sum),
+            "checksum_seconds": self.checksum.map(|(_, seconds)| seconds),
         })
     }
 }
@@ -196,7 +199,10 @@ impl fmt::Display for Report {
         if let Some(peak) = self.peak_rss {
             writeln!(f, "peak resident  {} MB", peak / 1_000_000)?;
         }
-        write!(f, "checksum       {} (read in {:.4} s)", self.checksum, self.checksum_seconds)
+        if let Some((sum, seconds)) = self.checksum {
+            writeln!(f, "checksum       {sum} (read in {seconds:.4} s)")?;
+        }
+        Ok(())
     }
 }
 
@@ -243,26 +249,21 @@ fn run() -> Result<(), Failure> {
         let peak_rss = peak_rss();
 
         let start = Instant::now();
-        let mut sum = 0u64;
-        for batch in loader.epoch(epoch)? {
-            for (_, tensor) in batch?.tensors() {
-                sum = sum.wrapping_add(checksum(tensor));
+        let mut sum = None;
+        if arguments.read {
+            let sum = sum.insert(0u64);
+            for batch in loader.epoch(epoch)? {
+                for (_, tensor) in batch?.tensors() {
+                    *sum = sum.wrapping_add(checksum(tensor));
+                }
             }
         }
-        let checksum_seconds = start.elapsed().as_secs_f64();
-        let report = Report {
-            epoch,
-            open_seconds,
-            seconds,
-            checksum_seconds,
-            stats,
-            checksum: sum,
-            peak_rss,
-        };
+        let checksum = sum.map(|sum| (sum, start.elapsed().as_secs_f64()));
+        let report = Report { epoch, open_seconds, seconds, stats, checksum, peak_rss };
         if arguments.json {
             println!("{}", report.json());
         } else {
-            println!("{report}");
+            print!("{report}");
         }
     }
     Ok(())

@@ -125,23 +125,57 @@ impl Places<'_> {
         let offsets = &self.grid.offsets[level][elements.start..=elements.end];
         let room = self.grid.shape[level + 1];
         let innermost = level + 2 == self.blocks.len();
-        for (list, cell) in offsets.array_windows().zip(out.chunks_exact_mut(block)) {
-            let [start, end] = list.map(|o| o as usize);
+        // Where the children of a list go, in its block, and the first of them.
+        let place = |[start, end]: [u32; 2]| {
+            let (start, end) = (start as usize, end as usize);
             let kept = (end - start).min(room);
-            let (first, values) = match self.grid.side {
-                Side::Right => (start, &mut cell[..kept * child]),
-                Side::Left => {
-                    let padding = (room - kept) * child;
-                    (end - kept, &mut cell[padding..])
-                }
-            };
-            if innermost {
-                if !values.is_empty() {
-                    put.put(first, values);
-                }
-            } else {
-                self.elements(level + 1, first..first + kept, values, put);
+            match self.grid.side {
+                Side::Right => (start, 0..kept * child),
+                Side::Left => (end - kept, (room - kept) * child..room * child),
+            }
+        };
+        if !innermost {
+            for (list, cell) in offsets.array_windows().zip(out.chunks_exact_mut(block)) {
+                let (first, values) = place(*list);
+                let kept = values.len() / child.max(1);
+                self.elements(level + 1, first..first + kept, &mut cell[values], put);
+            }
+            return;
+        }
+        let mut ahead = offsets.array_windows().zip((0..).step_by(block)).skip(AHEAD);
+        for (list, at) in offsets.array_windows().zip((0..).step_by(block)) {
+            if let Some((list, at)) = ahead.next() {
+                let values = place(*list).1;
+                expect_write(out, at + values.start..at + values.end);
+            }
+            let (first, values) = place(*list);
+            if !values.is_empty() {
+                put.put(first, &mut out[at + values.start..at + values.end]);
             }
         }
     }
+}
+
+/// Lists before one is written to that its memory is asked for.
+const AHEAD: usize = 4;
+
+/// Tells the processor that these bytes are written to soon: lists lie far apart, in no pattern that
+/// it would see by itself, and waiting for one after the other is most of the time they take.
+#[inline(always)]
+fn expect_write(bytes: &[u8], range: Range<usize>) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        const LINE: usize = 64;
+        let first = bytes.as_ptr().wrapping_add(range.start);
+        let lead = first.addr() % LINE;
+        for at in (0..range.len() + lead).step_by(LINE) {
+            // SAFETY: a prefetch reads and writes nothing, and any address will do.
+            unsafe {
+                _mm_prefetch::<_MM_HINT_ET0>(first.wrapping_add(at).wrapping_sub(lead).cast())
+            };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, range);
 }

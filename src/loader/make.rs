@@ -57,12 +57,6 @@ pub(super) fn outputs(source: &Source, options: &LoaderOptions) -> Result<Vec<Ou
         push(Arc::clone(&c.name), c.axis, c.dtype, c.fill, What::Column(i))?;
     }
     let zero = [0; 8];
-    for (i, c) in source.columns.iter().enumerate() {
-        if c.nulls && options.validity {
-            let name = format!("{}/valid", c.name);
-            push(name.into(), c.axis, DType::Bool, zero, What::Valid(i))?;
-        }
-    }
     let with_column = (1..source.ndim).filter(|d| source.columns.iter().any(|c| c.axis == *d));
     match options.form {
         Form::Padded => {
@@ -92,6 +86,12 @@ pub(super) fn outputs(source: &Source, options: &LoaderOptions) -> Result<Vec<Ou
                     push(name.into(), axis, dtype, zero, What::PositionIds)?;
                 }
             }
+        }
+    }
+    for (i, c) in source.columns.iter().enumerate() {
+        if c.nulls && options.validity {
+            let name = format!("{}/mask", c.name);
+            push(name.into(), c.axis, DType::Bool, zero, What::Valid(i))?;
         }
     }
     Ok(out)

@@ -153,7 +153,7 @@ pub(crate) fn reference(
         .to_dense_with(&options)
         .unwrap()
         .into_iter()
-        .filter(|(name, _)| !name.ends_with("/valid"))
+        .filter(|(name, _)| !name.ends_with("/mask") || name.starts_with("dim"))
         .collect();
     let shape = |name: &str| {
         let tensor = &all.iter().find(|(n, _)| n == name).unwrap().1;
@@ -167,11 +167,10 @@ pub(crate) fn reference(
         if shards.iter().any(has) {
             let mask =
                 validity_mask(&table.array(name).unwrap(), Some(&shape(name)), &dense).unwrap();
-            valid.push((format!("{name}/valid"), mask));
+            valid.push((format!("{name}/mask"), mask));
         }
     }
-    let columns = table.columns().len();
-    all.splice(columns..columns, valid);
+    all.extend(valid);
     all
 }
 
