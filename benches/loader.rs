@@ -5,6 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use serrate::dense::Size;
 use serrate::generate::mimic_table;
 use serrate::loader::{EpochStats, Form, Loader, LoaderOptions, Sampling};
 
@@ -56,13 +57,15 @@ fn benches(c: &mut Criterion) {
             black_box(&mut batch).fill(black_box(0));
         }
     });
-    println!("  floor: copy the occupied bytes   {:8.2} ms", move_occupied * 1e3);
-    println!("  floor: fill the dense bytes      {:8.2} ms", fill_dense * 1e3);
+    println!("  floor: copy the occupied bytes     {:8.2} ms", move_occupied * 1e3);
+    println!("  floor: fill the dense bytes        {:8.2} ms", fill_dense * 1e3);
     let variants = [
         ("padded", options()),
         ("padded, new loader each time", options()),
-        ("padded, 2 threads", options().threads(2).prefetch(2)),
-        ("padded, fill -1", options().fill_column("code", 65535)),
+        ("padded, 2 threads", options().threads(2).prefetch(1)),
+        ("padded, codes filled with 999", options().fill_column("code", 999)),
+        ("padded, int64 tokens", options().tokens_as_i64(true)),
+        ("padded, one shape for all", options().sizes([Size::Exactly(256), Size::Exactly(600)])),
         ("bucketed", options().bucket(20)),
         ("packed", options().form(Form::Packed)),
         ("packed, no position ids", options().form(Form::Packed).position_ids(None)),
@@ -78,7 +81,7 @@ fn benches(c: &mut Criterion) {
             epoch(&own, number);
         });
         println!(
-            "  {name:32} {:8.2} ms   x {:.2} of copying, x {:.2} of filling",
+            "  {name:34} {:8.2} ms   x {:.2} of copying, x {:.2} of filling",
             seconds * 1e3,
             seconds / move_occupied,
             seconds / fill_dense

@@ -36,7 +36,7 @@ epoch FILE.nrt.. [options]: one epoch of batches, timed
   --packed         flat values with cu_seqlens instead of padding
   --no-position-ids   packed batches without position ids
   --threads N      threads that make batches (1)
-  --prefetch N     batches ready before they are asked for (0; 2 with several threads)
+  --prefetch N     batches ready before they are asked for (0; 1 with several threads)
   --epochs N       run N epochs, 0 to N - 1, with a line each (1)
   --no-checksum    without the second pass
   --json           one JSON object per epoch
@@ -126,7 +126,7 @@ fn arguments() -> Result<Option<Arguments>, Failure> {
         .side(side)
         .tokens_as_i64(tokens)
         .threads(threads)
-        .prefetch(prefetch.unwrap_or(if threads > 1 { 2 } else { 0 }));
+        .prefetch(prefetch.unwrap_or(usize::from(threads > 1)));
     if window > 0 {
         options = options.window(window, sampling);
     }

@@ -14,14 +14,14 @@ use crate::error::{Error, Result};
 ///
 /// **Padded**, for a batch of `B` items: every column under its name with the shape `[B, d1, ..]`
 /// down to its axis; `dim{d}/mask` (bool, `[B, d1, .. d]`): true where axis `d` has an element;
-/// `{column}/mask` (bool, as the column): true where a column that has nulls in some shard has a
+/// `{column}/valid` (bool, as the column): true where a column that has nulls in some shard has a
 /// value.
 ///
 /// **Packed**: every column under its name, flat; `dim{d}/cu_seqlens` (int32, `[B + 1]`, from 0):
 /// where the elements of each item end on axis `d`; `dim{d}/position_ids` (flat): place of each
 /// element of axis `d` within its item, from 0; for axes from 2 on also `dim{d}/offsets` (int32,
 /// from 0): where each list of axis `d` ends, one list per element of the axis before (on axis 1
-/// the lists are the items); `{column}/mask` (bool, flat).
+/// the lists are the items); `{column}/valid` (bool, flat).
 #[derive(Clone, Debug)]
 pub struct Batch {
     pub(super) number: usize,

@@ -90,7 +90,7 @@ pub(super) fn outputs(source: &Source, options: &LoaderOptions) -> Result<Vec<Ou
     }
     for (i, c) in source.columns.iter().enumerate() {
         if c.nulls && options.validity {
-            let name = format!("{}/mask", c.name);
+            let name = format!("{}/valid", c.name);
             push(name.into(), c.axis, DType::Bool, zero, What::Valid(i))?;
         }
     }

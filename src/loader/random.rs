@@ -17,7 +17,6 @@ pub(super) fn keyed(seed: u64, epoch: u64, item: u64) -> u64 {
 }
 
 /// 64 random bits as a number below `n`; 0 when `n` is 0.
-#[expect(clippy::cast_possible_truncation, reason = "the upper half of 128 bits")]
 pub(super) fn below(random: u64, n: u64) -> u64 {
     ((u128::from(random) * u128::from(n)) >> 64) as u64
 }

@@ -43,10 +43,11 @@ impl Shelf {
     pub(super) fn take(self: &Arc<Self>, len: usize, largest: usize) -> Result<Lent> {
         let (fitting, outgrown) = {
             let mut free = self.free();
-            let sizes = free.iter().map(|u| u.block.as_slice().len()).enumerate();
+            // Of those that fit equally, the one used last: its pages are there.
+            let sizes = free.iter().map(|u| u.block.as_slice().len()).enumerate().rev();
             let fitting = sizes.filter(|(_, n)| *n >= len).min_by_key(|(_, n)| *n).map(|(i, _)| i);
             match fitting {
-                Some(i) => (Some(free.swap_remove(i)), None),
+                Some(i) => (Some(free.remove(i)), None),
                 // One that is too small makes room for its successor.
                 None => (None, free.pop()),
             }
@@ -86,34 +87,48 @@ impl Used {
         if let Some(grid) = self.written.take() {
             let places = grid.places(shelf.axis, shelf.size);
             let written = places.bytes();
-            if shelf.fill == [0; 8] {
-                places.all(&mut bytes[..written], &mut Zero);
-            } else {
-                places.all(&mut bytes[..written], &mut Fill(&shelf.fill[..shelf.size]));
-            }
+            places.all(&mut bytes[..written], &mut Fill::new(&shelf.fill[..shelf.size]));
         }
         if self.padded < len {
-            Fill(&shelf.fill[..shelf.size]).put(0, &mut bytes[self.padded..len]);
+            Fill::new(&shelf.fill[..shelf.size]).put(0, &mut bytes[self.padded..len]);
             self.padded = len;
         }
     }
 }
 
-struct Zero;
+/// Writes padding.
+#[derive(Clone, Copy)]
+enum Fill {
+    /// Bytes that are all the same.
+    Byte(u8),
+    Two([u8; 2]),
+    Four([u8; 4]),
+    Eight([u8; 8]),
+}
 
-impl Put for Zero {
-    #[inline]
-    fn put(&mut self, _: usize, cell: &mut [u8]) {
-        cell.fill(0);
+impl Fill {
+    /// From one element.
+    fn new(element: &[u8]) -> Self {
+        match element {
+            [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
+            [a, b] => Self::Two([*a, *b]),
+            [a, b, c, d] => Self::Four([*a, *b, *c, *d]),
+            other => {
+                // There are elements of 1, 2, 4 and 8 bytes.
+                Self::Eight(other.first_chunk().copied().unwrap_or_default())
+            }
+        }
     }
 }
 
-struct Fill<'a>(&'a [u8]);
-
-impl Put for Fill<'_> {
+impl Put for Fill {
+    #[inline]
     fn put(&mut self, _: usize, cell: &mut [u8]) {
-        for element in cell.chunks_exact_mut(self.0.len()) {
-            element.copy_from_slice(self.0);
+        match self {
+            Self::Byte(b) => cell.fill(*b),
+            Self::Two(element) => cell.as_chunks_mut().0.fill(*element),
+            Self::Four(element) => cell.as_chunks_mut().0.fill(*element),
+            Self::Eight(element) => cell.as_chunks_mut().0.fill(*element),
         }
     }
 }

@@ -39,7 +39,7 @@ proptest! {
                 assert_eq!(padded.occupied_bytes() > 0, flat.occupied_bytes() > 0);
                 let table = gathered(&shards, flat.items());
                 for (name, tensor) in named(&padded) {
-                    let column = name.trim_end_matches("/mask");
+                    let column = name.trim_end_matches("/valid");
                     let Ok(column) = table.column(column) else { continue };
                     let expected = match column.axis() {
                         0 => tensor,

@@ -89,10 +89,10 @@ fn columns_masks_fills_and_tokens() {
             ("id", DType::I64, 1),
             ("value", DType::F64, 3),
             ("dim1/mask", DType::Bool, 2),
-            ("value/mask", DType::Bool, 3),
+            ("value/valid", DType::Bool, 3),
         ]
     );
-    let valid = batch.tensor("value/mask").unwrap().as_slice::<u8>().unwrap();
+    let valid = batch.tensor("value/valid").unwrap().as_slice::<u8>().unwrap();
     let values = batch.tensor("value").unwrap().as_slice::<f64>().unwrap();
     assert!(valid.contains(&1) && valid.contains(&0));
     assert!(values.iter().zip(valid).all(|(v, valid)| v.is_nan() == (*valid == 0)));
