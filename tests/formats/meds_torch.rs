@@ -783,3 +783,30 @@ fn an_empty_shard_and_one_of_statics_only_have_tensors() {
     serrate::io::safetensors::write_tensors(&empty, [], &Default::default()).unwrap();
     assert!(found(&out, "train/1").is_empty());
 }
+
+#[test]
+fn other_data_is_never_replaced() {
+    let (dir, root) = with_gaps();
+    let other = dir.path().join("other");
+    let shard = other.join("data/train/0.parquet");
+    fs::create_dir_all(shard.parent().unwrap()).unwrap();
+    fs::create_dir_all(other.join("metadata")).unwrap();
+    fs::copy(root.join("data/train/0.parquet"), &shard).unwrap();
+    let again = TensorizeOptions { overwrite: true, ..TensorizeOptions::default() };
+    let e = convert(&root, &other, &again).unwrap_err().to_string();
+    assert!(e.contains("no tensorized cohort"), "{e}");
+    assert!(shard.is_file());
+}
+
+#[test]
+fn tokens_far_beyond_the_codes_are_refused() {
+    let (dir, root) = with_gaps();
+    let out = dir.path().join("out");
+    convert(&root, &out, &TensorizeOptions::default()).unwrap();
+    let codes = codes_file(&["SEX", "A"], &[Some(1), Some(4_294_967_294)], &[]);
+    write_parquet(&out.join("metadata/codes.parquet"), &codes);
+    let cohort = TensorizedCohort::open(&out).unwrap();
+    let e = cohort.meds_schema().unwrap_err().to_string();
+    assert!(e.contains("4294967294") && e.contains("2 codes"), "{e}");
+    assert!(cohort.read_meds(0).is_err());
+}

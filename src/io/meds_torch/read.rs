@@ -138,7 +138,7 @@ impl TensorizedCohort {
             index: i64::try_from(index).unwrap_or(i64::MAX),
             size: self.shards.len(),
         })?;
-        let codes = Codes::of(self.vocabulary()?);
+        let codes = Codes::of(self.vocabulary()?)?;
         codes.decode(shard.read()?).map_err(|e| match e {
             Error::Invalid(message) => Error::file(&shard.tensors, message),
             other => other,
@@ -150,7 +150,7 @@ impl TensorizedCohort {
     /// # Errors
     /// When there is no vocabulary.
     pub fn meds_schema(&self) -> Result<SchemaRef> {
-        let codes = Codes::of(self.vocabulary()?);
+        let codes = Codes::of(self.vocabulary()?)?;
         Ok(codes.decode(CohortTables::empty()?)?.to_batch()?.schema())
     }
 }
@@ -484,11 +484,22 @@ struct Codes {
 }
 
 impl Codes {
-    fn of(vocabulary: &Vocabulary) -> Self {
+    /// Most tokens without a code, beside those of every sixteenth: the texts have a place for each.
+    const GAPS: usize = 1 << 20;
+
+    fn of(vocabulary: &Vocabulary) -> Result<Self> {
         let size = vocabulary.id().size();
+        let most = vocabulary.len().saturating_mul(16).saturating_add(Self::GAPS);
+        if usize::try_from(size).is_ok_and(|size| size > most) {
+            return Err(Error::invalid(format!(
+                "the largest token of the vocabulary is {}, for {} codes; number the codes in metadata/codes.parquet without such gaps",
+                size - 1,
+                vocabulary.len()
+            )));
+        }
         let texts: StringArray =
             (0..size).map(|token| Some(vocabulary.decode(token).unwrap_or_default())).collect();
-        Self { texts: Arc::new(texts), id: vocabulary.id().to_string() }
+        Ok(Self { texts: Arc::new(texts), id: vocabulary.id().to_string() })
     }
 
     fn decode(&self, tables: CohortTables) -> Result<MedsShard> {

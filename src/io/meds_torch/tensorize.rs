@@ -11,7 +11,7 @@ use safetensors::Dtype;
 use super::build::{Builder, Row, sort};
 use super::codes::{Arithmetic, Codes, Entry};
 use super::parallel::in_order;
-use super::{SCHEMAS, TENSORS, TensorizeOptions, Unknown, schemas};
+use super::{SCHEMAS, TENSORS, TensorizeOptions, TensorizedCohort, Unknown, schemas};
 use crate::error::{Error, Result};
 use crate::io::meds::file::Source;
 use crate::io::meds::{Chunk, MedsDataset, Place, Splits, Values, below_split};
@@ -461,6 +461,11 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
                 "it holds {:?}, which is no part of a tensorized cohort, and is not replaced; remove it, or write somewhere else",
                 other.to_string_lossy()
             ),
+        )),
+        // A raw data set has folders of the same names.
+        None if !TensorizedCohort::is_at(out) => Err(Error::file(
+            out,
+            "it is no tensorized cohort (it has no tokenization/schemas), and is not replaced; remove it, or write somewhere else",
         )),
         None => Ok(()),
     }
