@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Float16Array, Float32Array, Float64Array, make_array};
-use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::array::{Array, ArrayRef};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::error::{DataFusionError, Result};
 
 use crate::array::{leaf_type, list_depth, list_of};
+use crate::kernels::nan::nan_to_null;
 
 /// The schema of a table over several files, each given with its name: all columns of all files, in
 /// the order they first appear, with types wide enough for every file.
@@ -94,7 +94,7 @@ fn widen(a: &DataType, b: &DataType) -> Option<DataType> {
 
 /// Flat values as the table has them: widened, and with NaN as null where asked.
 pub(super) fn leaves(values: &ArrayRef, target: &DataType, nan_is_null: bool) -> Result<ArrayRef> {
-    let values = if nan_is_null { null_nans(values)? } else { Arc::clone(values) };
+    let values = if nan_is_null { nan_to_null(values)? } else { Arc::clone(values) };
     if values.data_type() == target {
         return Ok(values);
     }
@@ -102,35 +102,10 @@ pub(super) fn leaves(values: &ArrayRef, target: &DataType, nan_is_null: bool) ->
     Ok(cast_with_options(&values, target, &CastOptions { safe: false, ..Default::default() })?)
 }
 
-/// The same values in place, with a validity that hides NaN. None is made where there is no NaN.
-fn null_nans(values: &ArrayRef) -> Result<ArrayRef> {
-    let any = values.as_any();
-    let valid = if let Some(v) = any.downcast_ref::<Float32Array>() {
-        valid(v.values(), |x| x.is_nan())
-    } else if let Some(v) = any.downcast_ref::<Float64Array>() {
-        valid(v.values(), |x| x.is_nan())
-    } else if let Some(v) = any.downcast_ref::<Float16Array>() {
-        valid(v.values(), |x| x.is_nan())
-    } else {
-        None
-    };
-    let Some(valid) = valid else {
-        return Ok(Arc::clone(values));
-    };
-    let nulls = NullBuffer::union(values.nulls(), Some(&valid));
-    let data = values.to_data().into_builder().nulls(nulls).build()?;
-    Ok(make_array(data))
-}
-
-fn valid<T: Copy>(values: &[T], is_nan: impl Fn(T) -> bool) -> Option<NullBuffer> {
-    if !values.iter().any(|v| is_nan(*v)) {
-        return None;
-    }
-    Some(NullBuffer::new(BooleanBuffer::collect_bool(values.len(), |i| !is_nan(values[i]))))
-}
-
 #[cfg(test)]
 mod tests {
+    use arrow::array::Float32Array;
+
     use super::*;
     use DataType::{Boolean, Float16, Float32, Float64, Int8, Int16, Int64, UInt8, UInt16, UInt64};
 

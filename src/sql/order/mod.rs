@@ -202,8 +202,12 @@ fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
 /// What is said when rows known by position have no position.
 fn refusal(format: &str, operator: &str, ids: &[&str]) -> DataFusionError {
     let ids = ids.iter().map(|i| format!("`{i}`")).collect::<Vec<_>>().join(" or ");
+    let or_id = match ids.as_str() {
+        "" => String::new(),
+        ids => format!(", or keep an id column {ids} in it"),
+    };
     DataFusionError::Plan(format!(
-        "the rows of a {format} file are known by their position, and this query gives them none ({operator}): end it with ORDER BY, or keep an id column {ids} in it"
+        "the rows of a {format} file are known by their position, and this query gives them none ({operator}): end it with ORDER BY{or_id}"
     ))
 }
 
