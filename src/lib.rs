@@ -31,6 +31,8 @@
 //! ```
 
 pub mod array;
+#[cfg(feature = "parquet")]
+pub mod audit;
 pub mod dense;
 pub mod error;
 pub mod generate;

@@ -44,6 +44,8 @@ pub(super) struct Cli {
 pub(super) enum Command {
     /// Show axes, columns, lengths and missing values of a file or folder, and what dense would cost.
     Inspect(super::inspect::InspectArgs),
+    /// Look for what is wrong in a MEDS folder or a tensorized cohort.
+    Check(super::check::CheckArgs),
     /// Convert a file or folder to another format.
     Convert(super::convert::ConvertArgs),
     /// Write rows as padded tensors with masks.

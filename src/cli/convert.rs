@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use arrow::datatypes::SchemaRef;
 use clap::Args;
 
+use super::cohort::{self, CohortArgs};
 use super::error::{Failure, Outcome};
 use super::files::{
     Declared, FileFormat, NewFolders, Part, Shard, Sink, SinkOptions, Source, format_of, losses,
@@ -25,6 +26,8 @@ Examples:
   serrate convert shards/ out/ --to parquet        one file per shard, under its own name
   serrate convert meds/ patients.nrt               codes as tokens, with patients.codes.parquet
   serrate convert notes.json x.nrt --schema time=timestamp --schema code=uint16[]
+  serrate convert meds/ cohort/ --to meds-torch-data --normalize
+                                                   what MEDSPytorchDataset opens
   serrate convert small.nrt batch.safetensors      dense, padded to the longest lists
 
 Formats: .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl), MEDS folders (read only),
@@ -55,9 +58,19 @@ pub(super) struct ConvertArgs {
     /// Replace files that exist.
     #[arg(long, alias = "force")]
     overwrite: bool,
+    #[command(flatten)]
+    cohort: CohortArgs,
 }
 
 pub(super) fn run(args: &ConvertArgs) -> Outcome {
+    if args.to == Some(FileFormat::MedsTorchData) {
+        return cohort::convert(&args.input, &args.output, args.cohort, args.overwrite);
+    }
+    if args.cohort.given() {
+        return Err(Failure::usage(
+            "--unknown, --normalize, --vocabulary and --jobs belong to --to meds-torch-data",
+        ));
+    }
     let mut source = Source::open(&args.input)?;
     let by_name = FileFormat::of(&args.output);
     source.declare(&args.declared)?;
@@ -173,7 +186,7 @@ pub(super) fn part_for(format: FileFormat) -> Part {
     match format {
         FileFormat::Parquet | FileFormat::Arrow => Part::All,
         FileFormat::Json | FileFormat::Ndjson | FileFormat::Meds => Part::Events,
-        FileFormat::Nrt | FileFormat::Safetensors => Part::Tokens,
+        FileFormat::Nrt | FileFormat::Safetensors | FileFormat::MedsTorchData => Part::Tokens,
     }
 }
 

@@ -4,6 +4,8 @@
 //! when interrupted.
 
 mod args;
+mod check;
+mod cohort;
 mod convert;
 mod densify;
 mod error;
@@ -68,6 +70,7 @@ async fn file_command(command: Command) -> Outcome {
     // Files are read and written by blocking calls; Ctrl-C is looked at between batches.
     let work = move || match &command {
         Command::Inspect(args) => inspect::run(args),
+        Command::Check(args) => check::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Densify(args) => densify::run(args),
         Command::Generate(args) => generate::run(args),

@@ -1,7 +1,8 @@
-//! `FROM meds('DIR')`: a MEDS data set as a table of subjects.
+//! `FROM meds('DIR')`: a MEDS data set, or the tensorized cohort made of one, as a table of subjects.
 
 use std::fmt;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -23,6 +24,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use super::config::SerrateOptions;
 use super::table::{own_extent, rows_within};
 use crate::io::meds::{MedsDataset, MedsOptions, MedsShard};
+use crate::io::meds_torch::TensorizedCohort;
 
 /// Table function `meds('DIR')`.
 ///
@@ -30,6 +32,8 @@ use crate::io::meds::{MedsDataset, MedsOptions, MedsShard};
 /// `code`, `code_id`, `numeric_value` and further columns per measurement, and `static_code`,
 /// `static_code_id`, `static_numeric_value`, .. for what holds without a time. A subject in two shards
 /// is an error, unless `serrate.meds_shared_subjects` is on.
+/// The folder may be a tensorized cohort as well: the same columns without further ones, numbers as
+/// they are in its tensors.
 #[derive(Debug, Default)]
 pub struct MedsFunction;
 
@@ -43,7 +47,7 @@ impl TableFunctionImpl for MedsFunction {
                     | ScalarValue::Utf8View(Some(path)),
                     _,
                 ),
-            ] => Ok(Arc::new(MedsTable::try_new(MedsDataset::open(path)?)?)),
+            ] => Ok(Arc::new(MedsTable::open(path)?)),
             _ => plan_err!(
                 "meds takes the folder of a MEDS data set as a text, such as meds('tests/data/synthea-meds')"
             ),
@@ -51,21 +55,67 @@ impl TableFunctionImpl for MedsFunction {
     }
 }
 
-/// A MEDS data set as a table: one row per subject, read shard by shard.
+/// Where the rows come from.
+#[derive(Clone, Debug)]
+enum Data {
+    Meds(MedsDataset),
+    Cohort(Arc<TensorizedCohort>),
+}
+
+impl Data {
+    fn root(&self) -> &Path {
+        match self {
+            Self::Meds(data) => data.root(),
+            Self::Cohort(cohort) => cohort.root(),
+        }
+    }
+
+    fn shards(&self) -> usize {
+        match self {
+            Self::Meds(data) => data.shards().len(),
+            Self::Cohort(cohort) => cohort.shards().len(),
+        }
+    }
+
+    fn read(&self, shard: usize, options: &MedsOptions) -> crate::Result<Option<MedsShard>> {
+        match self {
+            Self::Meds(data) => data.shards().nth(shard).map(|s| s.read(options)).transpose(),
+            Self::Cohort(cohort) if shard < cohort.shards().len() => {
+                cohort.read_meds(shard).map(Some)
+            }
+            Self::Cohort(_) => Ok(None),
+        }
+    }
+}
+
+/// A MEDS data set or a tensorized cohort as a table: one row per subject, read shard by shard.
 #[derive(Debug)]
 pub struct MedsTable {
-    data: MedsDataset,
+    data: Data,
     schema: SchemaRef,
 }
 
 impl MedsTable {
+    /// Over a folder of either kind.
+    ///
+    /// # Errors
+    /// When it is neither, or its vocabulary cannot be read.
+    pub fn open(root: impl AsRef<Path>) -> crate::Result<Self> {
+        if !TensorizedCohort::is_at(&root) {
+            return Self::try_new(MedsDataset::open(root)?);
+        }
+        let cohort = TensorizedCohort::open(root)?;
+        let schema = cohort.meds_schema()?;
+        Ok(Self { data: Data::Cohort(Arc::new(cohort)), schema })
+    }
+
     /// Over a data set.
     ///
     /// # Errors
     /// When the vocabulary cannot be read.
     pub fn try_new(data: MedsDataset) -> crate::Result<Self> {
         let schema = data.schema(&MedsOptions::default())?;
-        Ok(Self { data, schema })
+        Ok(Self { data: Data::Meds(data), schema })
     }
 }
 
@@ -91,7 +141,7 @@ impl TableProvider for MedsTable {
             None => (0..self.schema.fields().len()).collect(),
         };
         let schema = Arc::new(self.schema.project(&columns)?);
-        let shards = self.data.shards().len();
+        let shards = self.data.shards();
         let size = shards.div_ceil(state.config().target_partitions().max(1)).max(1);
         let partitions = (0..shards).step_by(size).map(|s| s..(s + size).min(shards)).collect();
         let settings = SerrateOptions::of(state.config_options());
@@ -145,7 +195,7 @@ fn further(all: &SchemaRef, wanted: &SchemaRef) -> Vec<String> {
 /// Ranges of shards.
 #[derive(Clone)]
 struct MedsSource {
-    data: MedsDataset,
+    data: Data,
     options: Arc<MedsOptions>,
     schema: SchemaRef,
     partitions: Vec<Range<usize>>,
@@ -161,8 +211,7 @@ impl fmt::Debug for MedsSource {
 impl MedsSource {
     /// A shard as batches of about `leaves` measurements.
     fn read(&self, shard: usize, leaves: usize, batch_size: usize) -> Result<Vec<RecordBatch>> {
-        let Some(shard) = self.data.shards().nth(shard) else { return Ok(Vec::new()) };
-        let whole = shard.read(&self.options)?;
+        let Some(whole) = self.data.read(shard, &self.options)? else { return Ok(Vec::new()) };
         let rows = whole.events.num_rows();
         let axis = whole.events.ndim() - 1;
         let mut batches = Vec::new();
@@ -182,7 +231,7 @@ impl MedsSource {
                 .iter()
                 .map(|f| match batch.column_by_name(f.name()) {
                     Some(column) => Ok(own_extent(column)),
-                    None => plan_err!("shard {} has no column {:?}", shard.name(), f.name()),
+                    None => plan_err!("shard {} has no column {:?}", whole.name, f.name()),
                 })
                 .collect::<Result<_>>()?;
             let options =
@@ -235,7 +284,7 @@ impl DataSource for MedsSource {
             f,
             "Meds: folder={}, shards={}, projection=[{}]",
             self.data.root().display(),
-            self.data.shards().len(),
+            self.data.shards(),
             names.join(", ")
         )?;
         match self.limit {

@@ -42,6 +42,9 @@ pub(super) enum FileFormat {
     Safetensors,
     /// A MEDS folder: data/**/*.parquet, one row per measurement.
     Meds,
+    /// A tensorized cohort, as meds-torch-data's MEDSPytorchDataset opens it (from MEDS folders).
+    #[value(alias = "meds_torch_data", alias = "mtd")]
+    MedsTorchData,
 }
 
 impl FileFormat {
@@ -62,7 +65,7 @@ impl FileFormat {
     /// The ending of files of the format.
     pub(super) fn extension(self) -> &'static str {
         match self {
-            Self::Nrt => "nrt",
+            Self::Nrt | Self::MedsTorchData => "nrt",
             Self::Parquet | Self::Meds => "parquet",
             Self::Arrow => "arrow",
             Self::Json => "json",
@@ -80,6 +83,7 @@ impl FileFormat {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Meds => "MEDS",
+            Self::MedsTorchData => "meds-torch-data",
             Self::Parquet => "Parquet",
             Self::Arrow => "Arrow IPC",
             Self::Json => "JSON",

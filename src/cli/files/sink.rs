@@ -96,6 +96,11 @@ impl Sink {
             FileFormat::Meds => {
                 return Err(Failure::usage("MEDS is written by `serrate generate --to meds` only"));
             }
+            FileFormat::MedsTorchData => {
+                return Err(Failure::usage(
+                    "meds-torch-data is written of a MEDS folder only: serrate convert MEDS OUT --to meds-torch-data",
+                ));
+            }
         };
         Ok(Self { path: path.to_path_buf(), schema, rows: 0, writer })
     }

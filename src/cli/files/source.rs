@@ -234,7 +234,9 @@ impl Shard {
                 }
                 schema.ok_or_else(|| self.wrong("the file is empty"))
             }
-            FileFormat::Safetensors | FileFormat::Meds => Err(self.written_only()),
+            FileFormat::Safetensors | FileFormat::Meds | FileFormat::MedsTorchData => {
+                Err(self.written_only())
+            }
         }
     }
 
@@ -307,7 +309,9 @@ impl Shard {
                 }
                 None => return Err(self.written_only()),
             },
-            FileFormat::Safetensors => return Err(self.written_only()),
+            FileFormat::Safetensors | FileFormat::MedsTorchData => {
+                return Err(self.written_only());
+            }
         })
     }
 

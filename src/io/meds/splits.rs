@@ -58,6 +58,11 @@ impl Splits {
         Ok(Self { names, of_subject: Some(of_subject) })
     }
 
+    /// Whether there is a file of subjects and splits.
+    pub(crate) fn is_given(&self) -> bool {
+        self.of_subject.is_some()
+    }
+
     /// The names of the splits.
     pub(crate) fn names(&self) -> &[String] {
         &self.names

@@ -66,11 +66,7 @@ impl TensorizedCohort {
         let shards = schemas
             .into_iter()
             .map(|name| {
-                let shard = CohortShard {
-                    tensors: root.join(TENSORS).join(format!("{name}.nrt")),
-                    schema: root.join(SCHEMAS).join(format!("{name}.parquet")),
-                    name,
-                };
+                let shard = CohortShard::at(&root, &name);
                 match tensors.contains(&shard.name) {
                     true => Ok(shard),
                     false => {
@@ -215,6 +211,14 @@ pub struct CohortTables {
 }
 
 impl CohortShard {
+    pub(crate) fn at(root: &Path, name: &str) -> Self {
+        Self {
+            name: name.to_string(),
+            tensors: root.join(TENSORS).join(format!("{name}.nrt")),
+            schema: root.join(SCHEMAS).join(format!("{name}.parquet")),
+        }
+    }
+
     /// Path below `data/` without the ending: `train/0`.
     pub fn name(&self) -> &str {
         &self.name

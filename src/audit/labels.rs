@@ -1,0 +1,102 @@
+//! Labels against the subjects of the data.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{DataType, Int64Type, TimestampMicrosecondType};
+
+use super::Log;
+use crate::error::Result;
+use crate::io::meds::file::Source;
+use crate::io::meds::time_type;
+use crate::io::meds_torch::files;
+
+/// Columns of which a file of labels has one or more.
+const VALUES: [&str; 4] = ["boolean_value", "integer_value", "float_value", "categorical_value"];
+
+/// Checks every file of labels below a folder; returns how many labels there are.
+pub(super) fn check(folder: &Path, log: &mut Log) -> Result<u64> {
+    let mut labels = 0;
+    // Types of the first file of a task.
+    let mut types: HashMap<String, Vec<(String, DataType)>> = HashMap::new();
+    for name in files(folder, "parquet")? {
+        let path = folder.join(format!("{name}.parquet"));
+        match file(&path, &name, &mut types, log) {
+            Ok(rows) => labels += rows,
+            Err(e) => log.error("unreadable", &path, String::new, e.to_string(), "labels"),
+        }
+    }
+    Ok(labels)
+}
+
+fn file(
+    path: &Path,
+    name: &str,
+    types: &mut HashMap<String, Vec<(String, DataType)>>,
+    log: &mut Log,
+) -> Result<u64> {
+    let source = Source::open(path)?;
+    let schema = source.schema();
+    for column in ["subject_id", "prediction_time"] {
+        if schema.field_with_name(column).is_err() {
+            log.error("columns", path, String::new, format!("no column {column:?}"), "one");
+            return Ok(0);
+        }
+    }
+    if !VALUES.iter().any(|v| schema.field_with_name(v).is_ok()) {
+        log.warn("columns", path, String::new, "no column with a value", VALUES.join(" or "));
+    }
+    let task = name.split('/').next().unwrap_or_default();
+    let own: Vec<(String, DataType)> =
+        schema.fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect();
+    let known = types.entry(task.to_string()).or_insert_with(|| own.clone());
+    for (column, t) in &own {
+        if let Some((_, first)) = known.iter().find(|(n, f)| n == column && f != t) {
+            log.error(
+                "types",
+                path,
+                || format!("column {column:?}"),
+                t.to_string(),
+                format!("{first} as in the task's first file"),
+            );
+        }
+    }
+    let splits: Vec<String> = log.shards.iter().filter_map(|s| s.split.clone()).collect();
+    let split = name.split('/').find(|part| splits.iter().any(|s| s == part));
+    let mut first_row = 0usize;
+    for batch in source.batches(&["subject_id", "prediction_time"], None, 1 << 16)? {
+        let batch = batch?;
+        let column = |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
+        let subjects = source.cast("subject_id", column("subject_id")?, &DataType::Int64)?;
+        let subjects = subjects.as_primitive::<Int64Type>();
+        let times = source.cast("prediction_time", column("prediction_time")?, &time_type())?;
+        let times = times.as_primitive::<TimestampMicrosecondType>();
+        for i in 0..batch.num_rows() {
+            let position = || format!("row {}", first_row.saturating_add(i));
+            if subjects.is_null(i) || times.is_null(i) {
+                log.error("null", path, position, "NULL", "a subject and a prediction_time");
+                continue;
+            }
+            let (subject, time) = (subjects.value(i), times.value(i));
+            let Some(facts) = log.subjects.get(&subject).copied() else {
+                let found = format!("a label of subject {subject}, who is not in the data");
+                log.error("label-subject", path, position, found, "subjects of the data");
+                continue;
+            };
+            if facts.first_time.is_none_or(|first| first > time) {
+                let found = format!("a label of subject {subject} with nothing before it");
+                log.warn("label-early", path, position, found, "an event at its time or before");
+            }
+            let of_subject = log.shards[facts.shard].split.clone();
+            if let (Some(split), Some(of_subject)) = (split, of_subject)
+                && split != of_subject
+            {
+                let found = format!("a label of subject {subject}, who is in {of_subject}");
+                log.error("label-split", path, position, found, format!("subjects of {split}"));
+            }
+        }
+        first_row = first_row.saturating_add(batch.num_rows());
+    }
+    Ok(u64::try_from(first_row).unwrap_or(u64::MAX))
+}
