@@ -8,6 +8,8 @@
     clippy::type_complexity
 )]
 
+#[path = "formats/audit.rs"]
+mod audit;
 #[path = "formats/generate.rs"]
 mod generate;
 #[path = "formats/ipc.rs"]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{DataType, Float32Type, Int64Type, TimestampMicrosecondType, UInt32Type};
 
-use super::{Audit, Log, ShardFacts, ShardPlace, some};
+use super::{Audit, Log, ShardFacts, ShardPlace, message, moment, some};
 use crate::error::Result;
 use crate::io::meds::file::Source;
 use crate::io::meds::{TRAIN, Vocabulary, delta_days};
@@ -47,7 +47,7 @@ pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
     let vocabulary = match codes.exists().then(|| Vocabulary::read(&codes)) {
         Some(Ok(vocabulary)) => Some(vocabulary),
         Some(Err(e)) => {
-            log.error("vocabulary", &codes, String::new, e.to_string(), "codes with tokens");
+            log.error("vocabulary", &codes, String::new, message(&e), "codes with tokens");
             None
         }
         None => {
@@ -84,7 +84,7 @@ fn open(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
     let file = match NrtFile::open(path, &ReadOptions::default()) {
         Ok(file) => file,
         Err(e) => {
-            log.error("unreadable", path, String::new, e.to_string(), "an .nrt file");
+            log.error("unreadable", path, String::new, message(&e), "an .nrt file");
             return None;
         }
     };
@@ -93,7 +93,7 @@ fn open(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
             "bounds",
             path,
             String::new,
-            e.to_string(),
+            message(&e),
             "lists that follow each other within their values",
         );
         return None;
@@ -126,13 +126,13 @@ fn open(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
             let said = log.known.contains_key(&("rows", path.to_path_buf()))
                 || log.known.contains_key(&("columns", path.to_path_buf()));
             if !said {
-                let message = e.to_string();
+                let text = message(&e);
                 let check = match () {
-                    () if message.contains(" measurements") => "measurements",
-                    () if message.contains(" events; row") => "events",
+                    () if text.contains(" measurements") => "measurements",
+                    () if text.contains(" events; row") => "events",
                     () => "unreadable",
                 };
-                log.error(check, path, String::new, message, "what the schema file says");
+                log.error(check, path, String::new, text, "what the schema file says");
             }
             None
         }
@@ -281,8 +281,8 @@ fn times(shard: &CohortShard, events: &RaggedTable, log: &mut Log) -> Result<()>
                     "start-time",
                     &schema,
                     || format!("row {row}"),
-                    start.map_or("NULL".into(), |s| format!("{s} µs")),
-                    format!("{} µs, the first of its times", times.value(first)),
+                    start.map_or("NULL".into(), moment),
+                    format!("{}, the first of its times", moment(times.value(first))),
                 );
             }
         }
@@ -299,8 +299,8 @@ fn times(shard: &CohortShard, events: &RaggedTable, log: &mut Log) -> Result<()>
                     "order",
                     &schema,
                     position,
-                    format!("{time} µs"),
-                    format!("more than {before} µs, the time before"),
+                    moment(time),
+                    format!("after {}, the time before", moment(before)),
                 );
             }
             let Some(delta) = deltas.map(|d| d.value(event)) else { continue };

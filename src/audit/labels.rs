@@ -6,7 +6,7 @@ use std::path::Path;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{DataType, Int64Type, TimestampMicrosecondType};
 
-use super::Log;
+use super::{Log, message};
 use crate::error::Result;
 use crate::io::meds::file::Source;
 use crate::io::meds::time_type;
@@ -24,7 +24,7 @@ pub(super) fn check(folder: &Path, log: &mut Log) -> Result<u64> {
         let path = folder.join(format!("{name}.parquet"));
         match file(&path, &name, &mut types, log) {
             Ok(rows) => labels += rows,
-            Err(e) => log.error("unreadable", &path, String::new, e.to_string(), "labels"),
+            Err(e) => log.error("unreadable", &path, String::new, message(&e), "labels"),
         }
     }
     Ok(labels)

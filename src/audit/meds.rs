@@ -7,10 +7,10 @@ use std::sync::Arc;
 use arrow::array::{Array, StringArray};
 use arrow::datatypes::DataType;
 
-use super::{Audit, Log, ShardFacts, ShardPlace, some};
+use super::{Audit, Log, ShardFacts, ShardPlace, message, moment, some};
 use crate::error::Result;
 use crate::io::meds::file::Source;
-use crate::io::meds::{Chunk, MedsDataset, Place, Splits, TRAIN, Values, Vocabulary};
+use crate::io::meds::{Chunk, Place, Splits, TRAIN, Values, Vocabulary};
 use crate::io::meds_torch::files;
 
 /// Measurements of a code in train, and elsewhere.
@@ -23,15 +23,11 @@ pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
         log.error("columns", &data, String::new, "no *.parquet file", "shards");
     }
     let metadata = root.join("metadata");
-    let splits = match MedsDataset::open(root).and_then(|d| Splits::of(&d)) {
+    let splits = match Splits::of(root) {
         Ok(splits) => Some(splits),
-        Err(_) if names.is_empty() => None,
         Err(e) => {
             let path = metadata.join("subject_splits.parquet");
-            // A damaged shard is found below, with its own name.
-            if e.to_string().contains("subject_splits") {
-                log.error("unreadable", &path, String::new, e.to_string(), "subjects and splits");
-            }
+            log.error("unreadable", &path, String::new, message(&e), "subjects and splits");
             None
         }
     };
@@ -49,7 +45,7 @@ pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
         let source = match Source::open(&path) {
             Ok(source) => source,
             Err(e) => {
-                log.error("unreadable", &path, String::new, e.to_string(), "a Parquet file");
+                log.error("unreadable", &path, String::new, message(&e), "a Parquet file");
                 continue;
             }
         };
@@ -64,7 +60,7 @@ pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
         match shard.rows(&source, &mut codes, log) {
             Ok(()) => shards.push(shard.facts),
             Err(e) => {
-                log.error("unreadable", &path, String::new, e.to_string(), "rows as MEDS has them")
+                log.error("unreadable", &path, String::new, message(&e), "rows as MEDS has them")
             }
         }
     }
@@ -79,7 +75,7 @@ fn vocabulary(path: &Path, log: &mut Log) -> Option<Vocabulary> {
     match Vocabulary::read(path) {
         Ok(vocabulary) => Some(vocabulary),
         Err(e) => {
-            log.error("vocabulary", path, String::new, e.to_string(), "codes with tokens");
+            log.error("vocabulary", path, String::new, message(&e), "codes with tokens");
             None
         }
     }
@@ -157,13 +153,13 @@ impl Shard<'_> {
                 self.facts.measurements += 1;
                 let time = chunk.times.value(row);
                 if let Some(before) = last_time.filter(|before| time < *before) {
-                    let found = format!("time {time} µs of subject {subject}");
+                    let found = format!("time {} of subject {subject}", moment(time));
                     log.error(
                         "order",
                         path,
                         position,
                         found,
-                        format!("not before {before} µs, which is in the row above"),
+                        format!("not before {}, which is in the row above", moment(before)),
                     );
                 }
                 if last_time.is_none() {

@@ -283,3 +283,17 @@ fn some<S: AsRef<str>>(names: impl ExactSizeIterator<Item = S>) -> String {
         more => format!("{}, .. ({more} more)", shown.join(", ")),
     }
 }
+
+/// What is wrong, without the file, which a finding names already.
+fn message(e: &Error) -> String {
+    match e {
+        Error::File { message, .. } => message.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A time for people.
+fn moment(microseconds: i64) -> String {
+    arrow::temporal_conversions::timestamp_us_to_datetime(microseconds)
+        .map_or_else(|| format!("{microseconds} µs"), |t| t.to_string())
+}

@@ -27,11 +27,11 @@ use serrate::table::{Column, RaggedTable};
 
 use crate::tiny::{at, write_parquet};
 
-fn data(name: &str) -> PathBuf {
+pub(crate) fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
-fn convert(
+pub(crate) fn convert(
     root: &Path,
     out: &Path,
     options: &TensorizeOptions,
@@ -39,7 +39,7 @@ fn convert(
     tensorize(&MedsDataset::open(root)?, out, options, |_| ControlFlow::Continue(()))
 }
 
-fn parquet(path: &Path) -> RecordBatch {
+pub(crate) fn parquet(path: &Path) -> RecordBatch {
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
     let schema = reader.schema().clone();
     let batches: Vec<_> = reader.build().unwrap().collect::<Result<_, _>>().unwrap();
@@ -164,9 +164,9 @@ fn it_is_what_meds_torch_data_makes() {
 }
 
 /// A row of a MEDS file: subject, time, code, number.
-type Measurement = (i64, Option<i64>, String, Option<f32>);
+pub(crate) type Measurement = (i64, Option<i64>, String, Option<f32>);
 
-fn batch(rows: &[Measurement], numbers: bool) -> RecordBatch {
+pub(crate) fn batch(rows: &[Measurement], numbers: bool) -> RecordBatch {
     let ids: Int64Array = rows.iter().map(|r| r.0).collect();
     let times: TimestampMicrosecondArray = rows.iter().map(|r| r.1).collect();
     let codes: StringArray = rows.iter().map(|r| Some(&r.2)).collect();
@@ -180,12 +180,12 @@ fn batch(rows: &[Measurement], numbers: bool) -> RecordBatch {
         .unwrap()
 }
 
-fn row(subject: i64, time: Option<i64>, code: &str, value: Option<f32>) -> Measurement {
+pub(crate) fn row(subject: i64, time: Option<i64>, code: &str, value: Option<f32>) -> Measurement {
     (subject, time, code.into(), value)
 }
 
 /// A data set in a folder that lives as long as the first member.
-fn made(files: &[(&str, RecordBatch)]) -> (tempfile::TempDir, PathBuf) {
+pub(crate) fn made(files: &[(&str, RecordBatch)]) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     for (name, batch) in files {
         write_parquet(&dir.path().join("in").join(name), batch);
@@ -194,7 +194,7 @@ fn made(files: &[(&str, RecordBatch)]) -> (tempfile::TempDir, PathBuf) {
     (dir, root)
 }
 
-fn codes_file(
+pub(crate) fn codes_file(
     codes: &[&str],
     index: &[Option<i64>],
     further: &[(&str, Vec<Option<f64>>)],
@@ -210,7 +210,7 @@ fn codes_file(
     RecordBatch::try_from_iter_with_nullable(columns).unwrap()
 }
 
-fn splits_file(splits: &[(i64, &str)]) -> RecordBatch {
+pub(crate) fn splits_file(splits: &[(i64, &str)]) -> RecordBatch {
     let ids: Int64Array = splits.iter().map(|s| s.0).collect();
     let split: StringArray = splits.iter().map(|s| Some(s.1)).collect();
     RecordBatch::try_from_iter([

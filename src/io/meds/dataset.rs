@@ -188,25 +188,7 @@ impl MedsDataset {
     /// # Errors
     /// When the file cannot be read or lacks the columns `subject_id` and `split`.
     pub fn subject_splits(&self) -> Result<Option<Vec<(i64, String)>>> {
-        let path = self.inner.root.join("metadata").join("subject_splits.parquet");
-        if !path.exists() {
-            return Ok(None);
-        }
-        let source = Source::open(path)?;
-        let batch = source.read(&["subject_id", "split"], None)?;
-        let column = |name| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
-        let ids = source.cast("subject_id", column("subject_id")?, &DataType::Int64)?;
-        let splits = source.cast("split", column("split")?, &DataType::Utf8)?;
-        let pairs = ids.as_primitive::<Int64Type>().iter().zip(splits.as_string::<i32>());
-        pairs
-            .enumerate()
-            .map(|(row, (id, split))| match (id, split) {
-                (Some(id), Some(split)) => Ok((id, split.to_string())),
-                (None, _) => Err(source.wrong_value("subject_id", row, "NULL")),
-                (_, None) => Err(source.wrong_value("split", row, "NULL")),
-            })
-            .collect::<Result<_>>()
-            .map(Some)
+        read_splits(&self.inner.root)
     }
 }
 
@@ -287,6 +269,29 @@ impl Dataset {
             None => Ok(chosen),
         }
     }
+}
+
+/// The subjects of a data set's `subject_splits.parquet` with their splits.
+pub(super) fn read_splits(root: &Path) -> Result<Option<Vec<(i64, String)>>> {
+    let path = root.join("metadata").join("subject_splits.parquet");
+    if !path.exists() {
+        return Ok(None);
+    }
+    let source = Source::open(path)?;
+    let batch = source.read(&["subject_id", "split"], None)?;
+    let column = |name| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
+    let ids = source.cast("subject_id", column("subject_id")?, &DataType::Int64)?;
+    let splits = source.cast("split", column("split")?, &DataType::Utf8)?;
+    let pairs = ids.as_primitive::<Int64Type>().iter().zip(splits.as_string::<i32>());
+    pairs
+        .enumerate()
+        .map(|(row, (id, split))| match (id, split) {
+            (Some(id), Some(split)) => Ok((id, split.to_string())),
+            (None, _) => Err(source.wrong_value("subject_id", row, "NULL")),
+            (_, None) => Err(source.wrong_value("split", row, "NULL")),
+        })
+        .collect::<Result<_>>()
+        .map(Some)
 }
 
 fn unify(further: &mut Vec<Field>, field: &Field, source: &Source) -> Result<()> {

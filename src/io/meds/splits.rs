@@ -1,8 +1,9 @@
 //! [`Splits`]: which subjects are for training, and which are kept back.
 
 use std::collections::HashMap;
+use std::path::Path;
 
-use super::dataset::MedsDataset;
+use super::dataset::read_splits;
 use crate::error::{Error, Result};
 
 /// The name of the split that models are fitted on.
@@ -32,9 +33,13 @@ pub(crate) enum Place<'a> {
 }
 
 impl Splits {
-    pub(crate) fn of(dataset: &MedsDataset) -> Result<Self> {
+    /// Those of a data set's folder.
+    ///
+    /// # Errors
+    /// When the file of subjects cannot be read, or has a subject in two splits.
+    pub(crate) fn of(root: &Path) -> Result<Self> {
         let mut names: Vec<String> = KNOWN.iter().map(ToString::to_string).collect();
-        let Some(pairs) = dataset.subject_splits()? else {
+        let Some(pairs) = read_splits(root)? else {
             return Ok(Self { names, of_subject: None });
         };
         let mut of_subject = HashMap::with_capacity(pairs.len());
@@ -47,7 +52,7 @@ impl Splits {
                 && other != number
             {
                 return Err(Error::file(
-                    dataset.root().join("metadata").join("subject_splits.parquet"),
+                    root.join("metadata").join("subject_splits.parquet"),
                     format!(
                         "subject {subject} is in two splits, {:?} and {:?}",
                         names[other], names[number]

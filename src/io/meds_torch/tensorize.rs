@@ -131,7 +131,7 @@ pub fn tensorize(
         0 => std::thread::available_parallelism().map_or(1, usize::from).min(8),
         jobs => jobs,
     };
-    let splits = Splits::of(dataset)?;
+    let splits = Splits::of(dataset.root())?;
     let sources = dataset.sources();
     let names = names(dataset, &splits)?;
     let codes = Codes::of(dataset, &splits, options, jobs)?;
