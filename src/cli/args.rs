@@ -14,6 +14,7 @@ Examples:
   serrate query.sql -o result.csv             the format follows the name
   echo 'SELECT 1' | serrate --timing
   serrate inspect x.nrt                       axes, columns, lengths, what dense would cost
+  serrate check meds/                         what is wrong in a data set and its labels
   serrate convert meds/ patients.nrt          from any format to any other
   serrate densify x.nrt -o batch.safetensors --rows 0..64 --max-len 256,64
   serrate generate --patients 1000 -o synthetic.nrt
