@@ -923,3 +923,58 @@ fn a_subject_in_two_shards_is_refused_by_name() {
     let sql = "SET serrate.meds_shared_subjects = true; SELECT count(*) AS n FROM meds('meds')";
     assert!(place.ok(&["-c", sql]).contains(" 22 "));
 }
+
+#[test]
+fn meds_becomes_a_cohort_that_is_checked_and_read_in_sql() {
+    let place = Place::new();
+    let meds = data("synthea-meds");
+    let said = place.run(&["convert", &meds, "cohort", "--to", "meds-torch-data", "--normalize"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(
+        said.out.contains("wrote 28 subjects, 1,992 events, 24,702 measurements"),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.out.contains("400 codes; 52 measurements of 27 others were dropped"),
+        "{}",
+        said.out
+    );
+    assert!(place.exists("cohort/tokenization/schemas/train/1.parquet"));
+    let again = place.run(&["convert", &meds, "cohort", "--to", "meds-torch-data"]);
+    assert_eq!(again.code, 1);
+    assert!(again.err.contains("--overwrite"), "{}", again.err);
+    let to = ["convert", &meds, "cohort", "--to", "meds-torch-data", "--overwrite"];
+    let said = place.run(&[&to[..], &["--unknown", "error"]].concat());
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("is not among the 400 codes"), "{}", said.err);
+    let said = place.ok(&[&to[..], &["--unknown=zero", "--jobs=1"]].concat());
+    assert!(said.contains("52 measurements of 27 others have the token 0"), "{said}");
+    let said = place.run(&["convert", &meds, "x.parquet", "--unknown", "zero"]);
+    assert_eq!(said.code, 2, "{}", said.err);
+
+    let count = "SELECT count(*) AS n, sum(ragged_count(code_id)) AS codes FROM meds('cohort')";
+    assert_eq!(place.ok(&["-c", count, "--format", "csv"]), "n,codes\n28,24754\n");
+    let first = format!(
+        "SELECT count(*) AS n FROM meds('cohort') a JOIN meds('{meds}') b ON a.subject_id = b.subject_id AND a.time = b.time AND a.static_code_id = b.static_code_id"
+    );
+    assert_eq!(place.ok(&["-c", &first, "--format", "csv"]), "n\n28\n");
+
+    for folder in ["cohort", meds.as_str()] {
+        let said = place.ok(&["check", folder]);
+        assert!(said.contains("0 errors"), "{said}");
+    }
+    assert_eq!(place.run(&["check", &meds, "--strict"]).code, 1);
+    fs::remove_file(place.path("cohort/data/tuning/0.nrt")).unwrap();
+    let said = place.run(&["check", "cohort"]);
+    assert_eq!(said.code, 1);
+    assert!(
+        said.out.contains("error: cohort/tokenization/schemas/tuning/0.parquet: [pair]"),
+        "{}",
+        said.out
+    );
+    let json = place.run(&["check", "cohort", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(json["findings"][0]["check"], "pair");
+    assert_eq!(place.run(&["check", "nowhere"]).code, 1);
+}
