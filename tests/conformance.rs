@@ -15,6 +15,8 @@ mod nrt;
 #[allow(dead_code, reason = "shared with the tests of tables")]
 #[path = "common/reference.rs"]
 mod reference;
+#[path = "conformance/unseen.rs"]
+mod unseen;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -167,11 +167,6 @@ impl Plan {
         self.apart
     }
 
-    /// Arrays that take nothing: what is out of range beside them may be an error or not.
-    pub(crate) fn takes_nothing(&self) -> bool {
-        self.count == Some(0)
-    }
-
     /// One column with `levels` levels of lists (the rows are the first) and the levels it has then;
     /// `None` where something is out of range.
     pub(crate) fn apply<L: Clone>(
@@ -180,7 +175,13 @@ impl Plan {
         levels: usize,
     ) -> Option<(Nested<L>, usize)> {
         let mut left = levels;
-        let mut found = if self.apart {
+        let mut found = if self.apart && self.count == Some(0) {
+            // Items up to the first array are looked at, and what follows it is not reached.
+            let first = self.items.iter().position(|i| matches!(i, Item::Array(..))).unwrap();
+            self.walk(column, levels, &self.items[..=first], None)?;
+            left += 1;
+            Nested::List(Vec::new())
+        } else if self.apart {
             let all = (0..self.count.unwrap_or(0))
                 .map(|j| self.walk(column, levels, &self.items, Some(j)));
             left += 1;

@@ -184,7 +184,11 @@ pub(crate) fn index(json: &Json) -> Result<Asked, String> {
 /// `None` for what cannot be an index.
 fn item(kind: &str, value: &Json) -> Result<Option<Index>, String> {
     Ok(Some(match kind {
-        "int" | "np_int64" => Index::At(value.int()?),
+        // Python's truth values are integers.
+        "int" | "np_int64" => match value {
+            Json::Bool(b) => Index::At(i64::from(*b)),
+            value => Index::At(value.int()?),
+        },
         "none" => Index::NewAxis,
         "ellipsis" => Index::Rest,
         "slice" => {
@@ -227,16 +231,20 @@ fn item(kind: &str, value: &Json) -> Result<Option<Index>, String> {
     }))
 }
 
-/// Whether an error is of the category that a Python exception stands for.
-pub(crate) fn fits(error: &Error, kind: &str) -> Result<bool, String> {
+/// Whether an error of an operation is of the category that a Python exception stands for.
+pub(crate) fn fits(op: &str, error: &Error, kind: &str) -> Result<bool, String> {
     Ok(match kind {
         "IndexError" => match error {
             Error::OutOfRange { .. } | Error::OutOfRangeIn { .. } => true,
-            Error::Invalid(message) => {
-                ["indices", "mask", "index array"].iter().any(|what| message.contains(what))
-            }
+            Error::Invalid(message) => ["indices", "mask", "index array", "such an index"]
+                .iter()
+                .any(|what| message.contains(what)),
             _ => false,
         },
+        // An axis the table does not have is a tensor that the library does not find.
+        "KeyError" if matches!(op, "flatten" | "squeeze" | "unsqueeze") => {
+            matches!(error, Error::Invalid(_) | Error::NoSuchAxis { .. })
+        }
         "KeyError" => matches!(error, Error::NoSuchColumn { .. }),
         "FileNotFoundError" => matches!(error, Error::Io { .. }),
         // Bad arguments of all kinds, which are told apart by type here.

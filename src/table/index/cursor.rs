@@ -127,14 +127,11 @@ impl Cursor {
             Each::Row | Each::Constant => 0..1,
         };
         if all.is_empty() {
-            // A mask that takes nothing is as long as the lists, too.
-            for (depth, pick) in run.iter().enumerate() {
-                let sizes = layouts[depth].as_ref();
-                for list in 0..sizes.map_or(1, Layout::lists) {
-                    let size = sizes.map_or(rows, |l| l.length(list));
-                    if !missing[depth].get(list) {
-                        self.check_length(pick, depth, size, || self.row_of(at + depth, list))?;
-                    }
+            // A mask that takes nothing is as long as the lists, too; below it none are reached.
+            for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
+                let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
+                if !missing[0].get(list) {
+                    self.check_length(pick, 0, size, || self.row_of(at, list))?;
                 }
             }
         }

@@ -34,7 +34,10 @@ impl RaggedTable {
     ///
     /// A list that is null in every column that has it gives null where an element is asked of it,
     /// and stays null where elements are. Only lists that the items before reach are looked at: a
-    /// position out of range for lists that are not selected is no error.
+    /// position out of range for lists that are not selected is no error. So nothing is out of range
+    /// after an array that takes nothing: `[], 99` has no rows whose axis 1 could lack element 99
+    /// (numpy, where all lists are of one length, refuses that), while `99, []` is an error, and so
+    /// is a mask that takes nothing and is not as long as a list it is for.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -88,8 +91,17 @@ impl RaggedTable {
             cursor.table.unsqueeze(0)
         };
         let mut out = match count {
-            // Of nothing, only axes and types.
-            0 => one(0)?.slice(0..0)?,
+            0 => {
+                // What stands before the arrays is looked at, what stands after them is not reached.
+                let first = items.iter().position(|i| matches!(i, Item::Picks(_))).unwrap_or(0);
+                Cursor::new(&bare).apply(items.get(..=first).unwrap_or(items), false)?;
+                // Of nothing, only axes and types: no rows, under which there are no lists.
+                let mut cursor = Cursor::new(&bare.unsqueeze(0)?.slice(0..0)?);
+                let mut below = vec![Item::Slice(None)];
+                below.extend(items.iter().map(|i| i.only(0)));
+                cursor.apply(&below, false)?;
+                cursor.table
+            }
             n => Self::concat(&(0..n).map(one).collect::<Result<Vec<_>>>()?)?,
         };
         out.scalars.clone_from(&self.scalars);

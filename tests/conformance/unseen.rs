@@ -1,0 +1,267 @@
+//! Forms that cases may have and those of the folder do not: fields left out, kinds of errors, and
+//! answers where the library refuses. Each is run as the cases of a file are.
+
+use serrate::table::RaggedTable;
+
+use crate::format::Case;
+use crate::json::Json;
+use crate::nrt::{self, Rule, Verdict};
+
+/// What becomes of a case that is written as in a file, but for its name.
+fn verdict(op: &str, case: &str) -> Result<Verdict, String> {
+    let case = Json::parse(&format!("{{\"name\": \"unseen\", {case}}}")).unwrap();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");
+    nrt::run(&Case::new(&root, op, &case)?)
+}
+
+fn passes(op: &str, case: &str) {
+    match verdict(op, case) {
+        Ok(Verdict::Passed) => {}
+        other => panic!("{op} {case}: {other:?}"),
+    }
+}
+
+fn differs(op: &str, case: &str, rule: Rule) {
+    match verdict(op, case) {
+        Ok(Verdict::Differs(found)) if found == rule => {}
+        other => panic!("{op} {case}: {other:?}"),
+    }
+}
+
+fn fails(op: &str, case: &str) {
+    if let Ok(passed) = verdict(op, case) {
+        panic!("{op} {case}: {passed:?}");
+    }
+}
+
+const FLAT: &str = r#""input": {"data": {"x": [1, 2]}, "schema": null}"#;
+const NESTED: &str = r#""input": {"data": {"x": [[1, 2], [3]]}}"#;
+const NONE: &str = r#""args": {"index": {"array": {"dtype": "int64", "shape": [0], "data": []}}}"#;
+
+fn error(kind: &str) -> String {
+    format!(r#""error": {{"kind": "{kind}", "gist": "no"}}"#)
+}
+
+#[test]
+fn an_axis_too_few_is_a_missing_tensor_to_the_library() {
+    passes("flatten", &format!("{FLAT}, {}", error("KeyError")));
+    passes("flatten", &format!(r#"{FLAT}, "args": {{"dim": -1}}, {}"#, error("KeyError")));
+    // An answer is no such error, and another kind of index is none either.
+    fails("construct", &format!("{FLAT}, {}", error("KeyError")));
+    fails("flatten", &format!("{FLAT}, {}", error("FileNotFoundError")));
+    fails(
+        "getitem_int",
+        &format!(r#"{FLAT}, "args": {{"index": {{"int": 9}}}}, {}"#, error("KeyError")),
+    );
+}
+
+#[test]
+fn what_numpy_indexes_is_compared_with_numpy() {
+    for op in ["getitem_array", "getitem_unsupported"] {
+        differs(op, &format!("{NESTED}, {NONE}, {}", error("ValueError")), Rule::Indices);
+        passes(
+            op,
+            &format!(r#"{NESTED}, {NONE}, {}, "tags": ["limitation"]"#, error("ValueError")),
+        );
+    }
+    let file = r#""input": {"file": "nrt-files/readme.nrt"}"#;
+    differs("load", &format!("{file}, {NONE}, {}", error("ValueError")), Rule::Indices);
+    // Out of range is an error, and no limitation of the library.
+    fails("getitem_array", &format!("{NESTED}, {NONE}, {}", error("IndexError")));
+    let float = r#""args": {"index": {"array": {"dtype": "float64", "shape": [0], "data": []}}}"#;
+    passes("getitem_array", &format!("{NESTED}, {float}, {}", error("IndexError")));
+}
+
+#[test]
+fn truth_values_are_integers() {
+    for (index, value) in [("true", 3), ("false", 1)] {
+        let tensor = |n: i64, data: &str| {
+            format!(r#"{{"dtype": "uint8", "shape": [{n}], "data": [{data}]}}"#)
+        };
+        let expected = if value == 3 { tensor(1, "3") } else { tensor(2, "1, 2") };
+        let case = format!(
+            r#"{NESTED}, "args": {{"index": {{"int": {index}}}}}, "expect": {{"tensors": {{"dim0/x": {expected}}}}}"#
+        );
+        passes("getitem_int", &case);
+    }
+}
+
+#[test]
+fn keys_are_a_set() {
+    let case = |len: usize, keys: &str| {
+        format!(
+            r#""input": {{"file": "nrt-files/readme.nrt"}}, "args": {{"keys": {keys}}}, "expect": {{"keys": ["T"], "len": {len}}}"#
+        )
+    };
+    passes("load", &case(3, r#"["T", "T"]"#));
+    fails("load", &case(2, r#"["T", "T"]"#));
+    fails("load", &case(3, r#"["T", "id"]"#));
+}
+
+#[test]
+fn tensors_of_axes_that_are_gone_are_not_compared() {
+    let case = |name: &str| {
+        format!(
+            r#""input": {{"data": {{"x": [[1, 2], [3]], "n": [7, 8]}}}}, "args": {{"index": {{"int": 0}}}}, "expect": {{"tensors": {{"{name}": {{"dtype": "uint8", "shape": [1], "data": [7]}}, "dim0/x": {{"dtype": "uint8", "shape": [2], "data": [1, 2]}}}}}}"#
+        )
+    };
+    passes("getitem_int", &case("dim-1/n"));
+    fails("getitem_int", &case("dim0/n"));
+    fails("getitem_int", &case("dim1/n"));
+}
+
+#[test]
+fn limitations_of_every_operation_are_compared_with_what_is_meant() {
+    let tagged = |input: &str, args: &str| {
+        format!(r#"{input}, "args": {args}, {}, "tags": ["limitation"]"#, error("ValueError"))
+    };
+    let single = r#""input": {"data": {"x": [[1], [3]]}}"#;
+    passes("unsqueeze", &tagged(NESTED, r#"{"dim": 1}"#));
+    passes("squeeze", &tagged(single, r#"{"dim": 1}"#));
+    passes("flatten", &tagged(r#""input": {"data": {"x": [[[1], []], [[3]]]}}"#, r#"{"dim": 1}"#));
+    // Refused here as well.
+    passes("squeeze", &tagged(NESTED, r#"{"dim": 1}"#));
+    passes("construct", &tagged(NESTED, "{}"));
+    passes("collate_roundtrip", &tagged(NESTED, r#"{"order": [1, 0, 1]}"#));
+    for op in ["concatenate", "vstack"] {
+        let items = r#""input": {"items": [{"data": {"x": [1]}}, {"data": {"x": [2.5, 3.0]}}]}"#;
+        passes(op, &tagged(items, "{}"));
+    }
+    // Untagged, it is a difference, and no other reason is good for one.
+    let case = |gist: &str| {
+        format!(
+            r#"{NESTED}, "args": {{"dim": 1}}, "error": {{"kind": "ValueError", "gist": "{gist}"}}"#
+        )
+    };
+    differs("unsqueeze", &case("Only supports dim = 0 for now; got 1"), Rule::AnyAxis);
+    fails("unsqueeze", &case("no"));
+}
+
+#[test]
+fn what_the_library_does_not_construct_holds_what_was_given() {
+    let case = |data: &str, schema: &str| {
+        format!(r#""input": {{"data": {data}, "schema": {schema}}}, {}"#, error("ValueError"))
+    };
+    for data in [
+        r#"{"x": [{"$str": "a"}], "y": [1]}"#,
+        r#"{"x": [[{"$str": "NaN"}, {"$str": "Infinity"}], []]}"#,
+        r#"{"x": [{"$str": "NaN"}], "y": ["NaN"]}"#,
+    ] {
+        differs("construct", &case(data, "null"), Rule::Texts);
+    }
+    differs(
+        "infer_dtype",
+        &format!(r#""input": {{"values": [{{"$str": "NaN"}}]}}, {}"#, error("TypeError")),
+        Rule::Texts,
+    );
+    // A text among numbers is refused, and one that reads as a float is not taken for one.
+    passes("construct", &case(r#"{"x": [1, {"$str": "NaN"}]}"#, "null"));
+    fails("construct", &case(r#"{"x": [{"$str": "NaN"}]}"#, r#"{"x": "float32"}"#));
+    differs(
+        "construct",
+        &case(r#"{"x": [[1, null], null, [2.5, "NaN", true]]}"#, r#"{"x": "float16"}"#),
+        Rule::Nulls,
+    );
+    differs("construct", &case(r#"{"x": [[1, null], null, []]}"#, "null"), Rule::Nulls);
+}
+
+#[test]
+fn a_table_of_other_values_is_told_from_what_was_given() {
+    let table = |json: &str| RaggedTable::from_json_text(json.as_bytes(), &Default::default());
+    let given = |made: &str, raw: &str| {
+        let input = Json::parse(&format!(r#"{{"data": {raw}}}"#)).unwrap();
+        nrt::as_given(&input, &table(made).unwrap()).is_ok()
+    };
+    assert!(given(r#"{"x": [[1, null], null]}"#, r#"{"x": [[1, null], null]}"#));
+    assert!(given(r#"{"x": ["a", null]}"#, r#"{"x": [{"$str": "a"}, null]}"#));
+    assert!(given(r#"{"x": [0.1, "NaN"]}"#, r#"{"x": [0.1, "NaN"]}"#));
+    for (made, raw) in [
+        (r#"{"x": [[1, null], null]}"#, r#"{"x": [[1, null], []]}"#),
+        (r#"{"x": [[1, null], null]}"#, r#"{"x": [[null, 1], null]}"#),
+        (r#"{"x": [[1, null], null]}"#, r#"{"x": [[2, null], null]}"#),
+        (r#"{"x": [1, null]}"#, r#"{"y": [1, null]}"#),
+        (r#"{"x": ["a", null]}"#, r#"{"x": [{"$str": "b"}, null]}"#),
+        (r#"{"x": ["NaN", 1.0]}"#, r#"{"x": [{"$str": "NaN"}, 1.0]}"#),
+        (r#"{"x": ["1"]}"#, r#"{"x": [1]}"#),
+        (r#"{"x": [true]}"#, r#"{"x": [false]}"#),
+    ] {
+        assert!(!given(made, raw), "{made} {raw}");
+    }
+}
+
+/// A case of every operation, with all that may be left out left out or null.
+#[test]
+fn optional_fields_may_be_missing() {
+    let x = r#"{"dtype": "uint8", "shape": [2], "data": [1, 2]}"#;
+    let state = format!(r#""expect": {{"tensors": {{"dim0/x": {x}}}, "dense": null}}"#);
+    let row = format!(
+        r#""expect": {{"tensors": {{"dim1/bounds": {{"dtype": "int64", "shape": [1], "data": [2]}}, "dim1/x": {x}}}}}"#
+    );
+    let file = r#""input": {"file": "nrt-files/one_d.nrt"}"#;
+    let loaded = r#""expect": {"len": 4, "keys": ["T"], "schema": {"T": "uint8"}}"#;
+    let all = r#"{"slice": [null, null, null]}"#;
+    for args in
+        ["", r#""args": null, "#, r#""args": {}, "tags": null, "note": null, "error": null, "#]
+    {
+        passes("construct", &format!("{FLAT}, {args}{state}"));
+        passes(
+            "infer_dtype",
+            &format!(
+                r#""input": {{"values": [1, 2]}}, {args}"expect": {{"dtype": "uint8", "stored": {x}}}"#
+            ),
+        );
+        passes("to_dense", &format!(r#"{FLAT}, {args}"expect": {{"x": {x}}}"#));
+        passes("squeeze", &format!(r#""input": {{"data": {{"x": [[1, 2]]}}}}, {args}{state}"#));
+        passes("unsqueeze", &format!("{FLAT}, {args}{row}"));
+        passes("flatten", &format!(r#""input": {{"data": {{"x": [[1], [2]]}}}}, {args}{state}"#));
+        passes(
+            "concatenate",
+            &format!(
+                r#""input": {{"items": [{{"data": {{"x": [1]}}, "schema": null}}, {{"data": {{"x": [2]}}}}]}}, {args}{state}"#
+            ),
+        );
+        passes(
+            "vstack",
+            &format!(r#""input": {{"items": [{{"data": {{"x": [1, 2]}}}}]}}, {args}{row}"#),
+        );
+        passes(
+            "equals",
+            &format!(
+                r#""input": {{"a": {{"data": {{"x": [1]}}}}, "b": {{"data": {{"x": [1]}}, "schema": null}}}}, {args}"expect": {{"equal": true}}"#
+            ),
+        );
+        passes(
+            "is_ndim_list",
+            &format!(r#""input": {{"list": [1]}}, {args}"expect": {{"result": true}}"#),
+        );
+        passes(
+            "save",
+            &format!(
+                r#"{FLAT}, {args}"expect": {{"names": {{"dim0/x": {{"dtype": "U8", "shape": [2]}}}}, "has_metadata": false, "bytes": null, "sha256": null, "tensors": {{"dim0/x": {x}}}}}"#
+            ),
+        );
+        passes("load", &format!("{file}, {args}{loaded}"));
+    }
+    for (op, index) in [
+        ("getitem_slice", all.to_owned()),
+        ("getitem_tuple", format!(r#"{{"tuple": [{all}]}}"#)),
+        ("getitem_array", r#"{"array": {"dtype": "int64", "shape": [2], "data": [0, 1]}}"#.into()),
+    ] {
+        passes(op, &format!(r#"{FLAT}, "args": {{"index": {index}}}, {state}"#));
+    }
+    passes(
+        "getitem_int",
+        &format!(
+            r#""input": {{"data": {{"x": [[1, 2]]}}, "schema": null}}, "args": {{"index": {{"int": 0}}}}, {state}"#
+        ),
+    );
+    passes(
+        "getitem_unsupported",
+        &format!(r#"{FLAT}, "args": {{"index": {{"str": "x"}}}}, {}"#, error("TypeError")),
+    );
+    passes(
+        "collate_roundtrip",
+        &format!(r#""input": {{"data": {{"x": [[1, 2]]}}}}, "args": {{"order": [0]}}, {row}"#),
+    );
+    passes("load", &format!(r#"{file}, "args": {{"keys": null, "index": null}}, {loaded}"#));
+}
