@@ -46,7 +46,7 @@ fn benches(c: &mut Criterion) {
     let stats = epoch(&padded, 0);
     println!("{PATIENTS} patients: {stats}");
 
-    // Floors: the occupied bytes moved from one place to another, and the bytes of the largest batch
+    // Floors: the occupied bytes moved from one place to another, and the bytes of a mean batch
     // filled as often as there are batches (memory at hand, which numpy does not have).
     let occupied = usize::try_from(stats.occupied).unwrap();
     let (source, mut target) = (vec![1u8; occupied], vec![2u8; occupied]);

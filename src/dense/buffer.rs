@@ -3,13 +3,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arrow::buffer::{Buffer, MutableBuffer};
-use memmap2::{Advice, MmapMut, MmapOptions};
+use memmap2::{MmapMut, MmapOptions};
 
 use super::plan::Plan;
 use crate::error::{Error, Result};
 
-/// Blocks from this size on are mapped on their own, in huge pages where the system has them.
-const MAPPED: usize = 4 << 20;
+/// Blocks from this size on are mapped on their own, in huge pages where the system has them; memory
+/// of smaller ones is there at once.
+pub(crate) const MAPPED: usize = 4 << 20;
 
 /// Size of a huge page; a mapping of whole ones starts on a boundary.
 const HUGE_PAGE: usize = 2 << 20;
@@ -46,7 +47,7 @@ impl Block {
         #[cfg(target_os = "linux")]
         {
             // Only advice: small pages do as well, slower.
-            let _ = map.advise(Advice::HugePage);
+            let _ = map.advise(memmap2::Advice::HugePage);
         }
         Ok(Self::Mapped(map))
     }

@@ -10,7 +10,7 @@ mod table;
 mod tensor;
 
 pub use buffer::BufferPool;
-pub(crate) use buffer::{Block, Contents, Memory};
+pub(crate) use buffer::{Block, Contents, MAPPED, Memory};
 pub use convert::tensor_field;
 pub(crate) use convert::unpack;
 pub use display::DenseDisplay;

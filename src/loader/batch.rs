@@ -34,7 +34,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Its number in the epoch, from 0.
+    /// Its number in the epoch (of the loader's [part](super::LoaderOptions::part)), from 0.
     pub fn number(&self) -> usize {
         self.number
     }
@@ -62,6 +62,11 @@ impl Batch {
     /// The tensors with their names: columns in order, then masks or lengths.
     pub fn tensors(&self) -> &[(Arc<str>, DenseTensor)] {
         &self.tensors
+    }
+
+    /// The same tensors, without the rest.
+    pub fn into_tensors(self) -> Vec<(Arc<str>, DenseTensor)> {
+        self.tensors
     }
 
     /// A tensor by name.

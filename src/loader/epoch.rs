@@ -49,6 +49,8 @@ struct State {
     first: usize,
     done: VecDeque<Option<Result<Batch>>>,
     running: usize,
+    /// How many of the running ones are skipped by now.
+    skipped: usize,
 }
 
 impl Epoch {
@@ -77,8 +79,9 @@ impl Epoch {
         self.next
     }
 
-    /// The same epoch, going on with batch `batch`; batches before are not made. Also goes back.
-    /// Past the end, nothing comes.
+    /// The same epoch, going on with batch `batch`; batches before are not made. Going forward keeps
+    /// what was made ahead; it also goes back, and then makes everything anew. Past the end, nothing
+    /// comes.
     pub fn skip_to(mut self, batch: usize) -> Self {
         self.jump(batch);
         self
@@ -90,7 +93,9 @@ impl Epoch {
             return;
         }
         self.next = batch;
-        if let Some(workers) = &mut self.workers {
+        if let Some(workers) = &mut self.workers
+            && !workers.shared.skip_to(batch)
+        {
             workers.shared.stop();
             workers.shared = Arc::new(Shared::new(Arc::clone(&self.plan), batch));
         }
@@ -117,7 +122,8 @@ impl Iterator for Epoch {
         (left, Some(left))
     }
 
-    /// Skips `n` batches without making them.
+    /// Skips `n` batches: those that nobody makes yet are not made, those made ahead from there on
+    /// are kept.
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
         self.jump(self.next.saturating_add(n));
         self.next()
@@ -139,8 +145,10 @@ impl Drop for Epoch {
 impl Workers {
     fn next(&self, batch: usize) -> Result<Batch> {
         let shared = &self.shared;
-        let end = shared.plan.num_batches().min(batch.saturating_add(self.in_flight));
         let mut state = shared.state();
+        // Memory is that of so many batches, and skipped ones have theirs until they are made.
+        let ahead = self.in_flight.saturating_sub(state.skipped).max(1);
+        let end = shared.plan.num_batches().min(batch.saturating_add(ahead));
         let added = end.saturating_sub(state.limit);
         state.limit = end.max(state.limit);
         drop(state);
@@ -170,8 +178,8 @@ impl Workers {
 
 impl Shared {
     fn new(plan: Arc<EpochPlan>, first: usize) -> Self {
-        let state =
-            State { unclaimed: first, limit: first, first, done: VecDeque::new(), running: 0 };
+        let (done, running, skipped) = (VecDeque::new(), 0, 0);
+        let state = State { unclaimed: first, limit: first, first, done, running, skipped };
         Self { plan, state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -193,13 +201,39 @@ impl Shared {
         let result = make(&self.plan, batch);
         let mut state = self.state();
         state.running -= 1;
-        let place = batch - state.first;
-        while state.done.len() <= place {
-            state.done.push_back(None);
-        }
-        state.done[place] = Some(result);
+        let unwanted = match batch.checked_sub(state.first) {
+            Some(place) => {
+                while state.done.len() <= place {
+                    state.done.push_back(None);
+                }
+                state.done[place].replace(result)
+            }
+            None => {
+                state.skipped -= 1;
+                Some(result)
+            }
+        };
         drop(state);
+        drop(unwanted);
         self.changed.notify_all();
+    }
+
+    /// Forgets the batches before `batch`, and starts none of them; `false` when it is too late to
+    /// make `batch`.
+    fn skip_to(&self, batch: usize) -> bool {
+        let mut state = self.state();
+        let Some(n) = batch.checked_sub(state.first) else { return false };
+        let claimed = batch.min(state.unclaimed) - state.first;
+        let have = n.min(state.done.len());
+        let made: Vec<_> = state.done.drain(..have).flatten().collect();
+        state.skipped += claimed - made.len();
+        state.first = batch;
+        // Jobs that find nothing left to make end.
+        state.unclaimed = state.unclaimed.max(batch);
+        state.limit = state.limit.max(batch);
+        drop(state);
+        drop(made);
+        true
     }
 
     /// Starts no more batches, and waits for those that are being made.
@@ -236,12 +270,102 @@ fn make(plan: &EpochPlan, batch: usize) -> Result<Batch> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
+    use std::thread::sleep;
+    use std::time::Duration;
 
     use arrow::array::UInt16Array;
 
     use crate::loader::{Loader, LoaderOptions};
     use crate::table::RaggedTable;
+
+    /// A loader of `n` batches of one item.
+    fn loader(n: u16, options: LoaderOptions) -> Loader {
+        let table = RaggedTable::builder()
+            .lengths(vec![1; n.into()])
+            .unwrap()
+            .column("code", 1, Arc::new(UInt16Array::from_iter_values(0..n)))
+            .build()
+            .unwrap();
+        Loader::try_new([table], options).unwrap()
+    }
+
+    #[test]
+    fn nothing_is_started_after_the_epoch_is_left() {
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        for (threads, prefetch) in [(1, 6), (2, 0), (2, 6)] {
+            for taken in 1..4 {
+                STARTED.store(0, Ordering::SeqCst);
+                let options = LoaderOptions::new(1).threads(threads).prefetch(prefetch);
+                let loader = loader(40, options).with_fault(|_| {
+                    STARTED.fetch_add(1, Ordering::SeqCst);
+                    sleep(Duration::from_millis(5));
+                });
+                let mut epoch = loader.epoch(0).unwrap();
+                assert_eq!(epoch.by_ref().take(taken).map(Result::unwrap).count(), taken);
+                drop(epoch);
+                let started = STARTED.load(Ordering::SeqCst);
+                assert!(started < taken + threads + prefetch, "{started}");
+                sleep(Duration::from_millis(40));
+                assert_eq!(STARTED.load(Ordering::SeqCst), started);
+            }
+        }
+    }
+
+    #[test]
+    fn skipped_batches_are_not_made() {
+        static MADE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+        for (threads, prefetch) in [(1, 0), (1, 2), (3, 2)] {
+            let options = LoaderOptions::new(1).threads(threads).prefetch(prefetch);
+            let loader = loader(60, options).with_fault(|batch| MADE.lock().unwrap().push(batch));
+            let in_flight = threads + prefetch;
+            let made = || {
+                let mut made = std::mem::take(&mut *MADE.lock().unwrap());
+                made.sort_unstable();
+                made
+            };
+            assert_eq!(loader.epoch(0).unwrap().nth(30).unwrap().unwrap().number(), 30);
+            assert!(made().iter().all(|b| (30..30 + in_flight).contains(b)));
+            let mut epoch = loader.epoch_from(0, 7).unwrap();
+            assert_eq!(epoch.next().unwrap().unwrap().number(), 7);
+            assert_eq!(epoch.nth(42).unwrap().unwrap().number(), 50);
+            let mut epoch = epoch.skip_to(59);
+            assert_eq!(epoch.next().unwrap().unwrap().number(), 59);
+            assert!(epoch.next().is_none() && epoch.nth(3).is_none());
+            drop(epoch);
+            let ranges = [7..7 + in_flight, 50..60];
+            let made = made();
+            assert!(made.iter().all(|b| ranges.iter().any(|r| r.contains(b))), "{made:?}");
+            assert!(made.contains(&7) && made.contains(&50) && made.contains(&59));
+        }
+    }
+
+    #[test]
+    fn what_was_made_ahead_is_kept_by_skips() {
+        static MADE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+        for (threads, prefetch) in [(1, 6), (2, 6)] {
+            let options = LoaderOptions::new(1).threads(threads).prefetch(prefetch);
+            let loader = loader(40, options).with_fault(|batch| {
+                MADE.lock().unwrap().push(batch);
+                // Some are still being made when they are skipped.
+                if batch.is_multiple_of(4) {
+                    sleep(Duration::from_millis(3));
+                }
+            });
+            let mut numbers = Vec::new();
+            for batch in loader.epoch(0).unwrap().step_by(3) {
+                numbers.push(batch.unwrap().number());
+                sleep(Duration::from_millis(1));
+            }
+            assert_eq!(numbers, (0..40).step_by(3).collect::<Vec<_>>());
+            let mut made = std::mem::take(&mut *MADE.lock().unwrap());
+            let all = made.len();
+            made.sort_unstable();
+            made.dedup();
+            assert_eq!(made.len(), all, "some were made twice");
+        }
+    }
 
     #[test]
     fn a_panic_is_an_error_in_its_place() {

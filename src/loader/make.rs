@@ -139,7 +139,8 @@ impl EpochPlan {
             .then(|| Arc::new(Grid::new(&mut frame, &options.sizes, options.side)));
 
         let mut draft = Draft { frame, grid, elements, bytes: 0, occupied: 0 };
-        let total: u128 = inner.outputs.iter().map(|o| draft.cells(o) * o.size() as u128).sum();
+        let bytes = inner.outputs.iter().map(|o| draft.cells(o).saturating_mul(o.size() as u128));
+        let total = bytes.fold(0u128, u128::saturating_add);
         let check = DenseOptions { limit: options.limit, ..DenseOptions::default() };
         draft.bytes = check.check_bytes(
             total,
@@ -207,6 +208,18 @@ impl Draft {
 }
 
 impl Output {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn axis(&self) -> usize {
+        self.axis
+    }
+
+    pub(super) fn dtype(&self) -> DType {
+        self.dtype
+    }
+
     fn size(&self) -> usize {
         self.dtype.size()
     }

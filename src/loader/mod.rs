@@ -57,6 +57,7 @@
 mod batch;
 mod convert;
 mod epoch;
+mod fingerprint;
 mod frame;
 mod grid;
 mod make;
@@ -119,7 +120,8 @@ impl Loader {
     /// # Errors
     /// No shard; shards of different depth, columns or types that do not go together; a column that
     /// is no number, boolean, date or time (leave it out, or encode it first); a fill value that its
-    /// column's type does not have; options that make no sense.
+    /// column's type does not have; a scalar that an indexed table kept, or nothing but scalars;
+    /// options that make no sense.
     pub fn try_new(
         shards: impl IntoIterator<Item = RaggedTable>,
         options: LoaderOptions,
@@ -142,8 +144,13 @@ impl Loader {
         Ok(Self { inner: Arc::new(inner), pool: Arc::default() })
     }
 
-    /// A loader over `.nrt` files, mapped into memory: values are copied from the map to where they
-    /// go, and pages that no window touches are not read. Bounds are read and checked now.
+    /// A loader over `.nrt` files, mapped into memory: numbers are copied from the map to where they
+    /// go, and pages of them that no window touches are not read. Bounds are read and checked now.
+    ///
+    /// Memory that stays with the loader: 4 bytes (8 where an axis has more than 2^31 - 1 elements)
+    /// for each list of the axes that are [used](LoaderOptions::columns), as offsets; and copies of
+    /// the columns that cannot be used in place: BOOL (a bit per value), BF16, and those that a
+    /// foreign writer did not align.
     ///
     /// # Errors
     /// When a file cannot be read or is damaged; as [`try_new`](Self::try_new).
@@ -172,19 +179,37 @@ impl Loader {
         paths: impl IntoIterator<Item = P>,
         options: LoaderOptions,
     ) -> Result<Self> {
+        Self::open_with(paths, options, &ReadOptions::default())
+    }
+
+    /// As [`open`](Self::open), reading files as told: without [`ReadOptions::mmap`], the columns are
+    /// read into memory now, all of them, and a file that is truncated later does no harm.
+    /// [`ReadOptions::large_lists`] is chosen by size where it is not set.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with<P: AsRef<Path>>(
+        paths: impl IntoIterator<Item = P>,
+        options: LoaderOptions,
+        read: &ReadOptions,
+    ) -> Result<Self> {
         options.check()?;
         let names: Option<Vec<&str>> =
             options.columns.as_ref().map(|c| c.iter().map(String::as_str).collect());
         let shards = paths
             .into_iter()
             .map(|path| {
-                let file = NrtFile::open(path, &ReadOptions::default())?;
-                let mut large = false;
+                let file = NrtFile::open(path, read)?;
+                let mut large = read.large_lists;
                 for axis in 1..file.ndim() {
                     large |= i32::try_from(file.axis_len(axis)?).is_err();
                 }
                 let rows = 0..file.num_rows();
-                file.with_large_lists(large).read(rows, names.as_deref())
+                file.with_large_lists(large).read_deep(
+                    rows,
+                    names.as_deref(),
+                    options.least_depth(),
+                )
             })
             .collect::<Result<Vec<_>>>()?;
         Self::try_new(shards, options)

@@ -48,10 +48,18 @@ pub enum Form {
 ///     .window(256, Sampling::Random)
 ///     .bucket(20)
 ///     .side(Side::Left)
+///     .tokens_as_i64(true)
 ///     .fill_column("code", -1)
 ///     .threads(2)
 ///     .prefetch(2);
-/// # let _ = options;
+/// # use std::sync::Arc;
+/// # use serrate::arrow::array::UInt16Array;
+/// # use serrate::table::RaggedTable;
+/// # let table = RaggedTable::builder().lengths([3, 1])?
+/// #     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9, 4]))).build()?;
+/// # let batch = serrate::loader::Loader::try_new([table], options)?.epoch(0)?.next().unwrap()?;
+/// # assert!(batch.tensor("code")?.as_slice::<i64>()?.ends_with(&[-1, -1, 4]) || batch.items()[0].row == 1);
+/// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct LoaderOptions {
@@ -61,6 +69,7 @@ pub struct LoaderOptions {
     pub(super) seed: u64,
     pub(super) bucket: Option<usize>,
     pub(super) drop_last: bool,
+    pub(super) part: (usize, usize),
     pub(super) form: Form,
     pub(super) columns: Option<Vec<String>>,
     pub(super) masks: Option<Vec<usize>>,
@@ -88,6 +97,7 @@ impl LoaderOptions {
             seed: 0,
             bucket: None,
             drop_last: false,
+            part: (0, 1),
             form: Form::Padded,
             columns: None,
             masks: None,
@@ -133,9 +143,19 @@ impl LoaderOptions {
         self
     }
 
-    /// Leaves out the items at the end of the order that do not fill a batch.
+    /// Leaves out the items at the end of the order that do not fill a batch, and with
+    /// [`part`](Self::part) the batches at the end that are not enough for one each.
     pub fn drop_last(mut self, drop_last: bool) -> Self {
         self.drop_last = drop_last;
+        self
+    }
+
+    /// Of the batches of each epoch, only those numbered `rank`, `rank + world`, `rank + 2 world`,
+    /// .., which are then numbered from 0: the share of one of `world` processes whose loaders are
+    /// otherwise the same. No other batch is made. The first shares may have one batch more than the
+    /// last; none has with [`drop_last`](Self::drop_last).
+    pub fn part(mut self, rank: usize, world: usize) -> Self {
+        self.part = (rank, world);
         self
     }
 
@@ -145,14 +165,15 @@ impl LoaderOptions {
         self
     }
 
-    /// Only these columns, in this order; others are not looked at.
+    /// Only these columns, in this order; others are not looked at, nor are axes below the deepest of
+    /// them, axis 1, and those of [`masks`](Self::masks) and [`sizes`](Self::sizes).
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
     /// Masks `dim{d}/mask` of these axes (1..) of padded batches, instead of every axis that has a
-    /// column; none for an empty list.
+    /// column; none for an empty list. Packed batches have none and refuse them.
     pub fn masks(mut self, axes: impl IntoIterator<Item = usize>) -> Self {
         self.masks = Some(axes.into_iter().collect());
         self
@@ -164,7 +185,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Sizes of the axes after the rows, for padded batches. [`Size::Longest`] (also for axes not
+    /// Sizes of the axes after the rows, for padded batches; no more than there are. [`Size::Longest`] (also for axes not
     /// listed) is the longest list of the batch; [`Size::Exactly`] gives every batch one shape.
     /// Lists that are too long are cut on the side of the padding, axis 1 after its window.
     pub fn sizes(mut self, sizes: impl Into<Vec<Size>>) -> Self {
@@ -172,7 +193,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Side of the padding at every level.
+    /// Side of the padding at every level; packed batches have none and refuse [`Side::Left`].
     pub fn side(mut self, side: Side) -> Self {
         self.side = side;
         self
@@ -211,8 +232,11 @@ impl LoaderOptions {
         self
     }
 
-    /// Batches that may be ready before they are asked for, besides those being made. Memory is
-    /// that of `threads + prefetch` batches, the one at hand among them.
+    /// Batches that may be ready before they are asked for, besides those being made.
+    ///
+    /// Memory of batches is that of `threads + prefetch`, the one at hand among them, where every
+    /// tensor counts with the largest there was of it, and a quarter more or whole huge pages (2 MiB)
+    /// for growth. What a loader holds besides is said at [`open`](super::Loader::open).
     pub fn prefetch(mut self, prefetch: usize) -> Self {
         self.prefetch = prefetch;
         self
@@ -226,8 +250,9 @@ impl LoaderOptions {
         self
     }
 
-    /// Most bytes of one batch, 4 GiB unless set; a larger one is refused before anything is
-    /// allocated. `None` for no limit.
+    /// Most bytes of one batch, 4 GiB unless set; a larger one is refused before any of its tensors
+    /// is allocated. Where its lists end is put together first, in 4 bytes for each list and 16 to 24
+    /// for each item and axis. `None` for no limit.
     pub fn limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
         self.limit = bytes.into();
         self
@@ -257,6 +282,20 @@ impl LoaderOptions {
                 "sizes are those of padding, and packed batches have none; leave them out",
             );
         }
+        if self.form == Form::Packed && self.masks.is_some() {
+            return wrong(
+                "masks say what is padding, and packed batches have none; leave them out",
+            );
+        }
+        if self.form == Form::Packed && self.side == Side::Left {
+            return wrong("padding on the left, and packed batches have none; leave the side out");
+        }
+        let (rank, world) = self.part;
+        if rank >= world {
+            return Err(Error::invalid(format!(
+                "part {rank} of {world}; parts are numbered from 0, and there is 1 at least"
+            )));
+        }
         if let Some(dtype) = self.position_ids
             && !matches!(dtype, DType::I32 | DType::I64)
         {
@@ -273,6 +312,13 @@ impl LoaderOptions {
     /// Whether batches are made where they are asked for.
     pub(super) fn inline(&self) -> bool {
         self.threads == 1 && self.prefetch == 0 && self.pool.is_none()
+    }
+
+    /// Axes after the rows that are needed whatever the columns: the one of windows, and those that
+    /// are spoken of.
+    pub(super) fn least_depth(&self) -> usize {
+        let masks = self.masks.iter().flatten().copied().max().unwrap_or(0);
+        masks.max(self.sizes.len()).max(1)
     }
 
     pub(super) fn window_len(&self) -> Option<usize> {

@@ -124,7 +124,7 @@ impl EpochPlan {
         if let (Some(pool), Some(order)) = (options.bucket, &mut order) {
             plan.sort_pools(order, pool.saturating_mul(size));
             if options.shuffle {
-                let mut parts: Vec<u32> = (0..number(plan.num_batches())).collect();
+                let mut parts: Vec<u32> = (0..number(items.div_ceil(size))).collect();
                 shuffle(&mut parts, &mut rng);
                 plan.parts = Some(parts);
             }
@@ -154,26 +154,22 @@ impl EpochPlan {
         self.epoch
     }
 
-    /// Number of batches.
+    /// Number of batches, of this [part](LoaderOptions::part) alone as everything here.
     pub fn num_batches(&self) -> usize {
-        self.items.div_ceil(self.inner.options.batch_size)
+        let options = &self.inner.options;
+        let (rank, world) = options.part;
+        let all = self.items.div_ceil(options.batch_size);
+        if options.drop_last { all / world } else { all.saturating_sub(rank).div_ceil(world) }
     }
 
     /// Number of items in all batches.
     pub fn num_items(&self) -> usize {
-        self.items
+        (0..self.num_batches()).map(|batch| self.places(batch).len()).sum()
     }
 
     /// The items of a batch, in order; none when there is no such batch.
     pub fn items(&self, batch: usize) -> impl ExactSizeIterator<Item = Item> + '_ {
-        let part = match &self.parts {
-            Some(parts) => parts.get(batch).map_or(usize::MAX, |p| *p as usize),
-            None => batch,
-        };
-        let size = self.inner.options.batch_size;
-        let start = part.saturating_mul(size).min(self.items);
-        let end = start.saturating_add(size).min(self.items);
-        (start..end).map(|place| {
+        self.places(batch).map(|place| {
             let item = match &self.order {
                 Some(order) => order[place],
                 None => u32::try_from(place).unwrap_or(u32::MAX),
@@ -182,6 +178,22 @@ impl EpochPlan {
             let (shard, row) = self.inner.source.locate(row);
             Item { shard, row, events }
         })
+    }
+
+    /// Where the items of a batch are in the order.
+    fn places(&self, batch: usize) -> Range<usize> {
+        if batch >= self.num_batches() {
+            return 0..0;
+        }
+        let (rank, world) = self.inner.options.part;
+        let batch = batch * world + rank;
+        let part = match &self.parts {
+            Some(parts) => parts.get(batch).map_or(usize::MAX, |p| *p as usize),
+            None => batch,
+        };
+        let size = self.inner.options.batch_size;
+        let start = part.saturating_mul(size).min(self.items);
+        start..start.saturating_add(size).min(self.items)
     }
 
     /// Row of an item over all shards, and its events.

@@ -35,10 +35,21 @@ pub(super) fn stream(seed: u64, epoch: u64) -> ChaCha8Rng {
 /// Every order equally likely (Fisher and Yates).
 pub(super) fn shuffle(items: &mut [u32], rng: &mut ChaCha8Rng) {
     for i in (1..items.len()).rev() {
-        let random = u64::from(rng.next_u32()) << 32;
-        // Not above `i`. 32 bits suffice: there are at most 2^32 items, and few in practice.
-        let j = usize::try_from(below(random, i as u64 + 1)).unwrap_or(0);
+        // Not above `i`.
+        let j = usize::try_from(draw(rng, i as u64 + 1)).unwrap_or(0);
         items.swap(i, j);
+    }
+}
+
+/// A number below `n` (1 at least), each exactly as likely: of the 2^64 random numbers, those that
+/// are left over when all below `n` have got equally many are drawn again.
+fn draw(rng: &mut ChaCha8Rng, n: u64) -> u64 {
+    loop {
+        let product = u128::from(rng.next_u64()) * u128::from(n);
+        let (number, rest) = ((product >> 64) as u64, product as u64);
+        if rest >= n || rest >= n.wrapping_neg() % n {
+            return number;
+        }
     }
 }
 
@@ -55,6 +66,9 @@ mod tests {
         assert_eq!(below(u64::MAX, 0), 0);
         let mut items: Vec<u32> = (0..10).collect();
         shuffle(&mut items, &mut stream(7, 0));
+        assert_eq!(items, [9, 3, 2, 6, 1, 0, 7, 5, 8, 4]);
+        assert_eq!(keyed(7, 1, 42), 0xce0f_ffa7_9a80_923f);
+        assert_eq!(stream(7, 1).next_u64(), 0x5bcc_d224_6ce1_7bce);
         let mut again: Vec<u32> = (0..10).collect();
         shuffle(&mut again, &mut stream(7, 0));
         assert_eq!(items, again);

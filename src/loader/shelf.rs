@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use arrow::buffer::Buffer;
 
 use super::grid::{Grid, Put};
-use crate::dense::Block;
+use crate::dense::{Block, MAPPED};
 use crate::error::Result;
 
 /// Blocks for the batches of one tensor. What a batch wrote is remembered with its block, so that
@@ -56,9 +56,8 @@ impl Shelf {
         let used = match fitting {
             Some(used) => used,
             None => {
-                // Address space alone: pages that no batch writes to are never there.
-                let room = largest.min(len.saturating_mul(4)).max(len);
-                Used { block: Block::zeroed(room)?, padded: 0, written: None }.fresh(self)
+                let block = Block::zeroed(room(len, largest))?;
+                Used { block, padded: 0, written: None }.fresh(self)
             }
         };
         Ok(Lent { used: Some(used), len, dirty: true, home: Arc::downgrade(self) })
@@ -70,6 +69,14 @@ impl Shelf {
             free.push(used);
         }
     }
+}
+
+/// Bytes of a new block for `len` bytes now and up to `largest` later.
+fn room(len: usize, largest: usize) -> usize {
+    // Of mapped memory, address space alone: pages that no batch writes to are never there.
+    let most = largest.min(len.saturating_mul(4));
+    let room = if most >= MAPPED { most } else { most.min(len + len / 4) };
+    room.max(len)
 }
 
 impl Used {
@@ -187,5 +194,27 @@ impl Drop for Lent {
         {
             home.give_back(used);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_to_grow_costs_no_memory() {
+        const MB: usize = 1 << 20;
+        // Mapped: up to four times as much, or what is ever needed.
+        assert_eq!(room(2 * MB, usize::MAX), 8 * MB);
+        assert_eq!(room(2 * MB, 5 * MB), 5 * MB);
+        assert_eq!(room(MB, usize::MAX), 4 * MB);
+        // From the heap, where all of it is there at once.
+        assert_eq!(room(1000, usize::MAX), 1250);
+        assert_eq!(room(1000, 1100), 1100);
+        assert_eq!(room(2 * MB, 3 * MB), 2 * MB + MB / 2);
+        // Never less than asked for.
+        assert_eq!(room(1000, 10), 1000);
+        assert_eq!(room(usize::MAX, usize::MAX), usize::MAX);
+        assert_eq!(room(0, 10), 0);
     }
 }

@@ -22,7 +22,8 @@ pub(super) struct Source {
     pub(super) shards: Vec<Shard>,
     /// Rows before each shard, and in the end all of them.
     firsts: Vec<usize>,
-    /// Number of axes, rows included.
+    /// Number of axes, rows included: all of them, or those that the options have a use for when they
+    /// name the columns.
     pub(super) ndim: usize,
 }
 
@@ -71,8 +72,15 @@ impl Source {
         let [first, rest @ ..] = selected.as_slice() else {
             return Err(Error::invalid("a loader needs one shard at least"));
         };
+        let depth = depth(first, options);
         for (i, table) in rest.iter().enumerate() {
-            check(first, table, i + 1)?;
+            check(first, depth, table, self::depth(table, options), i + 1)?;
+        }
+        if options.sizes.len() > depth {
+            return Err(Error::invalid(format!(
+                "{} sizes for {depth} axes after the rows; leave the last out",
+                options.sizes.len()
+            )));
         }
         let columns = first
             .columns()
@@ -83,13 +91,13 @@ impl Source {
             first.column(name)?;
         }
         let shards =
-            selected.iter().map(|t| Shard::new(t, &columns)).collect::<Result<Vec<_>>>()?;
+            selected.iter().map(|t| Shard::new(t, depth, &columns)).collect::<Result<Vec<_>>>()?;
         let mut firsts = vec![0];
         for shard in &shards {
             let end = firsts[firsts.len() - 1] + shard.rows;
             firsts.push(end);
         }
-        Ok(Self { columns, shards, firsts, ndim: first.ndim() })
+        Ok(Self { columns, shards, firsts, ndim: depth + 1 })
     }
 
     /// Rows of all shards.
@@ -126,8 +134,37 @@ impl Source {
     }
 }
 
+/// Number of axes after the rows that batches of a shard are made from, as far as it has them: all
+/// of them, or with named columns those that the columns are on and the options speak of.
+fn depth(table: &RaggedTable, options: &LoaderOptions) -> usize {
+    let all = table.ndim().saturating_sub(1);
+    if options.columns.is_none() {
+        return all;
+    }
+    let columns = table.columns().iter().map(Column::axis).max().unwrap_or(0);
+    columns.max(options.least_depth()).min(all)
+}
+
 /// The shards with the columns asked for.
 fn select<'a>(
+    tables: &'a [RaggedTable],
+    options: &LoaderOptions,
+) -> Result<Vec<Cow<'a, RaggedTable>>> {
+    let selected = select_columns(tables, options)?;
+    for (i, table) in selected.iter().enumerate() {
+        let shard = format!("shard {i} of a loader");
+        table.refuse_scalars(&shard)?;
+        if table.ndim() == 0 {
+            return Err(Error::invalid(format!(
+                "{shard} has no axis 0, and batches are made of rows; unsqueeze it to make a row of \
+                 it"
+            )));
+        }
+    }
+    Ok(selected)
+}
+
+fn select_columns<'a>(
     tables: &'a [RaggedTable],
     options: &LoaderOptions,
 ) -> Result<Vec<Cow<'a, RaggedTable>>> {
@@ -147,13 +184,19 @@ fn select<'a>(
 }
 
 /// Refuses a shard that has other axes or columns than the first.
-fn check(first: &RaggedTable, table: &RaggedTable, shard: usize) -> Result<()> {
-    if first.ndim() != table.ndim() {
+fn check(
+    first: &RaggedTable,
+    first_depth: usize,
+    table: &RaggedTable,
+    depth: usize,
+    shard: usize,
+) -> Result<()> {
+    if first_depth != depth {
         return Err(Error::invalid(format!(
             "shard {shard} has {} axes, the rows included, but shard 0 has {}; shards must be \
              equally deep",
-            table.ndim(),
-            first.ndim()
+            depth + 1,
+            first_depth + 1
         )));
     }
     let missing = |of: &RaggedTable, from: &RaggedTable| {
@@ -192,11 +235,17 @@ fn unify(
     let what = format!("column {name:?}");
     let mut target: DataType = first.data_type().clone();
     let mut nulls = false;
+    // Integers that become int64 need no other type in common.
+    let mut integers = options.tokens_as_i64;
+    for table in tables {
+        let dtype = DType::from_arrow(table.column(name)?.data_type());
+        integers &= dtype.is_some_and(DType::is_integer);
+    }
     for (i, table) in tables.iter().enumerate() {
         let column = table.column(name)?;
         nulls |= column.values().null_count() > 0;
         let found = column.data_type();
-        if *found == target {
+        if *found == target || integers {
             continue;
         }
         // Numbers widen while they are copied; whatever else differs is for the caller to settle.
@@ -223,12 +272,12 @@ fn unify(
 }
 
 impl Shard {
-    fn new(table: &RaggedTable, columns: &[SourceColumn]) -> Result<Self> {
+    fn new(table: &RaggedTable, depth: usize, columns: &[SourceColumn]) -> Result<Self> {
         let values = columns
             .iter()
             .map(|c| Values::new(table.column(&c.name)?, c.dtype))
             .collect::<Result<_>>()?;
-        let layouts = table.axes().iter().map(|a| a.layout().clone()).collect();
+        let layouts = table.axes().iter().take(depth).map(|a| a.layout().clone()).collect();
         Ok(Self { rows: table.num_rows(), layouts, values })
     }
 }

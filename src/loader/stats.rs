@@ -48,8 +48,8 @@ impl EpochStats {
         let (bytes, occupied) = (bytes as u64, occupied as u64);
         self.batches += 1;
         self.items += items;
-        self.bytes += bytes;
-        self.occupied += occupied;
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.occupied = self.occupied.saturating_add(occupied);
         self.largest_batch = self.largest_batch.max(bytes);
     }
 }

@@ -69,3 +69,76 @@ fn no_more_blocks_than_batches_in_flight() {
         assert!(places.len() <= threads + prefetch, "{threads} {prefetch}: {}", places.len());
     }
 }
+
+/// A value of `/proc/self/status`, in bytes.
+#[cfg(target_os = "linux")]
+fn status(name: &str) -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|l| l.strip_prefix(name)).unwrap();
+    line.trim_start_matches(':').trim().strip_suffix("kB").unwrap().trim().parse::<usize>().unwrap()
+        * 1024
+}
+
+/// 24 batches of 1000 rows, most of 3 events and one of 60 to 99 in each; at the very end one of four
+/// times as many. The columns are one.
+#[cfg(target_os = "linux")]
+fn uneven() -> serrate::table::RaggedTable {
+    let mut lengths: Vec<usize> = (0..24_000)
+        .map(|row| if row % 1000 == 0 { 60 + row / 1000 * 17 % 40 } else { 3 })
+        .collect();
+    lengths.push(400);
+    let n = lengths.iter().sum();
+    let values = std::sync::Arc::new(arrow::array::UInt8Array::from(vec![7; n]));
+    let mut builder = serrate::table::RaggedTable::builder().lengths(lengths).unwrap();
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        builder = builder.column(name, 1, std::sync::Arc::clone(&values) as _);
+    }
+    builder.build().unwrap()
+}
+
+/// In a process of its own, whose memory is that of nothing else.
+#[cfg(target_os = "linux")]
+#[test]
+fn resident_memory_is_that_of_the_batches_in_flight() {
+    const CHILD: &str = "SERRATE_TEST_RESIDENT";
+    const CASES: [(usize, usize); 4] = [(1, 0), (1, 3), (2, 0), (3, 5)];
+    let Ok(case) = std::env::var(CHILD) else {
+        for case in 0..CASES.len() {
+            let name = "memory::resident_memory_is_that_of_the_batches_in_flight";
+            let child = std::process::Command::new(std::env::current_exe().unwrap())
+                .args([name, "--exact", "--nocapture", "--test-threads=1"])
+                .env(CHILD, case.to_string())
+                // What is freed is gone: the allocator keeps nothing of this size.
+                .env("MALLOC_MMAP_THRESHOLD_", "65536")
+                .output()
+                .unwrap();
+            let out = String::from_utf8_lossy(&child.stdout).into_owned();
+            let error = String::from_utf8_lossy(&child.stderr);
+            assert!(child.status.success() && out.contains("resident: "), "{out}{error}");
+        }
+        return;
+    };
+    let (threads, prefetch) = CASES[case.parse::<usize>().unwrap()];
+    let in_flight = threads + prefetch;
+    // 8 tensors of less than 0.8 MB each, and a mask.
+    let options = LoaderOptions::new(1000).tokens_as_i64(true).threads(threads).prefetch(prefetch);
+    let loader = Loader::try_new([uneven()], options).unwrap();
+    let before = status("VmRSS");
+    let (mut largest, mut most) = (vec![0; 9], 0);
+    for epoch in 0..2 {
+        // The last ones are not even made ahead.
+        for batch in loader.epoch(epoch).unwrap().take(12) {
+            let batch = batch.unwrap();
+            most = batch.nbytes().max(most);
+            for ((_, tensor), largest) in batch.tensors().iter().zip(&mut largest) {
+                *largest = tensor.nbytes().max(*largest);
+            }
+        }
+    }
+    let rise = status("VmHWM").saturating_sub(before);
+    let blocks: usize = largest.iter().map(|n| n + n / 4).sum();
+    println!("resident: {rise} of {} for {in_flight}", in_flight * blocks);
+    // Stacks, lists of rows, and whatever else is small.
+    assert!(rise <= in_flight * blocks + (4 << 20), "{rise} > {in_flight} * {blocks}");
+    assert!(rise >= most, "{rise} < {most}: not measured");
+}

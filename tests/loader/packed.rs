@@ -36,7 +36,13 @@ proptest! {
             for (padded, flat) in both {
                 let (padded, flat) = (padded.unwrap(), flat.unwrap());
                 assert_eq!(padded.items(), flat.items());
-                assert_eq!(padded.occupied_bytes() > 0, flat.occupied_bytes() > 0);
+                // Nothing is cut: every element is there once in each of its tensors.
+                let occupied = padded.tensors().iter().map(|(_, tensor)| {
+                    flat.axis_len(tensor.ndim() - 1).unwrap() * tensor.dtype().size()
+                });
+                assert_eq!(padded.occupied_bytes(), occupied.sum::<usize>());
+                let bytes = flat.tensors().iter().map(|(_, tensor)| tensor.nbytes());
+                assert_eq!(flat.occupied_bytes(), bytes.sum::<usize>());
                 let table = gathered(&shards, flat.items());
                 for (name, tensor) in named(&padded) {
                     let column = name.trim_end_matches("/valid");

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Float64Array, StringArray, TimestampMillisecondArray, UInt64Array};
+use arrow::array::{Float64Array, Int64Array, StringArray, TimestampMillisecondArray, UInt64Array};
 use proptest::prelude::*;
 use serrate::Error;
 use serrate::dense::{DType, Fill, Side, Size};
-use serrate::loader::{Loader, LoaderOptions, Sampling};
+use serrate::index::parse_index;
+use serrate::loader::{Form, Loader, LoaderOptions, Sampling};
 use serrate::table::RaggedTable;
 
 use super::support::{assert_same, named, options, reference, shards, size, table, wide};
@@ -100,7 +101,11 @@ fn columns_masks_fills_and_tokens() {
     assert!(codes.contains(&-1) && codes.iter().all(|c| *c == -1 || *c > 0));
     let none = LoaderOptions::new(3).masks([]).validity(false).columns(["value"]);
     let loader = Loader::try_new([table(5, 7, wide)], none).unwrap();
-    assert_eq!(loader.epoch(0).unwrap().next().unwrap().unwrap().tensors().len(), 1);
+    let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
+    let kept = named(&batch);
+    let own = batch.into_tensors();
+    assert_eq!(own.len(), 1);
+    assert_same(&own.into_iter().map(|(n, t)| (n.to_string(), t)).collect(), &kept);
 }
 
 #[test]
@@ -216,4 +221,91 @@ fn too_large_batches_are_refused_before_they_are_made() {
     let e = loader.epoch(0).unwrap().next().unwrap().unwrap_err();
     assert!(matches!(e, Error::TooLarge { limit: 100, .. }), "{e}");
     assert!(loader.plan(0).stats().is_err());
+}
+
+#[test]
+fn tokens_of_shards_of_any_integer_type_are_int64() {
+    let one = |values: arrow::array::ArrayRef| {
+        RaggedTable::builder().lengths([2]).unwrap().column("code", 1, values).build().unwrap()
+    };
+    let shards = |large: u64| {
+        vec![
+            one(Arc::new(UInt64Array::from(vec![1, large]))),
+            one(Arc::new(Int64Array::from(vec![-1, i64::MIN]))),
+        ]
+    };
+    let options = LoaderOptions::new(2).tokens_as_i64(true);
+    let largest = i64::MAX.cast_unsigned();
+    let loader = Loader::try_new(shards(largest), options.clone()).unwrap();
+    let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
+    // Exactly: float64 has no such number.
+    assert_eq!(
+        batch.tensor("code").unwrap().as_slice::<i64>().unwrap(),
+        [1, i64::MAX, -1, i64::MIN]
+    );
+    let loader = Loader::try_new(shards(largest + 1), options.clone()).unwrap();
+    let e = loader.epoch(0).unwrap().next().unwrap().unwrap_err().to_string();
+    assert!(e.contains("does not fit int64"), "{e}");
+    // One float is enough for floats.
+    let mut mixed = shards(1);
+    mixed.push(one(Arc::new(Float64Array::from(vec![0.5, 1.0]))));
+    let loader = Loader::try_new(mixed, options).unwrap();
+    let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
+    assert_eq!(batch.tensor("code").unwrap().dtype(), DType::F64);
+}
+
+#[test]
+fn options_without_effect_are_refused() {
+    let t = || vec![table(3, 4, wide)];
+    let o = || LoaderOptions::new(2);
+    let e = refused(t(), o().sizes([Size::Longest; 4]));
+    assert!(e.contains("4 sizes for 3 axes"), "{e}");
+    assert!(Loader::try_new(t(), o().sizes([Size::Longest; 3])).is_ok());
+    assert!(refused(t(), o().form(Form::Packed).masks([1])).contains("masks"));
+    assert!(refused(t(), o().form(Form::Packed).masks([])).contains("masks"));
+    assert!(refused(t(), o().form(Form::Packed).side(Side::Left)).contains("side"));
+}
+
+#[test]
+fn scalars_are_refused_by_name() {
+    let whole = table(5, 7, wide);
+    let row = (0..7).find(|r| whole.row(*r).unwrap().len() > 1).unwrap();
+    let index = |text: &str| whole.index(&parse_index(text).unwrap()).unwrap();
+    let indexed = index(&format!("{row}"));
+    assert!(indexed.scalar("id").is_ok() && indexed.ndim() > 0);
+    let o = || LoaderOptions::new(2);
+    let e = refused(vec![indexed.clone()], o());
+    assert!(e.contains("shard 0") && e.contains("\"id\""), "{e}");
+    let e = refused(vec![indexed.clone()], o().columns(["t", "id"]));
+    assert!(e.contains("\"id\""), "{e}");
+    let loader = Loader::try_new([indexed], o().columns(["t"])).unwrap();
+    assert_eq!(loader.num_rows(), whole.row(row).unwrap().len());
+    let flat = RaggedTable::builder()
+        .lengths([3, 1])
+        .unwrap()
+        .column("t", 1, wide(vec![7, 8, 9, 4]))
+        .build()
+        .unwrap();
+    let point = flat.index(&parse_index("0,1").unwrap()).unwrap();
+    assert_eq!(point.ndim(), 0);
+    assert!(refused(vec![point.clone()], o()).contains("\"t\""));
+    let none = point.select(&[]).unwrap();
+    for options in [o(), o().masks([1]), o().form(Form::Packed)] {
+        let e = refused(vec![none.clone()], options);
+        assert!(e.contains("no axis 0"), "{e}");
+    }
+}
+
+#[test]
+fn sizes_beyond_all_memory_are_refused() {
+    let t = table(3, 6, wide);
+    for limit in [Some(1 << 30), None] {
+        let sizes = [Size::Exactly(usize::MAX); 2];
+        let options =
+            LoaderOptions::new(3).columns(["code", "t", "value"]).sizes(sizes).limit(limit);
+        let loader = Loader::try_new([t.clone()], options).unwrap();
+        let e = loader.epoch(0).unwrap().next().unwrap().unwrap_err().to_string();
+        assert!(e.contains("batch 0 of 3 items") && e.contains("set sizes"), "{e}");
+        assert_eq!(loader.plan(0).stats().unwrap_err().to_string(), e);
+    }
 }

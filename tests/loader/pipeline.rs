@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use rayon::ThreadPoolBuilder;
-use serrate::io::nrt::{self, WriteOptions};
+use serrate::dense::Size;
+use serrate::io::nrt::{self, ReadOptions, WriteOptions};
 use serrate::loader::{Batch, Loader, LoaderOptions, Sampling};
 
 use super::support::{Named, assert_same, named, options, packed, shards, table, wide};
@@ -160,4 +161,64 @@ fn files_are_what_their_tables_are() {
     assert_eq!(files.len(), 5);
     files.iter().zip(&memory).for_each(|(f, m)| assert_same(f, m));
     assert!(Loader::open([dir.path().join("none.nrt")], options).is_err());
+}
+
+#[test]
+fn files_have_the_axes_that_their_tables_have() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = table(4, 12, wide).select(&["id", "t", "flag", "code", "deep"]).unwrap();
+    let path = dir.path().join("t.nrt");
+    nrt::write(&path, &table, &WriteOptions::default()).unwrap();
+    let o = || LoaderOptions::new(3).shuffle(1);
+    let step = Sampling::Step { stride: 2 };
+    for (options, tensors) in [
+        // Windows and lengths are of axis 1, whatever the columns are on.
+        (o().columns(["id"]).window(2, step), 1),
+        (o().columns(["id"]).bucket(3), 1),
+        (o().columns(["id"]).masks([1]), 2),
+        (o().columns(["t", "id"]).masks([1, 2]), 4),
+        (o().columns(["t"]).masks([3]), 2),
+        (o().columns(["t"]).sizes([Size::AtMost(4), Size::Exactly(2)]), 2),
+        (o().columns(["id"]).sizes([Size::Longest; 3]), 1),
+        (packed(&o().columns(["id"]).window(3, step)), 1),
+        (packed(&o().columns(["t"])), 3),
+    ] {
+        let memory = Loader::try_new([table.clone()], options.clone()).unwrap();
+        let expected = epoch(&memory, 0);
+        assert!(expected.iter().all(|batch| batch.len() == tensors), "{options:?}");
+        for mmap in [true, false] {
+            let read = ReadOptions { mmap, ..Default::default() };
+            let files = Loader::open_with([&path], options.clone(), &read).unwrap();
+            assert_eq!(files.plan(0).fingerprint(), memory.plan(0).fingerprint());
+            let found = epoch(&files, 0);
+            assert_eq!(found.len(), expected.len());
+            found.iter().zip(&expected).for_each(|(f, e)| assert_same(f, e));
+        }
+    }
+    for options in [
+        o().columns(["id"]).masks([4]),
+        o().columns(["t"]).masks([0]),
+        o().columns(["id"]).sizes([Size::Longest; 4]),
+        o().sizes([Size::Longest; 4]),
+    ] {
+        let memory = Loader::try_new([table.clone()], options.clone()).unwrap_err();
+        let files = Loader::open([&path], options).unwrap_err();
+        assert_eq!(files.to_string(), memory.to_string());
+        assert!(memory.to_string().contains('3') || memory.to_string().contains("axis 0"));
+    }
+}
+
+#[test]
+fn files_read_without_a_map_outlive_being_cut_short() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = table(4, 12, wide).select(&["id", "t", "code"]).unwrap();
+    let path = dir.path().join("t.nrt");
+    nrt::write(&path, &table, &WriteOptions::default()).unwrap();
+    let read = ReadOptions { mmap: false, large_lists: true };
+    let files = Loader::open_with([&path], LoaderOptions::new(5), &read).unwrap();
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(8).unwrap();
+    let memory = Loader::try_new([table], LoaderOptions::new(5)).unwrap();
+    let (files, memory) = (epoch(&files, 0), epoch(&memory, 0));
+    assert_eq!(files.len(), 3);
+    files.iter().zip(&memory).for_each(|(f, m)| assert_same(f, m));
 }

@@ -168,3 +168,132 @@ fn buckets_lower_the_padding() {
     let (none, some, most) = (share(None), share(Some(4)), share(Some(25)));
     assert!(some > 1.15 * none && most > some, "{none} {some} {most}");
 }
+
+#[test]
+fn parts_are_the_whole_and_nothing_twice() {
+    for seed in [4, 31, 44] {
+        for options in [
+            LoaderOptions::new(2),
+            LoaderOptions::new(2).shuffle(3),
+            LoaderOptions::new(2).shuffle(3).bucket(2).window(3, Sampling::Step { stride: 2 }),
+        ] {
+            let shards = shards(seed, false);
+            let plan =
+                |options: LoaderOptions| Loader::try_new(shards.clone(), options).unwrap().plan(1);
+            let batches = |plan: &EpochPlan| -> Vec<Vec<Item>> {
+                (0..plan.num_batches()).map(|b| plan.items(b).collect()).collect()
+            };
+            let whole = batches(&plan(options.clone()));
+            let full = batches(&plan(options.clone().drop_last(true)));
+            for world in 1..5 {
+                for rank in 0..world {
+                    let part = plan(options.clone().part(rank, world));
+                    let expected: Vec<_> =
+                        whole.iter().skip(rank).step_by(world).cloned().collect();
+                    assert_eq!(batches(&part), expected);
+                    let items = expected.iter().map(Vec::len).sum::<usize>();
+                    assert_eq!(part.num_items(), items);
+                    assert_eq!(part.items(part.num_batches()).len(), 0);
+                    assert_eq!(part.stats().unwrap().items, items);
+                    // Each as many as the others.
+                    let even = batches(&plan(options.clone().part(rank, world).drop_last(true)));
+                    assert_eq!(even.len(), full.len() / world);
+                    assert!(even.iter().eq(full.iter().skip(rank).step_by(world).take(even.len())));
+                }
+            }
+        }
+    }
+    for (rank, world) in [(0, 0), (2, 2), (3, 2)] {
+        let options = LoaderOptions::new(2).part(rank, world);
+        let e = Loader::try_new(shards(1, false), options).unwrap_err().to_string();
+        assert!(e.contains(&format!("part {rank} of {world}")), "{e}");
+    }
+}
+
+#[test]
+fn a_part_makes_the_batches_of_its_plan() {
+    let options = LoaderOptions::new(3).shuffle(2).part(1, 3);
+    let shards = [table(5, 40, wide)];
+    let alone = Loader::try_new(shards.clone(), options.clone()).unwrap();
+    let threads = Loader::try_new(shards, options.threads(2).prefetch(2)).unwrap();
+    for loader in [alone, threads] {
+        let plan = loader.plan(0);
+        let epoch = loader.epoch(0).unwrap();
+        assert_eq!((epoch.len(), plan.num_batches()), (5, 5));
+        for (i, batch) in epoch.enumerate() {
+            let batch = batch.unwrap();
+            assert_eq!(batch.number(), i);
+            assert!(batch.items().iter().cloned().eq(plan.items(i)));
+        }
+        assert_eq!(loader.epoch_from(0, 3).unwrap().count(), 2);
+    }
+}
+
+#[test]
+fn fingerprints_tell_epochs_options_and_lengths_apart() {
+    use serrate::dense::{Side, Size};
+    use serrate::loader::Form;
+    let o = || LoaderOptions::new(4).shuffle(1);
+    let print = |shards: Vec<RaggedTable>, options: LoaderOptions| {
+        Loader::try_new(shards, options).unwrap().plan(2).fingerprint()
+    };
+    let t = |seed| table(seed, 9, wide);
+    let kept = print(vec![t(4)], o());
+    for same in [o().threads(3), o().prefetch(2), o().limit(1 << 20)] {
+        assert_eq!(print(vec![t(4)], same), kept);
+    }
+    let step = |stride| Sampling::Step { stride };
+    let mut all = vec![
+        kept,
+        Loader::try_new([t(4)], o()).unwrap().plan(3).fingerprint(),
+        print(vec![t(5)], o()),
+        print(vec![t(4), t(4)], o()),
+        print(vec![t(4).slice(0..4).unwrap(), t(4).slice(4..9).unwrap()], o()),
+        print(vec![t(4).slice(0..5).unwrap(), t(4).slice(5..9).unwrap()], o()),
+    ];
+    for other in [
+        LoaderOptions::new(5).shuffle(1),
+        LoaderOptions::new(4).seed(1),
+        o().shuffle(2),
+        o().bucket(1),
+        o().bucket(2),
+        o().drop_last(true),
+        o().part(0, 2),
+        o().part(1, 2),
+        o().window(3, Sampling::Random),
+        o().window(4, Sampling::Random),
+        o().window(3, Sampling::FromStart),
+        o().window(3, Sampling::ToEnd),
+        o().window(3, step(1)),
+        o().window(3, step(2)),
+        o().form(Form::Packed),
+        o().columns(["code"]),
+        o().columns(["t"]),
+        o().masks([1]),
+        o().validity(false),
+        o().tokens_as_i64(true),
+        o().sizes([Size::Exactly(3)]),
+        o().sizes([Size::AtMost(3)]),
+        o().sizes([Size::Longest, Size::AtMost(3)]),
+        o().side(Side::Left),
+        o().fill(1),
+        o().fill(true),
+        o().fill_column("code", 1),
+        o().fill_column("id", 1),
+    ] {
+        all.push(print(vec![t(4)], other));
+    }
+    let n = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), n);
+    // The same on every machine and in every version.
+    let fixed = RaggedTable::builder()
+        .lengths([3, 0, 1])
+        .unwrap()
+        .column("code", 1, wide(vec![7, 8, 9, 4]))
+        .build()
+        .unwrap();
+    let options = o().window(2, Sampling::Random).bucket(2).fill_column("code", 9).part(0, 2);
+    assert_eq!(print(vec![fixed], options), 18_214_343_569_934_286_445);
+}

@@ -159,8 +159,18 @@ impl NrtFile {
     /// is negative, decreases or ends past its values, a BOOL byte is neither 0 nor 1, or more than
     /// 2^31 - 1 values are read at once without [`ReadOptions::large_lists`].
     pub fn read(&self, rows: Range<usize>, columns: Option<&[&str]>) -> Result<RaggedTable> {
-        let (columns, depth) = self.inner.layout.select(columns)?;
-        self.read_columns(rows, &columns, depth)
+        self.read_deep(rows, columns, 0)
+    }
+
+    /// As [`read`](Self::read), with the axes down to `depth` at least, as far as the file has them.
+    pub(crate) fn read_deep(
+        &self,
+        rows: Range<usize>,
+        columns: Option<&[&str]>,
+        depth: usize,
+    ) -> Result<RaggedTable> {
+        let (columns, deepest) = self.inner.layout.select(columns)?;
+        self.read_columns(rows, &columns, depth.max(deepest))
     }
 
     fn read_columns(
