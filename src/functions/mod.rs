@@ -33,6 +33,7 @@ use datafusion::prelude::SessionContext;
 
 use def::{Def, RaggedUdf};
 use doc::Section;
+pub(crate) use shape::LENGTHS_ONLY;
 
 /// The example of a function with its output.
 macro_rules! example {

@@ -19,6 +19,11 @@ const AXIS: (&str, &str) = (
     "an axis, written out: 1 is the outermost list of a row, -1 the innermost; 0, the rows, is refused",
 );
 
+/// Names of the functions that look at the lengths of lists and at no value; [`COUNT`] also at which
+/// values are NULL.
+pub(crate) const LENGTHS_ONLY: [&str; 4] =
+    ["ragged_shape", "ragged_max_shape", "ragged_lengths", "ragged_count"];
+
 /// `ragged_shape(x)`.
 pub(super) static SHAPE: Def = Def {
     name: "ragged_shape",

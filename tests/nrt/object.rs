@@ -13,7 +13,8 @@ use crate::store::Counting;
 use crate::support::{bytes_of, file_with, i64s, lengths, table_from, tensors_of};
 
 /// Only what is needed: no bytes between ranges, and hardly any for the header.
-const EXACT: ObjectOptions = ObjectOptions { large_lists: false, head: 8, gap: 0, parallel: 4 };
+const EXACT: ObjectOptions =
+    ObjectOptions { large_lists: false, head: 8, gap: 0, largest: 1 << 20, parallel: 4 };
 
 async fn open(store: &Arc<Counting>, options: &ObjectOptions) -> NrtObject {
     let store = Arc::clone(store) as Arc<dyn ObjectStore>;
@@ -96,6 +97,13 @@ async fn several_runs_share_their_requests() {
     store.take();
     joined.read_runs(&runs, Some(&["subject_id"])).await.unwrap();
     assert_eq!(store.counts(), (1, (2000 - 3) * 8));
+    // And not larger than allowed.
+    let small = open(&store, &ObjectOptions { largest: 1000, ..EXACT }).await;
+    store.take();
+    let ids = small.read(0..2000, Some(&["subject_id"])).await.unwrap();
+    assert_eq!(store.counts(), (16, 2000 * 8));
+    let values = |table: &RaggedTable| table.column("subject_id").unwrap().values().clone();
+    assert_eq!(*values(&ids), *values(&table));
 }
 
 #[tokio::test]
@@ -207,12 +215,12 @@ proptest! {
     #[test]
     fn whatever_is_joined_the_rows_are_those_of_the_file(
         lengths in lengths(), a in 0usize..13, b in 0usize..13,
-        head in 8u64..2000, gap in 0u64..200, large_lists in any::<bool>()
+        head in 8u64..2000, gap in 0u64..200, largest in 1u64..300, large_lists in any::<bool>()
     ) {
         let table = table_from(&lengths);
         let rows = lengths.len();
         let (a, b) = (a.min(b).min(rows), a.max(b).min(rows));
-        let options = ObjectOptions { large_lists, head, gap, parallel: 2 };
+        let options = ObjectOptions { large_lists, head, gap, largest, parallel: 2 };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let store = Counting::with(&[("a/t.nrt", bytes_of(&table))]).await;

@@ -124,6 +124,34 @@ async fn a_limit_takes_the_bytes_of_its_rows() {
     assert_eq!(requests, 4);
     assert_eq!(numbers(&ctx, "SELECT id FROM t LIMIT 3 OFFSET 4").await, [4, 5, 6]);
     assert_eq!(store.counts().1, 7 * 8);
+    // With a condition: its column for the first rows, then the rows that meet it.
+    let first = "SELECT id, code FROM t WHERE age = 17 LIMIT 3";
+    assert_eq!(numbers(&ctx, first).await, [17, 117, 217]);
+    let (_, bytes) = store.counts();
+    assert!(bytes < 8192 * 8 + 201 * (8 + 24 + 8 + 24) + 100, "{bytes}");
+    assert_eq!(numbers(&ctx, "SELECT id FROM t WHERE id > 15000 LIMIT 2").await, [15_001, 15_002]);
+}
+
+#[tokio::test]
+async fn partition_columns_decide_with_the_others() {
+    let objects = [
+        ("data/split=held/a.nrt", file_of(&patients(0, 300))),
+        ("data/split=train/a.nrt", file_of(&patients(300, 300))),
+    ];
+    let (ctx, _) = remote(2, &objects).await;
+    for (condition, expected) in [
+        ("split = 'train'", 300),
+        ("split = 'train' OR id < 10", 310),
+        ("split = 'held' AND _row < 5", 5),
+        ("concat(split, id) = 'held7'", 1),
+        ("_file LIKE '%train%' AND split <> 'train'", 0),
+    ] {
+        let sql = format!("SELECT count(*) FROM t WHERE {condition}");
+        assert_eq!(numbers(&ctx, &sql).await, [expected], "{condition}");
+    }
+    let all = "SELECT max(split), max(_row), max(_file) FROM t WHERE id = 7";
+    let shown = shown(&ctx, all).await;
+    assert!(shown.contains("held") && shown.contains("| 7"), "{shown}");
 }
 
 #[tokio::test]
@@ -140,6 +168,41 @@ async fn a_column_takes_the_bounds_above_it_and_no_others() {
     assert_eq!(store.counts().1, ROWS as u64 * 8);
     assert_eq!(one(&ctx, "SELECT count(*) FROM t").await, ROWS as i64);
     assert_eq!(store.counts(), (0, 0), "rows are counted in headers");
+}
+
+#[tokio::test]
+async fn lengths_take_bounds_and_no_values() {
+    let (ctx, store) = one_file(1).await;
+    let bounds = ROWS as u64 * (8 + 24);
+    for (sql, expected) in [
+        ("SELECT ragged_count(code) FROM t", 12),
+        ("SELECT ragged_count(code) * 2 + ragged_lengths(code, 1) FROM t", 27),
+        ("SELECT ragged_max_shape(value)[2] FROM t", 4),
+        ("SELECT ragged_shape(value)[1], age FROM t WHERE _row >= 0", 3),
+    ] {
+        let all = numbers(&ctx, sql).await;
+        assert!(all.len() == ROWS && all.iter().all(|n| *n == expected), "{sql}");
+        let (_, bytes) = store.counts();
+        let age = if sql.contains("age") { ROWS as u64 * 8 } else { 0 };
+        assert!((bounds..bounds + age + 1000).contains(&bytes), "{sql}: {bytes} {bounds}");
+    }
+    // Values that are asked for are read, and so are those that may be missing: NaN is NULL.
+    let both = "SELECT ragged_count(code), ragged_sum(code) FROM t WHERE _row < 3";
+    let rows = run(&ctx, both).await;
+    let sums: Vec<u64> = rows
+        .iter()
+        .flat_map(|b| {
+            let sums = b.column(1).as_primitive::<datafusion::arrow::datatypes::UInt64Type>();
+            sums.values().to_vec()
+        })
+        .collect();
+    assert_eq!(sums, [66, 66 + 144, 66 + 288]);
+    store.take();
+    run(&ctx, "SELECT ragged_count(value) FROM t").await;
+    assert!(store.counts().1 >= bounds + ROWS as u64 * 48);
+    run(&ctx, "SET serrate.nrt_nan = 'nan'").await;
+    assert_eq!(numbers(&ctx, "SELECT ragged_count(value) FROM t").await, vec![12; ROWS]);
+    assert!(store.counts().1 < bounds + 1000);
 }
 
 #[tokio::test]

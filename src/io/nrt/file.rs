@@ -173,6 +173,18 @@ impl NrtFile {
         self.read_columns(rows, &columns, depth.max(deepest))
     }
 
+    /// As [`read`](Self::read), with the axes down to `depth` at least.
+    #[cfg(feature = "sql")]
+    pub(crate) fn read_to(
+        &self,
+        rows: Range<usize>,
+        columns: &[&str],
+        depth: usize,
+    ) -> Result<RaggedTable> {
+        let (columns, deepest) = self.inner.layout.select(Some(columns))?;
+        self.read_columns(rows, &columns, depth.max(deepest))
+    }
+
     fn read_columns(
         &self,
         rows: Range<usize>,

@@ -30,14 +30,17 @@ pub struct ObjectOptions {
     /// Ranges that are at most so many bytes apart become one request. A request takes tens of
     /// milliseconds in the cloud, the bytes between two ranges usually less.
     pub gap: u64,
+    /// Bytes that one request asks for at most; more are several requests.
+    pub largest: u64,
     /// Requests under way at once.
     pub parallel: usize,
 }
 
 impl Default for ObjectOptions {
-    /// The first 16 KiB at once, ranges up to 64 KiB apart joined, 8 requests at once.
+    /// The first 16 KiB at once, ranges up to 64 KiB apart joined, at most 8 MiB in one of at most 8
+    /// requests at once.
     fn default() -> Self {
-        Self { large_lists: false, head: 16 << 10, gap: 64 << 10, parallel: 8 }
+        Self { large_lists: false, head: 16 << 10, gap: 64 << 10, largest: 8 << 20, parallel: 8 }
     }
 }
 
@@ -174,10 +177,35 @@ impl Object {
         ranges: impl IntoIterator<Item = Range<u64>>,
     ) -> Result<Vec<Part>> {
         let ranges = merge(ranges.into_iter().collect(), self.options.gap);
-        stream::iter(ranges.into_iter().map(|range| self.get(range)))
-            .buffered(self.options.parallel.max(1))
-            .try_collect()
-            .await
+        let largest = self.options.largest.max(1);
+        let pieces = ranges.iter().flat_map(|range| {
+            let starts = std::iter::successors(Some(range.start), move |at| {
+                at.checked_add(largest).filter(|next| *next < range.end)
+            });
+            starts.map(move |at| at..at.saturating_add(largest).min(range.end))
+        });
+        let pieces: Vec<Range<u64>> = pieces.collect();
+        let mut answers = stream::iter(pieces.into_iter().map(|piece| self.get(piece)))
+            .buffered(self.options.parallel.max(1));
+        let mut parts = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            let size = usize::try_from(range.end.saturating_sub(range.start));
+            let size = size.map_err(|_| Error::file(&self.name, "too large for this machine"))?;
+            let Some((_, first)) = answers.try_next().await? else { break };
+            if first.len() == size {
+                parts.push((range.start, first));
+                continue;
+            }
+            let mut whole = Vec::with_capacity(size);
+            whole.extend_from_slice(&first);
+            while whole.len() < size
+                && let Some((_, next)) = answers.try_next().await?
+            {
+                whole.extend_from_slice(&next);
+            }
+            parts.push((range.start, whole.into()));
+        }
+        Ok(parts)
     }
 
     async fn get(&self, range: Range<u64>) -> Result<Part> {

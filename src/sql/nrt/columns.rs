@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::array::{
+    ArrayData, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, make_array, new_null_array,
+};
+use arrow::buffer::MutableBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
@@ -16,7 +19,7 @@ use super::runs::{bridged, count, mask};
 use super::schema::leaves;
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::io::nrt::NrtFile;
-use crate::table::RaggedTable;
+use crate::table::{Column, RaggedTable};
 
 /// Bytes between two runs of rows that are read along and thrown away: reading them is cheaper than
 /// reading the runs one by one.
@@ -27,6 +30,8 @@ const GAP_BYTES: usize = 4096;
 enum Origin {
     /// A tensor of its name.
     Tensor,
+    /// Lists as long as those of the tensor on this axis, of zeros: nobody looks at the values.
+    Lengths(usize),
     /// The position of the row.
     Row,
     /// The same in all rows.
@@ -50,11 +55,13 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// `schema` as the table has it; `constants` are the columns that the file has one value of.
+    /// `schema` as the table has it; `constants` are the columns that the file has one value of, and
+    /// `lengths` says of which columns nothing but the lengths of lists is looked at.
     pub(super) fn try_new(
         input: &Input,
         schema: SchemaRef,
         constants: &HashMap<String, ScalarValue>,
+        lengths: &[String],
         nan_is_null: bool,
     ) -> Result<Self> {
         let (mut tensors, mut depth, mut bytes) = (Vec::new(), 0, 0u64);
@@ -71,6 +78,10 @@ impl Columns {
                     )));
                 }
                 depth = depth.max(column.axis());
+                if lengths.contains(field.name()) {
+                    origins.push(Origin::Lengths(column.axis()));
+                    continue;
+                }
                 bytes = bytes.saturating_add(column.nbytes());
                 tensors.push(field.name().clone());
                 Origin::Tensor
@@ -106,7 +117,8 @@ impl Columns {
     /// The rows of `runs` as one batch.
     pub(super) fn batch(&self, file: &NrtFile, runs: &[Range<usize>]) -> Result<RecordBatch> {
         let rows = count(runs);
-        let table = if self.tensors.is_empty() { None } else { Some(self.table(file, runs)?) };
+        let none = self.tensors.is_empty() && self.depth == 0;
+        let table = if none { None } else { Some(self.table(file, runs)?) };
         let columns = self
             .schema
             .fields()
@@ -116,9 +128,16 @@ impl Columns {
                 (Origin::Tensor, Some(table)) => {
                     self.column(table, field.name(), field.data_type())
                 }
+                (Origin::Lengths(axis), Some(table)) => {
+                    let values = zeros(leaf_type(field.data_type()), table.axis_len(*axis)?)?;
+                    let column = Column::new(field.name(), *axis, values);
+                    Ok(table.column_array(&column)?.to_arrow_as(field.data_type())?)
+                }
                 (Origin::Row, _) => Ok(cast(&positions(runs), field.data_type())?),
                 (Origin::Constant(value), _) => value.to_array_of_size(rows),
-                (Origin::Absent | Origin::Tensor, _) => Ok(new_null_array(field.data_type(), rows)),
+                (Origin::Absent | Origin::Tensor | Origin::Lengths(_), _) => {
+                    Ok(new_null_array(field.data_type(), rows))
+                }
             })
             .collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
@@ -130,10 +149,10 @@ impl Columns {
         let spans = self.spans(runs);
         let mut tables = spans
             .iter()
-            .map(|span| file.read(span.clone(), Some(&names)))
+            .map(|span| file.read_to(span.clone(), &names, self.depth))
             .collect::<crate::Result<Vec<_>>>()?;
         if tables.is_empty() {
-            tables.push(file.read(0..0, Some(&names))?);
+            tables.push(file.read_to(0..0, &names, self.depth)?);
         }
         let table = RaggedTable::concat(&tables)?;
         if table.num_rows() == count(runs) {
@@ -147,6 +166,17 @@ impl Columns {
         let values = leaves(&values, leaf_type(target), self.nan_is_null)?;
         Ok(RaggedArray::try_new(rows, axes, values)?.to_arrow_as(target)?)
     }
+}
+
+/// So many zeros of a type that `.nrt` files have.
+fn zeros(data_type: &DataType, len: usize) -> Result<ArrayRef> {
+    let bytes = match data_type.primitive_width() {
+        Some(width) => len.saturating_mul(width),
+        None => len.div_ceil(8),
+    };
+    let buffer = MutableBuffer::from_len_zeroed(bytes).into();
+    let data = ArrayData::builder(data_type.clone()).len(len).add_buffer(buffer).build()?;
+    Ok(make_array(data))
 }
 
 /// The numbers of rows.

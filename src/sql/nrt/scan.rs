@@ -182,7 +182,7 @@ impl Scan {
             }
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let wanted = Columns::try_new(&self.input, schema, &self.constants, self.nan_is_null)?;
+        let wanted = Columns::try_new(&self.input, schema, &self.constants, &[], self.nan_is_null)?;
         let spans = bridged(&runs, CHOICE_GAP);
         let file = self.input.fetch(&spans, wanted.tensors(), wanted.depth()).await?;
         let read = spans.clone();

@@ -1,14 +1,14 @@
 //! Scanning `.nrt` files: [`NrtSource`] and its opener.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{
@@ -17,8 +17,9 @@ use datafusion::datasource::physical_plan::{
 use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::execution::object_store::ObjectStoreUrl;
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::DisplayFormatType;
 use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
@@ -30,6 +31,8 @@ use super::filter::RowFilter;
 use super::input::{Headers, Input};
 use super::positions::{FILE, ROW, file_name};
 use super::scan::{Read, Scan, file_meets};
+use crate::array::{leaf_type, list_depth};
+use crate::functions::LENGTHS_ONLY;
 use crate::sql::config::{NrtNan, SerrateOptions};
 
 /// A scan of `.nrt` files: which columns, which rows, and the settings in force when it was planned.
@@ -71,10 +74,12 @@ impl FileSource for NrtSource {
         partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
         let schema = self.schema.file_schema().project(&self.projection.file_indices)?;
+        let nan_is_null = self.options.nrt_nan == NrtNan::Null;
         let filter = if config.limit.is_some() { self.filter.fixed() } else { self.filter.clone() };
         let opener = NrtOpener {
             store,
             url: config.object_store_url.clone(),
+            lengths: lengths_only(&self.projection.source, &schema, nan_is_null),
             schema: Arc::new(schema),
             table: self.schema.clone(),
             filter,
@@ -168,6 +173,8 @@ struct NrtOpener {
     url: ObjectStoreUrl,
     /// The columns to give, as the table has them.
     schema: SchemaRef,
+    /// Those of them of which only the lengths of lists are looked at.
+    lengths: Vec<String>,
     /// All columns of the table, which conditions are about.
     table: TableSchema,
     filter: RowFilter,
@@ -211,7 +218,7 @@ impl FileOpener for NrtOpener {
         let (filter, limit, read) = (self.filter.clone(), self.limit, self.read.clone());
         let (options, batch_size) = (self.options.clone(), self.batch_size);
         let name = file_name(&self.url, &file.object_meta.location);
-        let headers = self.headers.clone();
+        let (headers, lengths) = (self.headers.clone(), self.lengths.clone());
         Ok(Box::pin(async move {
             let meta = &file.object_meta;
             let input =
@@ -229,7 +236,7 @@ impl FileOpener for NrtOpener {
                 rows = super::filter::window(&now.rows, rows);
             }
             let nan_is_null = options.nrt_nan == NrtNan::Null;
-            let output = Columns::try_new(&input, schema, &constants, nan_is_null)?;
+            let output = Columns::try_new(&input, schema, &constants, &lengths, nan_is_null)?;
             let scan = Scan {
                 input,
                 output,
@@ -246,6 +253,39 @@ impl FileOpener for NrtOpener {
             Ok(Arc::new(scan).stream(rows))
         }))
     }
+}
+
+/// The columns of `schema` that the expressions look at no values of.
+fn lengths_only(expressions: &ProjectionExprs, schema: &Schema, nan_is_null: bool) -> Vec<String> {
+    let mut looked_at: HashSet<String> = HashSet::new();
+    for expression in expressions.iter() {
+        // Nothing can go wrong: the closure does not fail.
+        let _ = expression.expr.apply(|e| {
+            if let Some(column) = e.downcast_ref::<Column>() {
+                looked_at.insert(column.name().to_owned());
+            }
+            let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() else {
+                return Ok(TreeNodeRecursion::Continue);
+            };
+            let name = call.fun().name();
+            let [list, rest @ ..] = call.args() else { return Ok(TreeNodeRecursion::Continue) };
+            let field = list
+                .downcast_ref::<Column>()
+                .and_then(|c| schema.field_with_name(c.name()).ok())
+                .filter(|f| list_depth(f.data_type()) > 0);
+            let Some(field) = field else { return Ok(TreeNodeRecursion::Continue) };
+            // NULL does not count, and NaN may be NULL.
+            let may_miss = nan_is_null && leaf_type(field.data_type()).is_floating();
+            let counts = name == "ragged_count" && may_miss;
+            let literal = |e: &Arc<dyn PhysicalExpr>| e.downcast_ref::<Literal>().is_some();
+            if LENGTHS_ONLY.contains(&name) && !counts && rest.iter().all(literal) {
+                return Ok(TreeNodeRecursion::Jump);
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+    }
+    let names = schema.fields().iter().filter(|f| list_depth(f.data_type()) > 0);
+    names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
 /// The rows of the byte range `start..end` of a file of `size` bytes: row `r` of `rows` belongs to
