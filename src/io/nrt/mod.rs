@@ -12,7 +12,10 @@
 //!
 //! [`NrtFile`] reads rows and columns in place, [`NrtWriter`] writes tables of any size chunk by
 //! chunk.
-
+#![cfg_attr(
+    feature = "object_store",
+    doc = "[`NrtObject`] reads files in object stores, by the ranges of bytes that are needed."
+)]
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 mod bounds;

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
+#[cfg(feature = "sql")]
+use object_store::GetResult;
+use object_store::ObjectStore;
 use object_store::path::Path as Location;
-use object_store::{GetResult, ObjectStore};
 
 use super::file::NrtFile;
 use super::layout::{Layout, NrtColumn};

@@ -263,9 +263,10 @@ pub(crate) fn first_request(options: &ObjectOptions) -> GetOptions {
 pub(crate) fn explain(name: &Path, error: object_store::Error) -> Error {
     match error {
         object_store::Error::NotFound { .. } => Error::file(name, "there is no such object"),
-        object_store::Error::Precondition { .. } => {
-            Error::file(name, "it was replaced while it was read; read it again")
-        }
+        object_store::Error::Precondition { .. } => Error::file(
+            name,
+            "it was replaced since it was opened; open it again (in SQL, create its table again)",
+        ),
         source => Error::Store { path: name.to_path_buf(), source },
     }
 }
@@ -287,6 +288,7 @@ fn merge(mut ranges: Vec<Range<u64>>, gap: u64) -> Vec<Range<u64>> {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init)]
 mod tests {
     use super::*;
 

@@ -5,10 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::error::DataFusionError;
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
@@ -16,6 +17,7 @@ use futures::{StreamExt, TryStreamExt};
 use super::columns::Columns;
 use super::filter::{Conditions, RowFilter, columns, evaluate, window};
 use super::input::Input;
+use super::positions::ROW;
 use super::runs::{bridged, chosen, count, first, intersect};
 use crate::io::nrt::NrtFile;
 
@@ -136,7 +138,7 @@ impl Scan {
         let now = self.conditions()?;
         let mut runs = vec![window(&now.rows, rows)];
         runs.retain(|r| !r.is_empty());
-        if !now.file.is_empty() && !self.file_meets(&now)? {
+        if !now.file.is_empty() && !file_meets(&now, &self.constants)? {
             runs.clear();
         }
         if !now.rows.is_empty() && !runs.is_empty() {
@@ -155,29 +157,20 @@ impl Scan {
 
     fn conditions(&self) -> Result<Conditions> {
         let own = |name: &str| self.input.column(name).is_some();
-        self.filter.now(
-            |name| self.constants.contains_key(name) && !own(name),
-            !own(super::positions::ROW),
-        )
-    }
-
-    fn file_meets(&self, now: &Conditions) -> Result<bool> {
-        file_meets(now, &self.constants)
+        self.filter.now(|name| self.constants.contains_key(name) && !own(name), !own(ROW))
     }
 
     /// The rows of `runs` that meet all of `conditions`; their columns are read for that.
     async fn meeting(
         self: &Arc<Self>,
-        conditions: &[Arc<dyn datafusion::physical_expr::PhysicalExpr>],
+        conditions: &[Arc<dyn PhysicalExpr>],
         runs: Runs,
     ) -> Result<Runs> {
         let fields = columns(conditions).into_iter().filter_map(|name| {
             let constant =
                 self.constants.get(&name).filter(|_| self.table.index_of(&name).is_err());
             match constant {
-                Some(value) => {
-                    Some(Arc::new(arrow::datatypes::Field::new(name, value.data_type(), true)))
-                }
+                Some(value) => Some(Arc::new(Field::new(name, value.data_type(), true))),
                 None => self.table.field_with_name(&name).ok().cloned().map(Arc::new),
             }
         });
@@ -318,13 +311,13 @@ pub(super) fn file_meets(
         .into_iter()
         .filter_map(|name| {
             let value = constants.get(&name)?;
-            let field = arrow::datatypes::Field::new(name, value.data_type(), true);
+            let field = Field::new(name, value.data_type(), true);
             Some(value.to_array().map(|array| (field, array)))
         })
         .collect::<Result<Vec<_>>>()?
         .into_iter()
         .unzip();
-    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(1));
+    let options = RecordBatchOptions::new().with_row_count(Some(1));
     let schema = Arc::new(Schema::new(fields));
     let batch = RecordBatch::try_new_with_options(schema, values, &options)?;
     Ok(evaluate(&now.file, &batch)?.iter().next().flatten().unwrap_or(false))

@@ -27,7 +27,7 @@ use futures::{StreamExt, stream};
 use object_store::ObjectStore;
 
 use super::columns::Columns;
-use super::filter::RowFilter;
+use super::filter::{RowFilter, window};
 use super::input::{Headers, Input};
 use super::positions::{FILE, ROW, file_name};
 use super::scan::{Read, Scan, file_meets};
@@ -233,7 +233,7 @@ impl FileOpener for NrtOpener {
                 rows.end = rows.end.min(rows.start.saturating_add(limit));
             } else if input.column(ROW).is_none() {
                 let now = filter.now(|name| constants.contains_key(name), true)?;
-                rows = super::filter::window(&now.rows, rows);
+                rows = window(&now.rows, rows);
             }
             let nan_is_null = options.nrt_nan == NrtNan::Null;
             let output = Columns::try_new(&input, schema, &constants, &lengths, nan_is_null)?;
