@@ -2,7 +2,8 @@
 //!
 //! DataFusion has no columns that `*` leaves out. So a statement that names one of them is looked
 //! through before it is planned: the tables of `.nrt` files among those that the name may be about get
-//! a mark, `*` beside them gets an EXCLUDE, and a relation planner gives marked tables the columns.
+//! a mark, `*` beside them gets an EXCLUDE (and is said table by table where there
+//! are several), and a relation planner gives marked tables the columns.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -15,8 +16,9 @@ use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
 use datafusion::logical_expr::sqlparser::ast::{
-    Cte, ExcludeSelectItem, Expr, Ident, ObjectName, OrderBy, Query, Select, SelectItem, SetExpr,
-    TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
+    Cte, ExcludeSelectItem, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, OrderBy, Query,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins,
+    Visit, VisitMut, Visitor, VisitorMut,
 };
 use datafusion::prelude::SessionContext;
 
@@ -121,12 +123,90 @@ fn named(select: &Select, order: Option<&OrderBy>) -> Named {
     for from in &select.from {
         for join in &from.joins {
             let _ = join.join_operator.visit(&mut named);
+            let using = using(&join.join_operator).iter().filter_map(column);
+            named.0.extend(using.filter_map(position).map(|p| (None, p)));
         }
     }
     if let Some(order) = order {
         let _ = Visit::visit(order, &mut named);
     }
     named
+}
+
+fn constraint(join: &JoinOperator) -> Option<&JoinConstraint> {
+    use JoinOperator as J;
+    match join {
+        J::Join(c)
+        | J::Inner(c)
+        | J::Left(c)
+        | J::LeftOuter(c)
+        | J::Right(c)
+        | J::RightOuter(c)
+        | J::FullOuter(c)
+        | J::Semi(c)
+        | J::LeftSemi(c)
+        | J::RightSemi(c)
+        | J::Anti(c)
+        | J::LeftAnti(c)
+        | J::RightAnti(c)
+        | J::StraightJoin(c) => Some(c),
+        _ => None,
+    }
+}
+
+/// The columns of USING.
+fn using(join: &JoinOperator) -> &[ObjectName] {
+    match constraint(join) {
+        Some(JoinConstraint::Using(columns)) => columns,
+        _ => &[],
+    }
+}
+
+fn column(name: &ObjectName) -> Option<&Ident> {
+    name.0.last().and_then(|part| part.as_ident())
+}
+
+/// What `*` of a FROM is, said table by table, without the columns that USING has of the tables
+/// before; `None` where a table has no name or a join gives only one of its sides.
+fn spread(from: &[TableWithJoins], out: &mut Vec<(ObjectName, Vec<ObjectName>)>) -> Option<()> {
+    fn add(
+        factor: &TableFactor,
+        merged: &[ObjectName],
+        out: &mut Vec<(ObjectName, Vec<ObjectName>)>,
+    ) -> Option<()> {
+        let alias = match factor {
+            TableFactor::NestedJoin { table_with_joins, alias: None } if merged.is_empty() => {
+                return spread(std::slice::from_ref(table_with_joins.as_ref()), out);
+            }
+            TableFactor::Table { alias, .. }
+            | TableFactor::Derived { alias, .. }
+            | TableFactor::NestedJoin { alias, .. }
+            | TableFactor::UNNEST { alias, .. } => alias,
+            _ => return None,
+        };
+        let name = match (alias, factor) {
+            (Some(alias), _) => ObjectName::from(vec![alias.name.clone()]),
+            (None, TableFactor::Table { name, args: None, .. }) => name.clone(),
+            _ => return None,
+        };
+        out.push((name, merged.to_vec()));
+        Some(())
+    }
+    for item in from {
+        add(&item.relation, &[], out)?;
+        for join in &item.joins {
+            use JoinOperator as J;
+            match &join.join_operator {
+                J::LeftSemi(_) | J::LeftAnti(_) | J::Semi(_) | J::Anti(_) => {}
+                J::RightSemi(_) | J::RightAnti(_) => return None,
+                operator if matches!(constraint(operator), Some(JoinConstraint::Natural)) => {
+                    return None;
+                }
+                operator => add(&join.relation, using(operator), out)?,
+            }
+        }
+    }
+    Some(())
 }
 
 /// The tables of a FROM: what they are called there, and their names.
@@ -242,15 +322,13 @@ impl Marker<'_> {
         if !fresh {
             return;
         }
+        say_by_table(select);
         for item in &mut select.projection {
             let (options, table) = match item {
                 SelectItem::Wildcard(options) => (options, None),
                 SelectItem::QualifiedWildcard(kind, options) => {
-                    let kind = kind.to_string();
-                    let table = kind.trim_end_matches(".*").rsplit('.').next().map(|t| {
-                        t.trim_matches(|c| c == '"' || c == '\'' || c == '`').to_lowercase()
-                    });
-                    (options, table)
+                    let SelectItemQualifiedWildcardKind::ObjectName(name) = kind else { continue };
+                    (options, column(name).map(|ident| ident.value.to_lowercase()))
                 }
                 _ => continue,
             };
@@ -274,6 +352,44 @@ impl Marker<'_> {
                 Some(ExcludeSelectItem::Multiple(more)) => excluded.extend(more),
             }
             options.opt_exclude = Some(ExcludeSelectItem::Multiple(excluded));
+        }
+    }
+}
+
+/// Says every plain `*` of several tables table by table, where that says the same: an EXCLUDE beside
+/// `*` cannot say which of them it is about.
+fn say_by_table(select: &mut Select) {
+    let mut tables = Vec::new();
+    if spread(&select.from, &mut tables).is_none() || tables.len() < 2 {
+        return;
+    }
+    let items = std::mem::take(&mut select.projection);
+    for item in items {
+        let SelectItem::Wildcard(options) = item else {
+            select.projection.push(item);
+            continue;
+        };
+        let plain = options.opt_ilike.is_none()
+            && options.opt_except.is_none()
+            && options.opt_replace.is_none()
+            && options.opt_rename.is_none()
+            && options.opt_exclude.is_none();
+        if !plain {
+            select.projection.push(SelectItem::Wildcard(options));
+            continue;
+        }
+        for (table, merged) in &tables {
+            let mut options = options.clone();
+            let merged: Vec<_> = merged
+                .iter()
+                .filter(|name| column(name).and_then(position).is_none())
+                .cloned()
+                .collect();
+            if !merged.is_empty() {
+                options.opt_exclude = Some(ExcludeSelectItem::Multiple(merged));
+            }
+            let kind = SelectItemQualifiedWildcardKind::ObjectName(table.clone());
+            select.projection.push(SelectItem::QualifiedWildcard(kind, options));
         }
     }
 }

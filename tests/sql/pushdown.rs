@@ -437,6 +437,47 @@ async fn empty_files_in_a_store() {
     assert_eq!(one(&ctx, "SELECT count(*) FROM t").await, 2);
 }
 
+#[tokio::test]
+async fn rows_without_events_at_the_edges_of_what_is_fetched() {
+    // Runs of rows of no events, of events of no codes, and of both, between rows that have some.
+    let n = 4000;
+    let events = (0..n).map(|r| [0, 0, 3, 0, 2, 0][r % 6]).collect::<Vec<_>>();
+    let all = events.iter().sum::<usize>();
+    let codes = (0..all).map(|e| [0, 5, 0, 0, 1][e % 5]).collect::<Vec<_>>();
+    let held = codes.iter().sum::<usize>();
+    let table = RaggedTable::builder()
+        .lengths(events)
+        .unwrap()
+        .lengths(codes)
+        .unwrap()
+        .column("id", 0, flat(0..n as i64))
+        .column("time", 1, Arc::new(Float64Array::from_iter_values((0..all).map(|t| t as f64))))
+        .column("code", 2, Arc::new(UInt16Array::from_iter_values((0..held).map(|c| c as u16))))
+        .build()
+        .unwrap();
+    let file = file_of(&table);
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.nrt"), &file).unwrap();
+    for partitions in [1, 3] {
+        let (ctx, _) = remote(partitions, &[("data/a.nrt", file.clone())]).await;
+        let local = "CREATE EXTERNAL TABLE l STORED AS NRT LOCATION";
+        run(&ctx, &format!("{local} '{}/'", show(dir.path()))).await;
+        for condition in [
+            "true",
+            "_row = 3997",
+            "_row IN (1, 3, 5, 3996, 3999)",
+            "_row BETWEEN 1998 AND 2003",
+            "id % 6 = 0",
+            "id % 6 <> 2",
+            "id % 997 IN (0, 1)",
+        ] {
+            let of =
+                |t: &str| format!("SELECT id, time, code FROM {t} WHERE {condition} ORDER BY id");
+            assert_eq!(shown(&ctx, &of("t")).await, shown(&ctx, &of("l")).await, "{condition}");
+        }
+    }
+}
+
 /// What a plan counted while it ran.
 fn counted(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
     let own = plan.metrics().into_iter().flat_map(|m| m.iter().cloned().collect::<Vec<_>>());
@@ -532,6 +573,39 @@ async fn positions_are_there_by_name_and_not_in_a_star() {
     ] {
         assert_eq!(numbers(&ctx, sql).await, expected, "{sql}");
     }
+    // What `*` is of tables that all have a position by that name.
+    let star = |sql: String| {
+        let ctx = ctx.clone();
+        async move {
+            let batches = run(&ctx, &sql).await;
+            let fields = batches[0].schema().fields().clone();
+            let names: Vec<String> = fields.iter().map(|f| f.name().clone()).collect();
+            (names.join(" "), batches.iter().map(RecordBatch::num_rows).sum::<usize>())
+        }
+    };
+    for (sql, names, rows) in [
+        (
+            "SELECT * FROM t a JOIN t b ON a._row = b._row AND a._file = b._file",
+            "id code id code",
+            5,
+        ),
+        ("SELECT *, a._row AS r FROM t a JOIN t b ON a._row = b._row", "id code id code r", 9),
+        ("SELECT b.*, a._row FROM t a JOIN t b ON a._row = b._row", "id code _row", 9),
+        ("SELECT * FROM t a JOIN t b USING (_row)", "id code id code", 9),
+        ("SELECT * FROM t a JOIN t b USING (_row, id)", "id code code", 5),
+        (
+            "SELECT * FROM t JOIN (SELECT id, _row FROM t) u ON t._row = u._row",
+            "id code id _row",
+            9,
+        ),
+        ("SELECT * FROM t a LEFT SEMI JOIN t b ON a._row = b._row + 2", "id code", 1),
+        ("SELECT * FROM t a, t b WHERE a._row = 2 AND b._row = 2", "id code id code", 1),
+    ] {
+        assert_eq!(star(sql.to_string()).await, (names.to_string(), rows), "{sql}");
+    }
+    let (one, two) = (format!("'{folder}/a.nrt'"), format!("'{folder}/b.nrt'"));
+    let sql = format!("SELECT * FROM {one} JOIN {two} b USING (_row)");
+    assert_eq!(star(sql).await, ("id code id code".to_string(), 2));
     let elsewhere = tempfile::tempdir().unwrap();
     let out = elsewhere.path().join("rows.nrt");
     run(&ctx, &format!("COPY (SELECT id, _row AS row FROM t) TO '{}'", show(&out))).await;

@@ -263,12 +263,12 @@ impl NrtObject {
             self.inner.layout.check_rows(run)?;
         }
         let mut parts = self.inner.head.clone();
-        let mut windows: Vec<Range<usize>> = runs.to_vec();
+        let mut windows: Vec<_> = runs.iter().filter(|r| !r.is_empty()).cloned().collect();
         for axis in self.inner.layout.axes.iter().take(depth) {
             let ranges = windows
                 .iter()
-                .filter(|w| !w.is_empty())
-                // The bound before the first list is where that list starts.
+                // The bound before the first list is where that list starts; where there are no
+                // lists, it says what they would be the start of.
                 .map(|w| w.start.saturating_sub(1)..w.end)
                 .map(|bounds| axis.tensor.element_bytes(self.path(), bounds))
                 .collect::<Result<Vec<_>>>()?;
@@ -289,7 +289,7 @@ impl NrtObject {
         depth: usize,
     ) -> Result<NrtFile> {
         let mut ranges = Vec::new();
-        for run in runs {
+        for run in runs.iter().filter(|r| !r.is_empty()) {
             let windows = file.windows(run.clone(), depth)?;
             for column in columns {
                 let window = windows.get(column.axis()).cloned().unwrap_or_default();

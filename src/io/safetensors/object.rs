@@ -84,7 +84,8 @@ impl Object {
             location,
             name,
             len,
-            e_tag: first.meta.e_tag.clone(),
+            // A weak tag says nothing of bytes, and no request that names one is answered.
+            e_tag: first.meta.e_tag.clone().filter(|tag| !tag.starts_with("W/")),
             options,
             requests: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -112,7 +113,7 @@ impl Object {
     /// Whether it lies in this very store, and has the tag of its version where that is known.
     #[cfg(feature = "sql")]
     pub(crate) fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
-        let known = self.e_tag.as_deref().zip(e_tag);
+        let known = self.e_tag.as_deref().zip(e_tag.filter(|tag| !tag.starts_with("W/")));
         Arc::ptr_eq(&self.store, store) && known.is_none_or(|(a, b)| a == b)
     }
 
