@@ -14,6 +14,8 @@ mod audit;
 mod generate;
 #[path = "formats/ipc.rs"]
 mod ipc;
+#[path = "formats/labels.rs"]
+mod labels;
 #[path = "formats/meds.rs"]
 mod meds;
 #[path = "formats/meds_torch.rs"]

@@ -8,9 +8,9 @@ use arrow::datatypes::{DataType, Float32Type, Int64Type, TimestampMicrosecondTyp
 
 use super::{Audit, Log, ShardFacts, ShardPlace, message, moment, some};
 use crate::error::Result;
-use crate::io::meds::file::Source;
+use crate::io::meds::file::{Source, files};
 use crate::io::meds::{TRAIN, Vocabulary, delta_days};
-use crate::io::meds_torch::{CohortShard, CohortTables, SCHEMAS, TENSORS, files};
+use crate::io::meds_torch::{CohortShard, CohortTables, SCHEMAS, TENSORS};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::RaggedTable;
 

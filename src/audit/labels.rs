@@ -3,17 +3,14 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use arrow::array::{Array, AsArray};
-use arrow::datatypes::{DataType, Int64Type, TimestampMicrosecondType};
+use arrow::array::Array;
+use arrow::datatypes::DataType;
 
 use super::{Log, message};
 use crate::error::Result;
-use crate::io::meds::file::Source;
-use crate::io::meds::time_type;
-use crate::io::meds_torch::files;
-
-/// Columns of which a file of labels has one or more.
-const VALUES: [&str; 4] = ["boolean_value", "integer_value", "float_value", "categorical_value"];
+use crate::io::meds::LabelKind;
+use crate::io::meds::file::{Source, files};
+use crate::io::meds::labels::{KEYS, keys, kinds};
 
 /// Checks every file of labels below a folder; returns how many labels there are.
 pub(super) fn check(folder: &Path, log: &mut Log) -> Result<u64> {
@@ -38,14 +35,15 @@ fn file(
 ) -> Result<u64> {
     let source = Source::open(path)?;
     let schema = source.schema();
-    for column in ["subject_id", "prediction_time"] {
+    for column in KEYS {
         if schema.field_with_name(column).is_err() {
             log.error("columns", path, String::new, format!("no column {column:?}"), "one");
             return Ok(0);
         }
     }
-    if !VALUES.iter().any(|v| schema.field_with_name(v).is_ok()) {
-        log.warn("columns", path, String::new, "no column with a value", VALUES.join(" or "));
+    if kinds(&source).is_empty() {
+        let expected = LabelKind::ALL.map(LabelKind::column).join(" or ");
+        log.warn("columns", path, String::new, "no column with a value", expected);
     }
     let task = name.split('/').next().unwrap_or_default();
     let own: Vec<(String, DataType)> =
@@ -65,13 +63,9 @@ fn file(
     let splits: Vec<String> = log.shards.iter().filter_map(|s| s.split.clone()).collect();
     let split = name.split('/').find(|part| splits.iter().any(|s| s == part));
     let mut first_row = 0usize;
-    for batch in source.batches(&["subject_id", "prediction_time"], None, 1 << 16)? {
+    for batch in source.batches(&KEYS, None, 1 << 16)? {
         let batch = batch?;
-        let column = |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
-        let subjects = source.cast("subject_id", column("subject_id")?, &DataType::Int64)?;
-        let subjects = subjects.as_primitive::<Int64Type>();
-        let times = source.cast("prediction_time", column("prediction_time")?, &time_type())?;
-        let times = times.as_primitive::<TimestampMicrosecondType>();
+        let (subjects, times) = keys(&source, &batch)?;
         for i in 0..batch.num_rows() {
             let position = || format!("row {}", first_row.saturating_add(i));
             if subjects.is_null(i) || times.is_null(i) {

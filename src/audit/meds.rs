@@ -9,9 +9,8 @@ use arrow::datatypes::DataType;
 
 use super::{Audit, Log, ShardFacts, ShardPlace, message, moment, some};
 use crate::error::Result;
-use crate::io::meds::file::Source;
+use crate::io::meds::file::{Source, files};
 use crate::io::meds::{Chunk, Place, Splits, TRAIN, Values, Vocabulary};
-use crate::io::meds_torch::files;
 
 /// Measurements of a code in train, and elsewhere.
 type CodeCounts = BTreeMap<Arc<str>, [u64; 2]>;

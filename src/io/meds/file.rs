@@ -13,8 +13,10 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder,
 };
+use walkdir::WalkDir;
 
 use crate::error::{Error, Result};
+use crate::io::order::natural;
 
 /// A Parquet file whose footer was read.
 #[derive(Clone, Debug)]
@@ -143,6 +145,32 @@ impl Source {
     pub(crate) fn wrong_value(&self, column: &str, row: usize, message: &str) -> Error {
         Error::file(&self.path, format!("column {column:?}, row {row}: {message}"))
     }
+}
+
+/// Names of the files with an ending below a folder, without it, in natural order.
+pub(crate) fn files(folder: &Path, ending: &str) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    if !folder.is_dir() {
+        return Ok(names);
+    }
+    for entry in WalkDir::new(folder).follow_links(true) {
+        let entry = entry.map_err(|e| {
+            let path = e.path().unwrap_or(folder).to_path_buf();
+            let cause = e.into_io_error();
+            Error::io(path, cause.unwrap_or_else(|| std::io::Error::other("a loop of links")))
+        })?;
+        let path = entry.path();
+        if entry.file_type().is_file() && path.extension().is_some_and(|e| e == ending) {
+            let relative = path.strip_prefix(folder).unwrap_or(path).with_extension("");
+            let parts: Vec<_> = relative
+                .components()
+                .map(|c| c.as_os_str().to_string_lossy().into_owned())
+                .collect();
+            names.push(parts.join("/"));
+        }
+    }
+    names.sort_by_cached_key(|name| natural(name));
+    Ok(names)
 }
 
 /// The type codes are kept in: see [`MedsShard`](super::MedsShard).

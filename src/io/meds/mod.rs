@@ -1,11 +1,12 @@
 //! Medical event data in the MEDS format: folders of Parquet files with one row per measurement.
 //!
 //! [`MedsDataset::open`] finds the shards; [`Shard::read`] nests one by subject and time. What the
-//! tables hold is said at [`MedsShard`].
+//! tables hold is said at [`MedsShard`]. [`Labels::read`] reads what is to be predicted.
 
 mod chunk;
 mod dataset;
 pub(crate) mod file;
+pub(crate) mod labels;
 mod shard;
 mod splits;
 mod vocabulary;
@@ -15,5 +16,6 @@ pub(crate) use shard::{delta_days, time_type};
 pub(crate) use splits::{Place, Splits, TRAIN, below_split};
 
 pub use dataset::{MedsDataset, MedsOptions};
+pub use labels::{LabelKind, Labels};
 pub use shard::{MedsShard, Shard};
 pub use vocabulary::{VOCABULARY_METADATA, Vocabulary, VocabularyId};

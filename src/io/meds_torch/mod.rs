@@ -23,7 +23,6 @@ mod read;
 mod schemas;
 mod tensorize;
 
-pub(crate) use read::files;
 pub use read::{CohortShard, CohortTables, TensorizedCohort};
 pub use tensorize::{ShardReport, TensorizeReport, tensorize};
 

@@ -10,15 +10,13 @@ use arrow::array::{
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Float32Type, Int64Type, SchemaRef, UInt32Type};
-use walkdir::WalkDir;
 
 use super::{SCHEMAS, TENSORS};
 use crate::array::{Layout, Offsets, RaggedArray};
 use crate::error::{Error, Result};
-use crate::io::meds::file::Source;
+use crate::io::meds::file::{Source, files};
 use crate::io::meds::{MedsShard, VOCABULARY_METADATA, Vocabulary, time_type};
 use crate::io::nrt::{NrtFile, ReadOptions};
-use crate::io::order::natural;
 use crate::table::{Column, RaggedTable};
 
 const EVENT_AXES: [&str; 3] = ["subject", "event", "measurement"];
@@ -149,32 +147,6 @@ impl TensorizedCohort {
         let codes = Codes::of(self.vocabulary()?)?;
         Ok(codes.decode(CohortTables::empty()?)?.to_batch()?.schema())
     }
-}
-
-/// Names of the files with an ending below a folder, without it, in natural order.
-pub(crate) fn files(folder: &Path, ending: &str) -> Result<Vec<String>> {
-    let mut names = Vec::new();
-    if !folder.is_dir() {
-        return Ok(names);
-    }
-    for entry in WalkDir::new(folder).follow_links(true) {
-        let entry = entry.map_err(|e| {
-            let path = e.path().unwrap_or(folder).to_path_buf();
-            let cause = e.into_io_error();
-            Error::io(path, cause.unwrap_or_else(|| std::io::Error::other("a loop of links")))
-        })?;
-        let path = entry.path();
-        if entry.file_type().is_file() && path.extension().is_some_and(|e| e == ending) {
-            let relative = path.strip_prefix(folder).unwrap_or(path).with_extension("");
-            let parts: Vec<_> = relative
-                .components()
-                .map(|c| c.as_os_str().to_string_lossy().into_owned())
-                .collect();
-            names.push(parts.join("/"));
-        }
-    }
-    names.sort_by_cached_key(|name| natural(name));
-    Ok(names)
 }
 
 /// One shard of a cohort; nothing of it was read yet.

@@ -1,0 +1,140 @@
+//! Files of labels: order, types, what is refused.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Float64Array, Int32Array, Int64Array,
+    NullArray, RecordBatch, StringArray, TimestampMicrosecondArray, TimestampNanosecondArray,
+    TimestampSecondArray, UInt64Array,
+};
+use arrow::datatypes::{Float32Type, Int64Type};
+use serrate::io::meds::{LabelKind, Labels};
+
+use crate::tiny::write_parquet;
+
+fn file(path: &Path, columns: &[(&str, ArrayRef)]) {
+    let columns = columns.iter().map(|(name, values)| (*name, values.clone(), true));
+    write_parquet(path, &RecordBatch::try_from_iter_with_nullable(columns).unwrap());
+}
+
+fn ids(values: &[i64]) -> (&'static str, ArrayRef) {
+    ("subject_id", Arc::new(Int64Array::from(values.to_vec())))
+}
+
+fn times(values: &[i64]) -> (&'static str, ArrayRef) {
+    ("prediction_time", Arc::new(TimestampMicrosecondArray::from(values.to_vec())))
+}
+
+#[test]
+fn files_are_in_natural_order_and_unite_their_kinds() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    file(
+        &at("task/10.parquet"),
+        &[
+            ids(&[5]),
+            times(&[50]),
+            ("float_value", Arc::new(Float64Array::from(vec![Some(0.1)]))),
+            ("boolean_value", Arc::new(NullArray::new(1))),
+        ],
+    );
+    file(
+        &at("task/9.parquet"),
+        &[
+            ("categorical_value", Arc::new(StringArray::from(vec![Some("a"), None]))),
+            ("note", Arc::new(StringArray::from(vec!["not read", ""]))),
+            ("subject_id", Arc::new(Int32Array::from(vec![7, -7]))),
+            ("prediction_time", Arc::new(TimestampSecondArray::from(vec![-2, 1]))),
+            ("boolean_value", Arc::new(BooleanArray::from(vec![Some(true), None]))),
+        ],
+    );
+    file(
+        &at("a.parquet"),
+        &[
+            ids(&[9, 9]),
+            ("prediction_time", Arc::new(TimestampNanosecondArray::from(vec![3000, 1999]))),
+            ("integer_value", Arc::new(UInt64Array::from(vec![Some(3), None]))),
+        ],
+    );
+    fs::write(at("task/README.md"), "no labels").unwrap();
+    let labels = Labels::read(dir.path()).unwrap();
+    assert_eq!(labels.subject_ids().values(), &[9, 9, 7, -7, 5]);
+    assert_eq!(labels.prediction_times().values(), &[3, 1, -2_000_000, 1_000_000, 50]);
+    assert_eq!(labels.kinds().collect::<Vec<_>>(), LabelKind::ALL);
+    let boolean = labels.value(LabelKind::Boolean).unwrap().as_boolean();
+    assert_eq!(boolean.iter().collect::<Vec<_>>(), [None, None, Some(true), None, None]);
+    let integer = labels.value(LabelKind::Integer).unwrap().as_primitive::<Int64Type>();
+    assert_eq!(integer.iter().collect::<Vec<_>>(), [Some(3), None, None, None, None]);
+    let float = labels.value(LabelKind::Float).unwrap().as_primitive::<Float32Type>();
+    assert_eq!(float.iter().collect::<Vec<_>>(), [None, None, None, None, Some(0.1)]);
+    let text = labels.value(LabelKind::Categorical).unwrap().as_string::<i32>();
+    assert_eq!(text.iter().collect::<Vec<_>>(), [None, None, Some("a"), None, None]);
+    let batch = labels.to_batch().unwrap();
+    assert_eq!((batch.num_rows(), batch.num_columns()), (5, 6));
+    assert_eq!(batch.schema().field(2).name(), "boolean_value");
+
+    // One file alone, dates as times, and no value at all.
+    let one = at("one.parquet");
+    file(&one, &[ids(&[1]), ("prediction_time", Arc::new(Date32Array::from(vec![2])))]);
+    let labels = Labels::read(&one).unwrap();
+    assert_eq!((labels.len(), labels.kinds().count(), labels.is_empty()), (1, 0, false));
+    assert_eq!(labels.prediction_times().value(0), 2 * 86_400_000_000);
+}
+
+#[test]
+fn odd_files_are_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.parquet");
+    let refused = |columns: &[(&str, ArrayRef)], parts: &[&str]| {
+        file(&path, columns);
+        let e = Labels::read(dir.path()).unwrap_err().to_string();
+        for part in parts.iter().chain(&["x.parquet"]) {
+            assert!(e.contains(part), "{part:?} is not in {e:?}");
+        }
+    };
+    let e = Labels::read(dir.path()).unwrap_err().to_string();
+    assert!(e.contains("no *.parquet file"), "{e}");
+    assert!(Labels::read(dir.path().join("none")).is_err());
+    refused(&[ids(&[1])], &["no column \"prediction_time\"", "subject_id"]);
+    refused(&[times(&[1])], &["no column \"subject_id\""]);
+    let gap: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
+    refused(&[("subject_id", gap), times(&[1, 2])], &["\"subject_id\"", "row 1", "NULL"]);
+    let gap: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![None, Some(1)]));
+    refused(&[ids(&[1, 1]), ("prediction_time", gap)], &["\"prediction_time\"", "row 0"]);
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["2020-01-01"]));
+    refused(&[ids(&[1]), ("prediction_time", text.clone())], &["timestamp", "Utf8"]);
+    refused(&[("subject_id", text.clone()), times(&[1])], &["\"subject_id\"", "int64"]);
+    refused(&[ids(&[1]), times(&[1]), ("boolean_value", text)], &["\"boolean_value\"", "booleans"]);
+    let far: ArrayRef = Arc::new(TimestampSecondArray::from(vec![i64::MAX]));
+    refused(&[ids(&[1]), ("prediction_time", far)], &["\"prediction_time\""]);
+    let large: ArrayRef = Arc::new(UInt64Array::from(vec![u64::MAX]));
+    refused(&[ids(&[1]), times(&[1]), ("integer_value", large)], &["\"integer_value\""]);
+    fs::write(&path, b"PAR1 and no more").unwrap();
+    assert!(Labels::read(&path).unwrap_err().to_string().contains("x.parquet"));
+}
+
+#[test]
+fn arrays_are_checked_against_each_other() {
+    let new = |ids: Vec<Option<i64>>, times: Vec<i64>, values: Vec<(LabelKind, ArrayRef)>| {
+        Labels::try_new(ids.into(), times.into(), values)
+    };
+    let yes = |n: usize| -> ArrayRef { Arc::new(BooleanArray::from(vec![true; n])) };
+    let sound = new(
+        vec![Some(1)],
+        vec![2],
+        vec![
+            (LabelKind::Integer, Arc::new(Int64Array::from(vec![3]))),
+            (LabelKind::Boolean, yes(1)),
+        ],
+    );
+    let kinds: Vec<LabelKind> = sound.unwrap().kinds().collect();
+    assert_eq!(kinds, [LabelKind::Boolean, LabelKind::Integer]);
+    assert!(new(vec![Some(1)], vec![2, 3], vec![]).is_err());
+    assert!(new(vec![None], vec![2], vec![]).is_err());
+    assert!(new(vec![Some(1)], vec![2], vec![(LabelKind::Boolean, yes(2))]).is_err());
+    assert!(new(vec![Some(1)], vec![2], vec![(LabelKind::Integer, yes(1))]).is_err());
+    let twice = vec![(LabelKind::Boolean, yes(1)), (LabelKind::Boolean, yes(1))];
+    assert!(new(vec![Some(1)], vec![2], twice).unwrap_err().to_string().contains("twice"));
+}
