@@ -8,6 +8,8 @@
     clippy::cast_sign_loss
 )]
 
+#[path = "loader/meds.rs"]
+mod meds;
 #[path = "loader/memory.rs"]
 mod memory;
 #[path = "loader/packed.rs"]
@@ -18,5 +20,8 @@ mod padded;
 mod pipeline;
 #[path = "loader/plan.rs"]
 mod plan;
+#[cfg(feature = "parquet")]
+#[path = "loader/reference.rs"]
+mod reference;
 #[path = "loader/support.rs"]
 mod support;

@@ -1,8 +1,10 @@
 //! What an epoch depends on, as one number.
 
+use super::facts::Place;
 use super::options::{Form, LoaderOptions, Sampling};
-use super::plan::EpochPlan;
+use super::plan::{Bases, EpochPlan};
 use super::random::mix;
+use super::source::Source;
 use crate::dense::{Fill, Side, Size};
 
 /// Numbers and texts, one after the other, as 64 bits.
@@ -76,6 +78,31 @@ impl Fingerprint {
             self.text(name);
             self.fill(*fill);
         }
+        // What only some loaders have is said where it is there: fingerprints that were kept stay.
+        if let Some(overlap) = options.overlap {
+            self.text("overlap");
+            self.count(overlap);
+        }
+        if options.full_windows {
+            self.text("full windows");
+        }
+    }
+
+    fn source(&mut self, source: &Source) {
+        self.count(source.shards.len());
+        for shard in &source.shards {
+            self.count(shard.rows);
+        }
+        source.for_each_len(|len| self.count(len));
+        if let Some(facts) = &source.facts {
+            self.text("facts");
+            match facts.place {
+                Place::Beside => self.add(0),
+                Place::Elements(most) => [1, most].into_iter().for_each(|n| self.count(n)),
+                Place::List => self.add(2),
+            }
+            self.source(&facts.source);
+        }
     }
 }
 
@@ -113,11 +140,13 @@ impl EpochPlan {
             print.text(&output.dtype().to_string());
             print.count(output.axis());
         }
-        print.count(inner.source.shards.len());
-        for shard in &inner.source.shards {
-            print.count(shard.rows);
+        print.source(&inner.source);
+        if let Bases::Cuts(cuts) = &inner.items.bases {
+            print.text("cuts");
+            for (row, end) in cuts.rows.iter().zip(&cuts.ends) {
+                print.add((u64::from(*row) << 32) | u64::from(*end));
+            }
         }
-        inner.source.for_each_len(|len| print.count(len));
         print.0
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use arrow::array::OffsetSizeTrait;
 
+use super::facts::Prefix;
 use super::plan::Item;
 use super::source::Source;
 use crate::array::Layout;
@@ -22,6 +23,8 @@ pub(super) struct Frame {
     pub(super) rows: Vec<Vec<u32>>,
     /// Per axis from 1: offsets of its lists.
     pub(super) offsets: Vec<Vec<u32>>,
+    /// Per item, where facts are put before its elements: how many.
+    before: Vec<Prefix>,
 }
 
 impl Frame {
@@ -39,12 +42,17 @@ impl Frame {
             starts: vec![Vec::with_capacity(n); depth + 1],
             rows: vec![Vec::with_capacity(n + 1); depth + 1],
             offsets: vec![Vec::new(); depth],
+            before: Vec::new(),
         };
         frame.rows.iter_mut().for_each(|r| r.push(0));
         frame.offsets.iter_mut().for_each(|o| o.push(0));
         let mut taken = Vec::with_capacity(n);
         for item in items {
             let mut elements = item.row..item.row + 1;
+            let prefix = source.prefix(item.shard, item.row);
+            if source.facts.is_some() {
+                frame.before.push(prefix);
+            }
             let mut end = count(taken.len() + 1, 0)?;
             for axis in 0..=depth {
                 if axis > 0 {
@@ -53,9 +61,12 @@ impl Frame {
                     elements = if axis == 1 {
                         let start = layout.range(item.row).start;
                         let events = start + item.events.start..start + item.events.end;
-                        offsets.push(count(last(offsets) + events.len(), axis)?);
+                        offsets.push(count(last(offsets) + prefix.elements + events.len(), axis)?);
                         events
                     } else {
+                        if let Some(facts) = prefix.list {
+                            offsets.push(count(last(offsets) + facts, axis)?);
+                        }
                         push_lists(layout, elements, offsets, axis)?
                     };
                     end = count(last(offsets), axis)?;
@@ -83,10 +94,19 @@ impl Frame {
         self.rows[axis][item] as usize..self.rows[axis][item + 1] as usize
     }
 
-    /// The same, as positions in the item's shard.
+    /// How many of these are facts, put before what the item has on the axis.
+    pub(super) fn before(&self, axis: usize, item: usize) -> usize {
+        match (axis, self.before.get(item)) {
+            (1, Some(prefix)) => prefix.elements,
+            (2, Some(prefix)) => prefix.list.unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// The others, as positions in the item's shard.
     pub(super) fn in_shard(&self, axis: usize, item: usize) -> Range<usize> {
         let start = self.starts[axis][item];
-        start..start + self.range(axis, item).len()
+        start..start + self.range(axis, item).len() - self.before(axis, item)
     }
 
     /// Length of the longest list of an axis (1..).

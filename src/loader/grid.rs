@@ -73,6 +73,13 @@ impl Grid {
         }
     }
 
+    /// Whether tensors of an axis have their values in the same places.
+    pub(super) fn same_places(&self, other: &Self, axis: usize) -> bool {
+        self.shape[..=axis] == other.shape[..=axis]
+            && self.side == other.side
+            && self.offsets[..axis] == other.offsets[..axis]
+    }
+
     /// The places of one tensor, of elements of `size` bytes on `axis`.
     pub(super) fn places(&self, axis: usize, size: usize) -> Places<'_> {
         let mut blocks = vec![size; axis + 1];

@@ -1,101 +1,22 @@
 //! Making one batch: from the shards straight into its tensors.
 
+use std::ops::Range;
 use std::sync::Arc;
 
+use arrow::buffer::Buffer;
+
+use super::Inner;
 use super::batch::Batch;
 use super::frame::Frame;
-use super::grid::{Grid, Put};
+use super::grid::Grid;
 use super::options::{Form, LoaderOptions};
-use super::plan::EpochPlan;
-use super::shelf::Shelf;
+use super::output::{Output, What};
+use super::plan::{EpochPlan, Item};
+use super::put::{Copied, Finite, Numbers, Ones, finite, numbers};
 use super::source::{Scratch, Source};
-use crate::dense::{DType, DenseOptions, DenseTensor, Size};
+use super::timeline::Span;
+use crate::dense::{DType, DenseOptions, DenseTensor, Side, Size};
 use crate::error::{Error, Result};
-
-/// A tensor of every batch.
-#[derive(Debug)]
-pub(super) struct Output {
-    name: Arc<str>,
-    axis: usize,
-    dtype: DType,
-    what: What,
-    shelf: Arc<Shelf>,
-}
-
-/// What a tensor holds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum What {
-    /// Values of a column.
-    Column(usize),
-    /// Whether they are not null.
-    Valid(usize),
-    /// Whether there is an element.
-    Mask,
-    /// Where items end.
-    CuSeqlens,
-    /// Where lists end.
-    Offsets,
-    /// Places within the item.
-    PositionIds,
-}
-
-/// The tensors of every batch, in order.
-pub(super) fn outputs(source: &Source, options: &LoaderOptions) -> Result<Vec<Output>> {
-    let mut out: Vec<Output> = Vec::new();
-    let mut push = |name: Arc<str>, axis, dtype: DType, fill, what| {
-        if out.iter().any(|o: &Output| o.name == name) {
-            return Err(Error::invalid(format!(
-                "column {name:?} has the name of a tensor that the loader makes; rename it, or \
-                 leave that one out"
-            )));
-        }
-        let shelf = Shelf::new(axis, dtype.size(), fill, options.in_flight());
-        out.push(Output { name, axis, dtype, what, shelf });
-        Ok(())
-    };
-    for (i, c) in source.columns.iter().enumerate() {
-        push(Arc::clone(&c.name), c.axis, c.dtype, c.fill, What::Column(i))?;
-    }
-    let zero = [0; 8];
-    let with_column = (1..source.ndim).filter(|d| source.columns.iter().any(|c| c.axis == *d));
-    match options.form {
-        Form::Padded => {
-            let axes = options.masks.clone().unwrap_or_else(|| with_column.collect());
-            for axis in axes {
-                if axis == 0 || axis >= source.ndim {
-                    return Err(Error::invalid(format!(
-                        "there is no mask of axis {axis}; masks are of the axes 1 to {}",
-                        source.ndim - 1
-                    )));
-                }
-                push(format!("dim{axis}/mask").into(), axis, DType::Bool, zero, What::Mask)?;
-            }
-        }
-        Form::Packed => {
-            let deepest = with_column.clone().max().unwrap_or(0);
-            for axis in 1..=deepest {
-                let name = |what: &str| format!("dim{axis}/{what}").into();
-                push(name("cu_seqlens"), axis, DType::I32, zero, What::CuSeqlens)?;
-                if axis > 1 {
-                    push(name("offsets"), axis, DType::I32, zero, What::Offsets)?;
-                }
-            }
-            for axis in with_column {
-                if let Some(dtype) = options.position_ids {
-                    let name = format!("dim{axis}/position_ids");
-                    push(name.into(), axis, dtype, zero, What::PositionIds)?;
-                }
-            }
-        }
-    }
-    for (i, c) in source.columns.iter().enumerate() {
-        if c.nulls && options.validity {
-            let name = format!("{}/valid", c.name);
-            push(name.into(), c.axis, DType::Bool, zero, What::Valid(i))?;
-        }
-    }
-    Ok(out)
-}
 
 /// Longest that each axis can be in a padded batch, rows first.
 pub(super) fn largest_shape(source: &Source, options: &LoaderOptions) -> Vec<usize> {
@@ -116,35 +37,83 @@ pub(super) fn largest_shape(source: &Source, options: &LoaderOptions) -> Vec<usi
     shape
 }
 
+/// Memory for values on their way, used again for every item.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    pub(super) scratch: Scratch,
+    /// Values that are put together.
+    pub(super) joined: Vec<u8>,
+}
+
 /// The lists of a batch and how large it becomes.
 pub(super) struct Draft {
-    frame: Frame,
-    grid: Option<Arc<Grid>>,
+    pub(super) items: Vec<Item>,
+    /// Of every item, where some tensor wants to know: what it is a window of, how many such windows
+    /// there are, and the events that its measurements are of.
+    pub(super) bases: Vec<usize>,
+    pub(super) windows: Vec<usize>,
+    pub(super) spans: Vec<Span>,
+    lists: Lists,
+    facts: Option<Lists>,
     pub(super) elements: Vec<(usize, usize)>,
     /// Bytes of all tensors, and of those cells that are not padding.
     pub(super) bytes: usize,
     pub(super) occupied: usize,
 }
 
+/// Lists of a batch, and their places where it is padded.
+struct Lists {
+    frame: Frame,
+    grid: Option<Arc<Grid>>,
+}
+
 impl EpochPlan {
     /// Everything about a batch but its values; refused when it is too large.
-    pub(super) fn draft(&self, batch: usize) -> Result<(Draft, Vec<super::Item>)> {
+    pub(super) fn draft(&self, batch: usize) -> Result<Draft> {
         let inner = &self.inner;
         let options = &inner.options;
-        let depth = inner.outputs.iter().map(|o| o.axis).max().unwrap_or(0);
-        let (mut frame, items) = Frame::new(&inner.source, self.items(batch), depth)
-            .map_err(|e| Error::invalid(format!("batch {batch}: {e}")))?;
-        let elements = (0..=depth).map(|d| (frame.elements(d), frame.longest_item(d))).collect();
-        let grid = (options.form == Form::Padded)
-            .then(|| Arc::new(Grid::new(&mut frame, &options.sizes, options.side)));
+        let depth =
+            |facts: bool| inner.outputs.iter().filter(|o| o.facts == facts).map(|o| o.axis).max();
+        let named = |e: Error| Error::invalid(format!("batch {batch}: {e}"));
+        let padded = options.form == Form::Padded;
+        let own = depth(false).unwrap_or(0);
+        let (mut frame, items) =
+            Frame::new(&inner.source, self.items(batch), own).map_err(named)?;
+        let elements = (0..=own).map(|d| (frame.elements(d), frame.longest_item(d))).collect();
+        let grid = padded.then(|| Arc::new(Grid::new(&mut frame, &options.sizes, options.side)));
+        let lists = Lists { frame, grid };
+        let facts = match (&inner.source.facts, depth(true)) {
+            (Some(facts), Some(depth)) => {
+                // All facts of the row, whatever its window.
+                let rows = items.iter().map(|item| {
+                    let n = facts.source.shards[item.shard].layouts[0].length(item.row);
+                    Item { events: 0..n, ..*item }
+                });
+                let (mut frame, _) = Frame::new(&facts.source, rows, depth).map_err(named)?;
+                let grid = padded.then(|| Arc::new(Grid::new(&mut frame, &[], Side::Right)));
+                Some(Lists { frame, grid })
+            }
+            _ => None,
+        };
 
-        let mut draft = Draft { frame, grid, elements, bytes: 0, occupied: 0 };
+        let mut draft = Draft {
+            items,
+            bases: Vec::new(),
+            windows: Vec::new(),
+            spans: Vec::new(),
+            lists,
+            facts,
+            elements,
+            bytes: 0,
+            occupied: 0,
+        };
+        draft.look_up(self, batch);
         let bytes = inner.outputs.iter().map(|o| draft.cells(o).saturating_mul(o.size() as u128));
         let total = bytes.fold(0u128, u128::saturating_add);
         let check = DenseOptions { limit: options.limit, ..DenseOptions::default() };
         draft.bytes = check.check_bytes(
             total,
-            || format!("batch {batch} of {} items", items.len()),
+            || format!("batch {batch} of {} items", draft.items.len()),
             || {
                 let shape = inner.outputs.iter().map(|o| (draft.cells(o), &o.name)).max();
                 let largest = shape.map_or("", |(_, name)| name.as_ref());
@@ -154,26 +123,36 @@ impl EpochPlan {
                 )
             },
         )?;
-        let per_axis: Vec<usize> =
-            (0..=depth).map(|d| draft.grid.as_ref().map_or(0, |grid| grid.occupied(d))).collect();
         draft.occupied = match options.form {
-            Form::Padded => inner.outputs.iter().map(|o| per_axis[o.axis] * o.dtype.size()).sum(),
+            Form::Padded => {
+                // Counting walks over the lists: once per axis, not once per tensor.
+                let count = |lists: &Lists, depth: usize| -> Vec<usize> {
+                    let grid = lists.grid.as_ref();
+                    (0..=depth).map(|d| grid.map_or(0, |grid| grid.occupied(d))).collect()
+                };
+                let own = count(&draft.lists, own);
+                let facts = draft.facts.as_ref().map(|f| count(f, 1)).unwrap_or_default();
+                let cells = |o: &Output| {
+                    let per_axis = if o.facts { &facts } else { &own };
+                    per_axis.get(o.axis).copied().unwrap_or(0)
+                };
+                inner.outputs.iter().map(|o| cells(o) * o.dtype.size()).sum()
+            }
             Form::Packed => draft.bytes,
         };
-        Ok((draft, items))
+        Ok(draft)
     }
 
     /// Makes a batch.
     pub(super) fn make(&self, batch: usize) -> Result<Batch> {
         let inner = &self.inner;
-        let (draft, items) = self.draft(batch)?;
-        let mut scratch = Scratch::default();
+        let draft = self.draft(batch)?;
+        let mut work = Work::default();
         let mut tensors = Vec::with_capacity(inner.outputs.len());
         for output in &inner.outputs {
-            let shards = items.iter().map(|i| i.shard);
-            let tensor = match &draft.grid {
-                Some(grid) => output.padded(inner, &draft.frame, grid, shards, &mut scratch),
-                None => output.packed(inner, &draft.frame, shards, &mut scratch),
+            let tensor = match &draft.lists(output.facts).grid {
+                Some(grid) => output.padded(inner, &draft, grid, &mut work),
+                None => output.packed(inner, &draft, &mut work),
             };
             let named = |e| match e {
                 Error::Invalid(m) => {
@@ -186,7 +165,7 @@ impl EpochPlan {
         Ok(Batch {
             number: batch,
             form: inner.options.form,
-            items,
+            items: draft.items,
             tensors,
             elements: draft.elements,
             occupied: draft.occupied,
@@ -195,98 +174,112 @@ impl EpochPlan {
 }
 
 impl Draft {
+    /// Looks up what some tensor wants to know of every item.
+    fn look_up(&mut self, plan: &EpochPlan, batch: usize) {
+        let inner = &plan.inner;
+        let wants = |which: fn(What) -> bool| inner.outputs.iter().any(|o| which(o.what));
+        let windows = wants(|what| what == What::Windows);
+        if windows || wants(|what| matches!(what, What::Target(_) | What::TargetValid(_))) {
+            self.bases = plan.bases(batch).collect();
+        }
+        if windows {
+            self.windows = self.bases.iter().map(|base| plan.windows_of(*base)).collect();
+        }
+        if wants(|what| matches!(what, What::Spread | What::FirstEvent | What::EndEvent)) {
+            let spans = self.items.iter().enumerate().filter_map(|(i, item)| {
+                let line = inner.source.shards[item.shard].timeline.as_ref()?;
+                Some(line.span(item.row, &self.lists.frame.in_shard(1, i)))
+            });
+            self.spans = spans.collect();
+        }
+    }
+
+    fn lists(&self, facts: bool) -> &Lists {
+        self.facts.as_ref().filter(|_| facts).unwrap_or(&self.lists)
+    }
+
+    pub(super) fn frame(&self, facts: bool) -> &Frame {
+        &self.lists(facts).frame
+    }
+
+    /// The events of an item, counted from the first of its row.
+    pub(super) fn events(&self, item: usize) -> Range<usize> {
+        match self.spans.get(item) {
+            Some(span) => span.of_row.clone(),
+            None => self.items.get(item).map_or(0..0, |item| item.events.clone()),
+        }
+    }
+
     /// Elements of a tensor, as many as they are.
     fn cells(&self, output: &Output) -> u128 {
-        let axis = output.axis;
-        match (&self.grid, output.what) {
+        let (axis, lists) = (output.axis, self.lists(output.facts));
+        match (&lists.grid, output.what) {
             (Some(grid), _) => crate::kernels::densify::count_bytes(grid.shape(axis), DType::U8),
-            (None, What::CuSeqlens) => self.frame.items() as u128 + 1,
-            (None, What::Offsets) => self.frame.elements(axis - 1) as u128 + 1,
-            (None, _) => self.frame.elements(axis) as u128,
+            (None, What::CuSeqlens) => lists.frame.items() as u128 + 1,
+            (None, What::Offsets) => lists.frame.elements(axis - 1) as u128 + 1,
+            (None, _) => lists.frame.elements(axis) as u128,
         }
     }
 }
 
 impl Output {
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(super) fn axis(&self) -> usize {
-        self.axis
-    }
-
-    pub(super) fn dtype(&self) -> DType {
-        self.dtype
-    }
-
-    fn size(&self) -> usize {
-        self.dtype.size()
+    /// Whether its values are made finite when they are written.
+    fn is_finite(&self, inner: &Inner) -> bool {
+        matches!(self.what, What::Column(column) if self.source(inner).columns[column].finite)
+            || self.what == What::Spread
     }
 
     fn padded(
         &self,
-        inner: &super::Inner,
-        frame: &Frame,
+        inner: &Inner,
+        draft: &Draft,
         grid: &Arc<Grid>,
-        shards: impl Iterator<Item = usize>,
-        scratch: &mut Scratch,
+        work: &mut Work,
     ) -> Result<DenseTensor> {
         let shape = grid.shape(self.axis).to_vec();
         // Checked together with all others.
         let places = grid.places(self.axis, self.size());
-        let largest = &inner.largest_shape[..=self.axis];
-        let largest = largest.iter().fold(self.size(), |n, d| n.saturating_mul(*d));
+        let largest = match self.facts {
+            true => places.bytes().saturating_mul(2),
+            false => {
+                let largest = &inner.largest_shape[..=self.axis];
+                largest.iter().fold(self.size(), |n, d| n.saturating_mul(*d))
+            }
+        };
+        if self.what == What::Leading {
+            let row = shape.get(1).copied().unwrap_or(0);
+            let mut bytes = vec![0u8; places.bytes()];
+            for (item, out) in bytes.chunks_exact_mut(row.max(1)).enumerate() {
+                let before = draft.frame(self.facts).before(1, item);
+                out[..before.min(row)].fill(1);
+            }
+            return DenseTensor::try_new_trusted(self.dtype, shape, Buffer::from_vec(bytes));
+        }
         let mut memory = self.shelf.take(places.bytes(), largest)?;
-        let out = memory.padded();
-        let rows = out.chunks_exact_mut(places.item_bytes().max(1)).enumerate();
+        let out = memory.padded(grid);
         if self.what == What::Mask {
             places.all(out, &mut Ones);
             return DenseTensor::try_new_trusted(self.dtype, shape, memory.into_buffer(Some(grid)));
         }
-        for ((item, out), shard) in rows.zip(shards) {
-            let first = frame.range(self.axis, item).start;
-            let values = self.values(inner, frame, item, shard, scratch)?;
-            match self.size() {
-                1 => places.item(item, out, &mut Copied::<1> { values, first }),
-                2 => places.item(item, out, &mut Copied::<2> { values, first }),
-                4 => places.item(item, out, &mut Copied::<4> { values, first }),
+        let is_finite = self.is_finite(inner);
+        let rows = out.chunks_exact_mut(places.item_bytes().max(1)).enumerate();
+        for (item, out) in rows.take(draft.items.len()) {
+            let first = draft.frame(self.facts).range(self.axis, item).start;
+            let values = self.values(inner, draft, item, work)?;
+            match (self.what, self.size()) {
+                (What::Number(_), _) => places.item(item, out, &mut Numbers { values, first }),
+                (_, 4) if is_finite => places.item(item, out, &mut Finite { values, first }),
+                (_, 1) => places.item(item, out, &mut Copied::<1> { values, first }),
+                (_, 2) => places.item(item, out, &mut Copied::<2> { values, first }),
+                (_, 4) => places.item(item, out, &mut Copied::<4> { values, first }),
                 _ => places.item(item, out, &mut Copied::<8> { values, first }),
             }
         }
         DenseTensor::try_new_trusted(self.dtype, shape, memory.into_buffer(Some(grid)))
     }
 
-    /// The values of an item, or whether they are valid.
-    fn values<'a>(
-        &self,
-        inner: &'a super::Inner,
-        frame: &Frame,
-        item: usize,
-        shard: usize,
-        scratch: &'a mut Scratch,
-    ) -> Result<&'a [u8]> {
-        let range = frame.in_shard(self.axis, item);
-        let values = &inner.source.shards[shard].values;
-        match self.what {
-            What::Valid(column) => Ok(values[column].validity(range, scratch)),
-            What::Column(column) => {
-                let fill = &inner.source.columns[column].fill;
-                values[column]
-                    .bytes(range, fill, scratch)
-                    .ok_or_else(|| Error::invalid(format!("a value does not fit {}", self.dtype)))
-            }
-            _ => Ok(&[]),
-        }
-    }
-
-    fn packed(
-        &self,
-        inner: &super::Inner,
-        frame: &Frame,
-        shards: impl Iterator<Item = usize>,
-        scratch: &mut Scratch,
-    ) -> Result<DenseTensor> {
+    fn packed(&self, inner: &Inner, draft: &Draft, work: &mut Work) -> Result<DenseTensor> {
+        let frame = draft.frame(self.facts);
         let copied = |offsets: &[u32]| {
             // Counted in 31 bits when they were put together.
             let signed = offsets.iter().map(|o| o.cast_signed()).collect::<Vec<_>>();
@@ -300,7 +293,8 @@ impl Output {
         let (n, size) = (frame.elements(self.axis), self.size());
         let mut memory = self.shelf.take(n * size, n * size + n * size / 4)?;
         let mut rest = memory.any();
-        for (item, shard) in shards.enumerate() {
+        let is_finite = self.is_finite(inner);
+        for item in 0..draft.items.len() {
             let (out, after) = rest.split_at_mut(frame.range(self.axis, item).len() * size);
             rest = after;
             match self.what {
@@ -314,33 +308,11 @@ impl Output {
                         *out = i.to_ne_bytes();
                     }
                 }
-                _ => out.copy_from_slice(self.values(inner, frame, item, shard, scratch)?),
+                What::Number(_) => numbers(self.values(inner, draft, item, work)?, out),
+                _ if is_finite => finite(self.values(inner, draft, item, work)?, out),
+                _ => out.copy_from_slice(self.values(inner, draft, item, work)?),
             }
         }
         DenseTensor::try_new_trusted(self.dtype, vec![n], memory.into_buffer(None))
-    }
-}
-
-/// Values of one item, elements of `N` bytes.
-struct Copied<'a, const N: usize> {
-    values: &'a [u8],
-    /// What the first of them is called in the batch.
-    first: usize,
-}
-
-impl<const N: usize> Put for Copied<'_, N> {
-    #[inline]
-    fn put(&mut self, first: usize, cell: &mut [u8]) {
-        let at = (first - self.first) * N;
-        cell.copy_from_slice(&self.values[at..at + cell.len()]);
-    }
-}
-
-struct Ones;
-
-impl Put for Ones {
-    #[inline]
-    fn put(&mut self, _: usize, cell: &mut [u8]) {
-        cell.fill(1);
     }
 }

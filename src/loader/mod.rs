@@ -16,6 +16,8 @@
 //!   are made of, and it is not written a second time.
 //! * **Whole batches are made in parallel**, a bounded number ahead, and come in order.
 //!
+//! [`meds`] has the same in the terms of health records: events or measurements, static facts, labels.
+//!
 //! ```
 //! use std::sync::Arc;
 //! use serrate::arrow::array::{Float32Array, UInt16Array};
@@ -57,16 +59,22 @@
 mod batch;
 mod convert;
 mod epoch;
+mod facts;
 mod fingerprint;
 mod frame;
 mod grid;
 mod make;
+pub mod meds;
 mod options;
+mod output;
 mod plan;
+mod put;
 mod random;
 mod shelf;
 mod source;
 mod stats;
+mod timeline;
+mod window;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -79,9 +87,10 @@ pub use options::{Form, LoaderOptions, Sampling};
 pub use plan::{EpochPlan, Item};
 pub use stats::EpochStats;
 
-use self::make::Output;
-use self::plan::Items;
-use self::source::Source;
+use self::output::Output;
+use self::plan::{Bases, Items};
+use self::source::{Source, Values};
+use crate::dense::DType;
 use crate::error::{Error, Result};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::RaggedTable;
@@ -103,12 +112,24 @@ struct Inner {
     source: Source,
     options: LoaderOptions,
     items: Items,
+    /// What is to be predicted, one value of each for every base of the items.
+    targets: Vec<Target>,
     outputs: Vec<Output>,
     /// Longest that each axis of a padded batch can be.
     largest_shape: Vec<usize>,
     /// Called before a batch is made.
     #[cfg(test)]
     before: Option<fn(usize)>,
+}
+
+/// Values that belong to what items are windows of.
+#[derive(Debug)]
+struct Target {
+    name: Arc<str>,
+    dtype: DType,
+    /// Whether some are null.
+    nulls: bool,
+    values: Values,
 }
 
 impl Loader {
@@ -129,19 +150,30 @@ impl Loader {
         options.check()?;
         let shards: Vec<RaggedTable> = shards.into_iter().collect();
         let source = Source::new(&shards, &options)?;
-        let items = Items::new(&source, &options)?;
-        let outputs = make::outputs(&source, &options)?;
+        let items = Items::new(&source, &options, Bases::Rows(source.rows()))?;
+        let outputs = output::outputs(&source, &options)?;
+        Ok(Self::from_parts(source, options, items, Vec::new(), outputs))
+    }
+
+    fn from_parts(
+        source: Source,
+        options: LoaderOptions,
+        items: Items,
+        targets: Vec<Target>,
+        outputs: Vec<Output>,
+    ) -> Self {
         let largest_shape = make::largest_shape(&source, &options);
         let inner = Inner {
             source,
             options,
             items,
+            targets,
             outputs,
             largest_shape,
             #[cfg(test)]
             before: None,
         };
-        Ok(Self { inner: Arc::new(inner), pool: Arc::default() })
+        Self { inner: Arc::new(inner), pool: Arc::default() }
     }
 
     /// A loader over `.nrt` files, mapped into memory: numbers are copied from the map to where they
@@ -245,6 +277,22 @@ impl Loader {
     /// As [`epoch`](Self::epoch).
     pub fn epoch_from(&self, epoch: u64, batch: usize) -> Result<Epoch> {
         Ok(Epoch::new(self.plan(epoch), batch, self.threads()?))
+    }
+
+    /// Number of items of every epoch, in all its parts and before any is
+    /// [dropped](LoaderOptions::drop_last): windows that are stepped through, or rows.
+    pub fn num_items(&self) -> usize {
+        self.inner.items.len()
+    }
+
+    /// One batch of the items that are asked for, by their numbers in source order and in any order:
+    /// for those who have a sampler of their own. Random windows are those of epoch number `epoch`.
+    ///
+    /// # Errors
+    /// When an item is not there, none is asked for, or the batch cannot be made.
+    pub fn batch_of(&self, epoch: u64, items: &[usize]) -> Result<Batch> {
+        let plan = EpochPlan::of(Arc::clone(&self.inner), epoch, items)?;
+        Epoch::new(plan, 0, None).next().unwrap_or_else(|| Err(Error::invalid("no batch was made")))
     }
 
     /// Where batches are made, and whether others work there too; `None` for the caller's thread.

@@ -84,6 +84,10 @@ pub struct LoaderOptions {
     pub(super) prefetch: usize,
     pub(super) pool: Option<Arc<ThreadPool>>,
     pub(super) limit: Option<u64>,
+    /// Elements that a window that is stepped to shares with the one before, instead of its stride.
+    pub(super) overlap: Option<usize>,
+    /// Whether the last window of a row is as long as the others.
+    pub(super) full_windows: bool,
 }
 
 impl LoaderOptions {
@@ -112,6 +116,8 @@ impl LoaderOptions {
             prefetch: 0,
             pool: None,
             limit: Some(DenseOptions::DEFAULT_LIMIT),
+            overlap: None,
+            full_windows: false,
         }
     }
 

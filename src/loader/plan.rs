@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::Inner;
 use super::options::{LoaderOptions, Sampling};
-use super::random::{below, keyed, shuffle, stream};
+use super::random::{keyed, shuffle, stream};
 use super::source::Source;
+use super::window::Window;
 use crate::error::{Error, Result};
 
 /// One item of a batch: some consecutive events of one row.
@@ -22,69 +23,89 @@ pub struct Item {
 
 /// The items of every epoch, before they are ordered.
 #[derive(Debug)]
-pub(super) enum Items {
-    /// One for each row.
+pub(super) struct Items {
+    pub(super) bases: Bases,
+    /// Of every item its base and the number of its window, where windows are stepped through.
+    windows: Option<(Vec<u32>, Vec<u32>)>,
+}
+
+/// What windows are taken of.
+#[derive(Debug)]
+pub(super) enum Bases {
+    /// So many rows, whole.
     Rows(usize),
-    /// One for each window that is stepped through.
-    Windows {
-        /// Row of every item.
-        rows: Vec<u32>,
-        /// Number of the window within its row.
-        steps: Vec<u32>,
-    },
+    /// Rows up to a place each: any of them, in any order, as often as they come.
+    Cuts(Cuts),
+}
+
+/// Rows that end early, side by side.
+#[derive(Debug, Default)]
+pub(super) struct Cuts {
+    /// The row, counted over all shards.
+    pub(super) rows: Vec<u32>,
+    /// Elements of axis 1 that are left of it.
+    pub(super) ends: Vec<u32>,
 }
 
 impl Items {
-    pub(super) fn new(source: &Source, options: &LoaderOptions) -> Result<Self> {
+    /// # Errors
+    /// When there are too many, or windows of no elements or no stride would be stepped through.
+    pub(super) fn new(source: &Source, options: &LoaderOptions, bases: Bases) -> Result<Self> {
         let too_many =
             || Error::invalid("more than 2^32 - 1 items; take fewer shards, or a longer stride");
-        let rows = source.rows();
-        u32::try_from(rows).map_err(|_| too_many())?;
-        let Some((window, Sampling::Step { stride })) = options.window else {
-            return Ok(Self::Rows(rows));
-        };
-        let mut total = 0usize;
-        source.for_each_len(|len| total = total.saturating_add(windows(len, window, stride)));
-        u32::try_from(total).map_err(|_| too_many())?;
-        let (mut of, mut steps) = (Vec::with_capacity(total), Vec::with_capacity(total));
-        let mut row = 0u32;
-        source.for_each_len(|len| {
-            // There are fewer than 2^32 in total.
-            for step in 0..u32::try_from(windows(len, window, stride)).unwrap_or(u32::MAX) {
-                of.push(row);
-                steps.push(step);
+        let number = |n: usize| u32::try_from(n).map_err(|_| too_many());
+        let mut items = Self { bases, windows: None };
+        let n = items.num_bases();
+        number(n)?;
+        if !matches!(options.window, Some((_, Sampling::Step { .. }))) {
+            return Ok(items);
+        }
+        let (mut of, mut steps) = (Vec::new(), Vec::new());
+        for base in 0..n {
+            let (row, len) = items.base(source, base);
+            let Some(window) = Window::of(source, options, row) else { continue };
+            if window.stands_still() {
+                return Err(Error::invalid(format!(
+                    "row {row}: what is put before its window leaves no room to step through it; \
+                     take a longer window, or a smaller overlap"
+                )));
             }
-            row = row.wrapping_add(1);
-        });
-        Ok(Self::Windows { rows: of, steps })
+            let count = window.count(len);
+            number(of.len().saturating_add(count))?;
+            of.extend(std::iter::repeat_n(number(base)?, count));
+            steps.extend(0..number(count)?);
+        }
+        items.windows = Some((of, steps));
+        Ok(items)
     }
 
     pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Rows(n) => *n,
-            Self::Windows { rows, .. } => rows.len(),
+        self.windows.as_ref().map_or(self.num_bases(), |(of, _)| of.len())
+    }
+
+    fn num_bases(&self) -> usize {
+        match &self.bases {
+            Bases::Rows(n) => *n,
+            Bases::Cuts(cuts) => cuts.rows.len(),
         }
     }
 
-    /// Row of an item, over all shards, and the number of its window.
+    /// Base of an item, and the number of its window.
     fn at(&self, item: u32) -> (usize, usize) {
         let item = item as usize;
-        match self {
-            Self::Rows(_) => (item, 0),
-            Self::Windows { rows, steps } => (rows[item] as usize, steps[item] as usize),
+        match &self.windows {
+            None => (item, 0),
+            Some((of, steps)) => (of[item] as usize, steps[item] as usize),
         }
     }
-}
 
-/// Windows of `window` events, `stride` apart, of a row of `len`: up to the first that reaches its
-/// end, none of them empty but for an empty row.
-fn windows(len: usize, window: usize, stride: usize) -> usize {
-    if len <= window {
-        return 1;
+    /// Row of a base, over all shards, and how many elements of axis 1 it has.
+    fn base(&self, source: &Source, base: usize) -> (usize, usize) {
+        match &self.bases {
+            Bases::Rows(_) => (base, source.len(base)),
+            Bases::Cuts(cuts) => (cuts.rows[base] as usize, cuts.ends[base] as usize),
+        }
     }
-    let reach = (len - window).div_ceil(stride) + 1;
-    let start = (len - 1) / stride + 1;
-    reach.min(start)
 }
 
 /// The batches of one epoch: a function of the options, the lengths of the rows and the number of
@@ -101,9 +122,35 @@ pub struct EpochPlan {
     /// Which of the consecutive parts of `order` each batch is; its own where there is none.
     parts: Option<Vec<u32>>,
     items: usize,
+    /// Items of a batch, and which of all batches are planned.
+    size: usize,
+    part: (usize, usize),
 }
 
 impl EpochPlan {
+    /// One batch of given items.
+    ///
+    /// # Errors
+    /// When there is no such item, or none is asked for.
+    pub(super) fn of(inner: Arc<Inner>, epoch: u64, items: &[usize]) -> Result<Self> {
+        let all = inner.items.len();
+        let order = items
+            .iter()
+            .map(|item| {
+                u32::try_from(*item).ok().filter(|_| *item < all).ok_or_else(|| Error::OutOfRange {
+                    axis: 0,
+                    index: i64::try_from(*item).unwrap_or(i64::MAX),
+                    size: all,
+                })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        if order.is_empty() {
+            return Err(Error::invalid("a batch of 0 items; at least 1"));
+        }
+        let (items, part) = (order.len(), (0, 1));
+        Ok(Self { inner, epoch, order: Some(order), parts: None, items, size: items, part })
+    }
+
     pub(super) fn new(inner: Arc<Inner>, epoch: u64) -> Self {
         let (options, all) = (&inner.options, inner.items.len());
         let size = options.batch_size;
@@ -120,7 +167,9 @@ impl EpochPlan {
             own.truncate(items);
             order = Some(own);
         }
-        let mut plan = Self { epoch, order: None, parts: None, items, inner: Arc::clone(&inner) };
+        let (parts, part) = (None, options.part);
+        let mut plan =
+            Self { epoch, order: None, parts, items, size, part, inner: Arc::clone(&inner) };
         if let (Some(pool), Some(order)) = (options.bucket, &mut order) {
             plan.sort_pools(order, pool.saturating_mul(size));
             if options.shuffle {
@@ -156,10 +205,13 @@ impl EpochPlan {
 
     /// Number of batches, of this [part](LoaderOptions::part) alone as everything here.
     pub fn num_batches(&self) -> usize {
-        let options = &self.inner.options;
-        let (rank, world) = options.part;
-        let all = self.items.div_ceil(options.batch_size);
-        if options.drop_last { all / world } else { all.saturating_sub(rank).div_ceil(world) }
+        let (rank, world) = self.part;
+        let all = self.items.div_ceil(self.size);
+        if self.inner.options.drop_last {
+            all / world
+        } else {
+            all.saturating_sub(rank).div_ceil(world)
+        }
     }
 
     /// Number of items in all batches.
@@ -170,11 +222,7 @@ impl EpochPlan {
     /// The items of a batch, in order; none when there is no such batch.
     pub fn items(&self, batch: usize) -> impl ExactSizeIterator<Item = Item> + '_ {
         self.places(batch).map(|place| {
-            let item = match &self.order {
-                Some(order) => order[place],
-                None => u32::try_from(place).unwrap_or(u32::MAX),
-            };
-            let (row, events) = self.window_of(item);
+            let (row, events) = self.window_of(self.item_at(place));
             let (shard, row) = self.inner.source.locate(row);
             Item { shard, row, events }
         })
@@ -185,13 +233,13 @@ impl EpochPlan {
         if batch >= self.num_batches() {
             return 0..0;
         }
-        let (rank, world) = self.inner.options.part;
+        let (rank, world) = self.part;
         let batch = batch * world + rank;
         let part = match &self.parts {
             Some(parts) => parts.get(batch).map_or(usize::MAX, |p| *p as usize),
             None => batch,
         };
-        let size = self.inner.options.batch_size;
+        let size = self.size;
         let start = part.saturating_mul(size).min(self.items);
         start..start.saturating_add(size).min(self.items)
     }
@@ -199,44 +247,31 @@ impl EpochPlan {
     /// Row of an item over all shards, and its events.
     fn window_of(&self, item: u32) -> (usize, Range<usize>) {
         let inner = &self.inner;
-        let (row, step) = inner.items.at(item);
-        let len = inner.source.len(row);
-        let Some((window, sampling)) = inner.options.window else { return (row, 0..len) };
-        let room = len.saturating_sub(window);
-        let start = match sampling {
-            Sampling::FromStart => 0,
-            Sampling::ToEnd => room,
-            Sampling::Step { stride } => step * stride,
-            Sampling::Random => {
-                let random = keyed(inner.options.seed, self.epoch, row as u64);
-                usize::try_from(below(random, room as u64 + 1)).unwrap_or(0)
-            }
+        let (base, step) = inner.items.at(item);
+        let (row, len) = inner.items.base(&inner.source, base);
+        let Some(window) = Window::of(&inner.source, &inner.options, row) else {
+            return (row, 0..len);
         };
-        (row, start..len.min(start.saturating_add(window)))
+        let random = || keyed(inner.options.seed, self.epoch, base as u64);
+        (row, window.range(len, step, random))
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::windows;
+    /// Numbers of what the items of a batch are windows of: rows over all shards, or cuts.
+    pub(super) fn bases(&self, batch: usize) -> impl Iterator<Item = usize> + '_ {
+        self.places(batch).map(|place| self.inner.items.at(self.item_at(place)).0)
+    }
 
-    #[test]
-    fn windows_reach_the_end_and_none_is_empty() {
-        for len in 0..40usize {
-            for window in 1..8 {
-                for stride in 1..12 {
-                    let n = windows(len, window, stride);
-                    let ends: Vec<_> = (0..n).map(|k| len.min(k * stride + window)).collect();
-                    assert!(n >= 1);
-                    assert!(n == 1 || (n - 1) * stride < len, "{len} {window} {stride}");
-                    // Only the last may reach the end.
-                    assert!(ends[..n - 1].iter().all(|e| *e < len));
-                    assert!(ends[n - 1] == len || n * stride >= len, "{len} {window} {stride}");
-                }
-            }
+    /// How many items a base is.
+    pub(super) fn windows_of(&self, base: usize) -> usize {
+        let inner = &self.inner;
+        let (row, len) = inner.items.base(&inner.source, base);
+        Window::of(&inner.source, &inner.options, row).map_or(1, |window| window.count(len))
+    }
+
+    fn item_at(&self, place: usize) -> u32 {
+        match &self.order {
+            Some(order) => order[place],
+            None => u32::try_from(place).unwrap_or(u32::MAX),
         }
-        assert_eq!(windows(10, 4, 4), 3);
-        assert_eq!(windows(8, 4, 4), 2);
-        assert_eq!(windows(10, 2, 5), 2);
     }
 }

@@ -88,10 +88,11 @@ impl Used {
         self
     }
 
-    /// Padding in the first `len` bytes, and wherever was padding.
-    fn clear(&mut self, shelf: &Shelf, len: usize) {
+    /// Padding in the first `len` bytes, and wherever was padding; but not in the places of `next`
+    /// where they are those that were written before.
+    fn clear(&mut self, shelf: &Shelf, len: usize, next: &Grid) {
         let bytes = self.block.as_mut_slice();
-        if let Some(grid) = self.written.take() {
+        if let Some(grid) = self.written.take().filter(|grid| !grid.same_places(next, shelf.axis)) {
             let places = grid.places(shelf.axis, shelf.size);
             let written = places.bytes();
             places.all(&mut bytes[..written], &mut Fill::new(&shelf.fill[..shelf.size]));
@@ -151,11 +152,11 @@ pub(super) struct Lent {
 }
 
 impl Lent {
-    /// All padding.
-    pub(super) fn padded(&mut self) -> &mut [u8] {
+    /// All padding, but for the places of `grid`, which are to be written to.
+    pub(super) fn padded(&mut self, grid: &Grid) -> &mut [u8] {
         match (&mut self.used, self.home.upgrade()) {
             (Some(used), Some(home)) => {
-                used.clear(&home, self.len);
+                used.clear(&home, self.len, grid);
                 &mut used.block.as_mut_slice()[..self.len]
             }
             _ => &mut [],

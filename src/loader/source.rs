@@ -9,7 +9,9 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::DataType;
 
 use super::convert::{Convert, converter};
+use super::facts::{Facts, Prefix};
 use super::options::LoaderOptions;
+use super::timeline::Timeline;
 use crate::array::Layout;
 use crate::dense::{DType, DenseTensor, Fill};
 use crate::error::{Error, Result};
@@ -25,6 +27,8 @@ pub(super) struct Source {
     /// Number of axes, rows included: all of them, or those that the options have a use for when they
     /// name the columns.
     pub(super) ndim: usize,
+    /// Static facts of the rows.
+    pub(super) facts: Option<Box<Facts>>,
 }
 
 /// A column as batches hold it.
@@ -35,8 +39,15 @@ pub(super) struct SourceColumn {
     pub(super) dtype: DType,
     /// Bytes of one element of padding, in the first places.
     pub(super) fill: [u8; 8],
+    /// The same of what null leaves become.
+    pub(super) null: [u8; 8],
     /// Whether some shard has null leaves.
     pub(super) nulls: bool,
+    /// Whether only finite numbers are written: 0 for NaN, the largest and the smallest for infinities
+    /// (float32 alone).
+    pub(super) finite: bool,
+    /// The column of the facts that stands before it, where facts are put before the values.
+    pub(super) fact: Option<usize>,
 }
 
 /// One shard: how its axes are divided, and its columns in the order of [`Source::columns`].
@@ -45,6 +56,8 @@ pub(super) struct Shard {
     pub(super) rows: usize,
     pub(super) layouts: Vec<Layout>,
     pub(super) values: Vec<Values>,
+    /// The events that the elements of axis 1 were divided into before they became one list.
+    pub(super) timeline: Option<Timeline>,
 }
 
 /// The leaves of a column in one shard.
@@ -97,7 +110,7 @@ impl Source {
             let end = firsts[firsts.len() - 1] + shard.rows;
             firsts.push(end);
         }
-        Ok(Self { columns, shards, firsts, ndim: depth + 1 })
+        Ok(Self { columns, shards, firsts, ndim: depth + 1, facts: None })
     }
 
     /// Rows of all shards.
@@ -116,6 +129,20 @@ impl Source {
     pub(super) fn len(&self, row: usize) -> usize {
         let (shard, row) = self.locate(row);
         self.shards[shard].layouts.first().map_or(0, |l| l.length(row))
+    }
+
+    /// Elements of axis 1 that are put before a window of a row.
+    pub(super) fn before(&self, row: usize) -> usize {
+        if self.facts.is_none() {
+            return 0;
+        }
+        let (shard, row) = self.locate(row);
+        self.prefix(shard, row).elements
+    }
+
+    /// What is put before a window of a row of a shard.
+    pub(super) fn prefix(&self, shard: usize, row: usize) -> Prefix {
+        self.facts.as_ref().map_or_else(Prefix::default, |facts| facts.prefix(shard, row))
     }
 
     /// Calls `f` with the length of every row, in order.
@@ -268,7 +295,9 @@ fn unify(
     let fill = fill.to_tensor(dtype).map_err(|e| Error::invalid(format!("{what}: {e}")))?;
     let mut bytes = [0; 8];
     bytes[..dtype.size()].copy_from_slice(fill.as_bytes());
-    Ok(SourceColumn { name: name.into(), axis: first.axis(), dtype, fill: bytes, nulls })
+    let (name, axis) = (name.into(), first.axis());
+    let (fill, null) = (bytes, bytes);
+    Ok(SourceColumn { name, axis, dtype, fill, null, nulls, finite: false, fact: None })
 }
 
 impl Shard {
@@ -278,12 +307,12 @@ impl Shard {
             .map(|c| Values::new(table.column(&c.name)?, c.dtype))
             .collect::<Result<_>>()?;
         let layouts = table.axes().iter().take(depth).map(|a| a.layout().clone()).collect();
-        Ok(Self { rows: table.num_rows(), layouts, values })
+        Ok(Self { rows: table.num_rows(), layouts, values, timeline: None })
     }
 }
 
 impl Values {
-    fn new(column: &Column, dtype: DType) -> Result<Self> {
+    pub(super) fn new(column: &Column, dtype: DType) -> Result<Self> {
         let what = format!("column {:?}", column.name());
         let array = column.values();
         let (cells, stored) = match array.as_boolean_opt() {
@@ -368,7 +397,7 @@ pub(super) struct Scratch {
 }
 
 /// `len` bytes of any content.
-fn sized(bytes: &mut Vec<u8>, len: usize) -> &mut [u8] {
+pub(super) fn sized(bytes: &mut Vec<u8>, len: usize) -> &mut [u8] {
     if bytes.len() < len {
         bytes.resize(len, 0);
     }

@@ -95,8 +95,8 @@ impl EpochPlan {
     pub fn stats(&self) -> Result<EpochStats> {
         let mut stats = EpochStats::default();
         for batch in 0..self.num_batches() {
-            let (draft, items) = self.draft(batch)?;
-            stats.add(items.len(), draft.bytes, draft.occupied);
+            let draft = self.draft(batch)?;
+            stats.add(draft.items.len(), draft.bytes, draft.occupied);
         }
         Ok(stats)
     }

@@ -1,0 +1,118 @@
+//! Loaders over folders.
+
+use std::path::Path;
+
+use arrow::array::{AsArray, BooleanArray};
+use arrow::datatypes::Int64Type;
+
+use super::MedsLoader;
+use super::options::{MedsOptions, Statics};
+use super::subjects::Subjects;
+use crate::error::{Error, Result};
+use crate::io::meds::{Labels, MedsDataset, MedsOptions as ReadOptions, Place, Splits};
+use crate::io::meds_torch::{CohortShard, TensorizedCohort};
+
+impl MedsLoader {
+    /// A loader over a folder: a [tensorized cohort](TensorizedCohort), ours or meds-torch-data's, or a
+    /// [MEDS data set](MedsDataset), whose measurements are read into memory now.
+    ///
+    /// `split` names the subjects: `train`, `tuning`, `held_out` or any other split; `None` for all of
+    /// them. Shards of a cohort are in the folder of their split; for a MEDS data set,
+    /// `metadata/subject_splits.parquet` may say it as well.
+    ///
+    /// The tensors of a cohort are mapped: pages that no window touches are not read.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is damaged, or the split has no subjects; as
+    /// [`try_new`](Self::try_new).
+    pub fn open<'a>(
+        root: impl AsRef<Path>,
+        split: impl Into<Option<&'a str>>,
+        labels: Option<&Labels>,
+        options: MedsOptions,
+    ) -> Result<Self> {
+        let (root, split) = (root.as_ref(), split.into());
+        options.to_loader()?;
+        let shards = match TensorizedCohort::is_at(root) {
+            true => of_cohort(&TensorizedCohort::open(root)?, split, &options)?,
+            false => of_data_set(root, split)?,
+        };
+        if shards.is_empty() {
+            return Err(Error::file(
+                root,
+                match split {
+                    Some(split) => format!("no shard of the split {split:?}"),
+                    None => "no shard".into(),
+                },
+            ));
+        }
+        let labels = labels.map(Labels::to_batch).transpose()?;
+        Self::try_new(shards, labels.as_ref(), options)
+    }
+}
+
+fn of_cohort(
+    cohort: &TensorizedCohort,
+    split: Option<&str>,
+    options: &MedsOptions,
+) -> Result<Vec<Subjects>> {
+    let wanted = |shard: &&CohortShard| split.is_none_or(|split| shard.split() == split);
+    let mut shards: Vec<&CohortShard> = cohort.shards().iter().filter(wanted).collect();
+    if options.compat {
+        shards.sort_by_cached_key(|shard| {
+            let file = format!("{}.parquet", shard.name());
+            file.split('/').map(str::to_owned).collect::<Vec<_>>()
+        });
+    }
+    let tables = |shard: &&CohortShard| {
+        let mut subjects = Subjects::from(shard.read()?);
+        if options.statics == Statics::Omit {
+            subjects.statics = None;
+        }
+        Ok(subjects)
+    };
+    shards.iter().map(tables).collect()
+}
+
+fn of_data_set(root: &Path, split: Option<&str>) -> Result<Vec<Subjects>> {
+    let data = MedsDataset::open(root)?;
+    let splits = Splits::of(root)?;
+    let read = ReadOptions { columns: Some(Vec::new()), ..ReadOptions::default() };
+    let mut shards = Vec::new();
+    for shard in data.shards() {
+        let some = match (split, splits.place(shard.name())) {
+            (None, _) => false,
+            (Some(split), Place::Split(of)) if of == split => false,
+            (Some(_), Place::Split(_)) => continue,
+            (Some(_), Place::BySubject) => true,
+            (Some(split), Place::Unknown) => {
+                return Err(Error::file(
+                    shard.path(),
+                    format!(
+                        "neither its folder nor metadata/subject_splits.parquet says whether it is of \
+                         the split {split:?}"
+                    ),
+                ));
+            }
+        };
+        let mut subjects = Subjects::from(shard.read(&read)?);
+        if some {
+            let ids = subjects.events.column("subject_id")?.values().as_primitive::<Int64Type>();
+            let keep: BooleanArray = ids
+                .values()
+                .iter()
+                .map(|id| {
+                    let of = splits.of_subject(*id).and_then(|i| splits.names().get(i));
+                    Some(of.is_some_and(|of| Some(of.as_str()) == split))
+                })
+                .collect();
+            if keep.true_count() == 0 {
+                continue;
+            }
+            subjects.events = subjects.events.filter(&keep)?;
+            subjects.statics = subjects.statics.map(|s| s.filter(&keep)).transpose()?;
+        }
+        shards.push(subjects);
+    }
+    Ok(shards)
+}

@@ -1,0 +1,163 @@
+//! [`Timeline`]: the events of rows that are lists of measurements to the loader.
+
+use std::ops::Range;
+
+use arrow::array::OffsetSizeTrait;
+use arrow::buffer::{OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::ArrowNativeType;
+
+use crate::array::{Layout, Offsets};
+use crate::error::{Error, Result};
+use crate::with_offsets;
+
+/// How the measurements of one shard divide into events, and one number of each event, which goes to
+/// the first of its measurements.
+#[derive(Debug)]
+pub(super) struct Timeline {
+    /// Events of each row.
+    rows: Layout,
+    /// Measurements of each event.
+    events: Offsets,
+    /// The number of each event, where it is asked for.
+    values: Option<ScalarBuffer<f32>>,
+}
+
+/// The events that some measurements are of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Span {
+    /// Position of the first event in the shard.
+    pub(super) first: usize,
+    /// The same, counted from the first event of the row; empty where there are no measurements.
+    pub(super) of_row: Range<usize>,
+}
+
+impl Timeline {
+    /// # Errors
+    /// When there is not one value per event.
+    pub(super) fn new(
+        rows: Layout,
+        events: &Layout,
+        values: Option<ScalarBuffer<f32>>,
+    ) -> Result<Self> {
+        let (found, expected) =
+            (values.as_ref().map_or(events.lists(), |v| v.len()), rows.children());
+        if events.lists() != expected || found != expected {
+            return Err(Error::invalid(format!(
+                "{expected} events, but {} lists of measurements and {found} values",
+                events.lists()
+            )));
+        }
+        Ok(Self { rows, events: events.to_offsets()?, values })
+    }
+
+    /// Measurements of every row.
+    ///
+    /// # Errors
+    /// When they are too many to count.
+    pub(super) fn measurements(&self) -> Result<Offsets> {
+        Offsets::from_lengths((0..self.rows.lists()).map(|row| self.up_to(row, usize::MAX)))
+    }
+
+    /// Measurements in the first `events` events of a row.
+    pub(super) fn up_to(&self, row: usize, events: usize) -> usize {
+        let all = self.rows.range(row);
+        let end = all.start + all.len().min(events);
+        self.events.ranges(all.start..end).len()
+    }
+
+    /// The events that the measurements `elements` (positions in the shard) of a row are of: from that
+    /// of the first to that of the last.
+    pub(super) fn span(&self, row: usize, elements: &Range<usize>) -> Span {
+        let all = self.rows.range(row);
+        if elements.is_empty() {
+            return Span { first: all.start, of_row: 0..0 };
+        }
+        with_offsets!(&self.events, o => {
+            let (base, o) = (o[0].as_usize(), &o[all.start..=all.end]);
+            // Events that end before the first measurement or with it, and those that begin before the
+            // last one ends: as many as there are measurements at most, but for empty ones.
+            let first = o[1..].partition_point(|end| end.as_usize() - base <= elements.start);
+            let after = o[first..].partition_point(|start| start.as_usize() - base < elements.end);
+            Span { first: all.start + first, of_row: first..first + after }
+        })
+    }
+
+    /// Writes the value of every event whose first measurement is among `elements` to the place of that
+    /// measurement, and 0 to all others.
+    pub(super) fn spread(&self, span: &Span, elements: &Range<usize>, out: &mut [u8]) {
+        fn write<O: OffsetSizeTrait>(
+            o: &OffsetBuffer<O>,
+            values: &[f32],
+            span: &Span,
+            elements: &Range<usize>,
+            out: &mut [[u8; 4]],
+        ) {
+            let base = o[0].as_usize();
+            let events = span.first..span.first + span.of_row.len();
+            let bounds = o[events.start..=events.end].array_windows();
+            for ([start, end], value) in bounds.zip(&values[events]) {
+                let (start, end) = (start.as_usize() - base, end.as_usize() - base);
+                // An event without measurements has no place for its value.
+                if start >= elements.start && start < end {
+                    out[start - elements.start] = value.to_ne_bytes();
+                }
+            }
+        }
+        out.fill(0);
+        let Some(values) = &self.values else { return };
+        let out = out.as_chunks_mut().0;
+        match &self.events {
+            Offsets::I32(o) => write(o, values, span, elements, out),
+            Offsets::I64(o) => write(o, values, span, elements, out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_found_and_their_values_placed() {
+        // Two rows of 4 and 3 events; some are empty.
+        let rows = Layout::from(Offsets::from_lengths([4, 3]).unwrap());
+        let lengths = [2, 0, 3, 1, 0, 2, 0];
+        let values = (0..7u8).map(|i| f32::from(i) + 0.5).collect::<Vec<_>>();
+        for skip in [0, 1] {
+            // Also of offsets that do not begin at 0.
+            let lengths = std::iter::repeat_n(5, skip).chain(lengths);
+            let events = Layout::from(Offsets::from_lengths(lengths).unwrap()).slice(skip, 7);
+            let line = Timeline::new(rows.clone(), &events, Some(values.clone().into())).unwrap();
+            assert_eq!(line.measurements().unwrap().lengths().collect::<Vec<_>>(), [6, 2]);
+            assert_eq!((line.up_to(0, 2), line.up_to(0, 3), line.up_to(1, 9)), (2, 5, 2));
+            for (row, starts) in [(0, vec![(0, 0), (2, 2), (5, 3)]), (1, vec![(6, 5)])] {
+                let all = if row == 0 { 0..6 } else { 6..8 };
+                let first_event = [0, 4][row];
+                for start in all.clone() {
+                    for end in start..=all.end {
+                        let elements = start..end;
+                        let span = line.span(row, &elements);
+                        let mut out = vec![7; 4 * elements.len()];
+                        line.spread(&span, &elements, &mut out);
+                        let mut expected = vec![0f32; elements.len()];
+                        let inside = starts.iter().filter(|(at, _)| elements.contains(at));
+                        for (at, event) in inside.clone() {
+                            expected[at - start] = values[*event];
+                        }
+                        let bytes: Vec<u8> =
+                            expected.iter().flat_map(|v| v.to_ne_bytes()).collect();
+                        assert_eq!(out, bytes, "{row} {elements:?}");
+                        if elements.is_empty() {
+                            assert!(span.of_row.is_empty());
+                            continue;
+                        }
+                        let of = |m: usize| starts.iter().rev().find(|(at, _)| *at <= m).unwrap().1;
+                        let events = of(start) - first_event..of(end - 1) + 1 - first_event;
+                        assert_eq!(span.of_row, events, "{row} {elements:?}");
+                        assert_eq!(span.first, of(start));
+                    }
+                }
+            }
+        }
+    }
+}

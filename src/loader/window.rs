@@ -1,0 +1,128 @@
+//! [`Window`]: which elements of axis 1 of one row an item may be.
+
+use std::ops::Range;
+
+use super::options::{LoaderOptions, Sampling};
+use super::random::below;
+use super::source::Source;
+
+/// The windows of one row, and which of them are taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    /// Most elements in one.
+    len: usize,
+    sampling: Sampling,
+    /// Whether the last window that is stepped to ends with the row and is as long as the others,
+    /// instead of as short as what is left.
+    full: bool,
+    /// By how much what stands before the window is longer than both may be.
+    over: usize,
+}
+
+impl Window {
+    /// Those of a row, where windows are taken. What is put before them counts as part of them.
+    pub(super) fn of(source: &Source, options: &LoaderOptions, row: usize) -> Option<Self> {
+        let (most, mut sampling) = options.window?;
+        let before = source.before(row);
+        let len = most.saturating_sub(before);
+        if let (Sampling::Step { stride }, Some(overlap)) = (&mut sampling, options.overlap) {
+            *stride = len.saturating_sub(overlap);
+        }
+        let over = before.saturating_sub(most);
+        Some(Self { len, sampling, full: options.full_windows, over })
+    }
+
+    /// Whether there is no way to step through a row with it.
+    pub(super) fn stands_still(&self) -> bool {
+        self.len == 0 || matches!(self.sampling, Sampling::Step { stride: 0 })
+    }
+
+    /// Items that a row of `len` elements is: up to the first window that reaches its end, none of
+    /// them empty but for an empty row.
+    pub(super) fn count(&self, len: usize) -> usize {
+        let Sampling::Step { stride } = self.sampling else { return 1 };
+        let stride = stride.max(1);
+        if len <= self.len {
+            return 1;
+        }
+        let reach = (len - self.len).div_ceil(stride) + 1;
+        if self.full {
+            return reach;
+        }
+        reach.min((len - 1) / stride + 1)
+    }
+
+    /// The elements of window number `step` of a row of `len` elements; `random` is asked for 64
+    /// random bits where the window is a random one.
+    pub(super) fn range(
+        &self,
+        len: usize,
+        step: usize,
+        random: impl FnOnce() -> u64,
+    ) -> Range<usize> {
+        let room = len.saturating_sub(self.len);
+        let start = match self.sampling {
+            Sampling::FromStart if self.over > 0 => return 0..len.saturating_sub(self.over),
+            Sampling::FromStart => 0,
+            Sampling::ToEnd => room,
+            Sampling::Step { stride } if self.full => room.min(step.saturating_mul(stride)),
+            Sampling::Step { stride } => len.min(step.saturating_mul(stride)),
+            Sampling::Random => {
+                usize::try_from(below(random(), room as u64 + 1)).unwrap_or_default()
+            }
+        };
+        start..len.min(start.saturating_add(self.len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(len: usize, stride: usize, full: bool) -> Window {
+        Window { len, sampling: Sampling::Step { stride }, full, over: 0 }
+    }
+
+    #[test]
+    fn windows_reach_the_end_and_none_is_empty() {
+        for len in 0..40usize {
+            for window in 1..8 {
+                for stride in 1..12 {
+                    let windows = steps(window, stride, false);
+                    let n = windows.count(len);
+                    let ends: Vec<_> = (0..n).map(|k| windows.range(len, k, || 0).end).collect();
+                    assert!(n >= 1);
+                    assert!(n == 1 || (n - 1) * stride < len, "{len} {window} {stride}");
+                    // Only the last may reach the end.
+                    assert!(ends[..n - 1].iter().all(|e| *e < len));
+                    assert!(ends[n - 1] == len || n * stride >= len, "{len} {window} {stride}");
+                }
+            }
+        }
+        assert_eq!(steps(4, 4, false).count(10), 3);
+        assert_eq!(steps(4, 4, false).count(8), 2);
+        assert_eq!(steps(2, 5, false).count(10), 2);
+    }
+
+    #[test]
+    fn full_windows_end_where_the_row_does() {
+        for len in 0..40usize {
+            for window in 1..8 {
+                for stride in 1..12 {
+                    let windows = steps(window, stride, true);
+                    let found: Vec<_> =
+                        (0..windows.count(len)).map(|k| windows.range(len, k, || 0)).collect();
+                    // The obvious loop.
+                    let mut expected = vec![];
+                    let mut end = window;
+                    while end < len {
+                        expected.push(end - window..end);
+                        end += stride;
+                    }
+                    expected.push(len.saturating_sub(window)..len);
+                    assert_eq!(found, expected, "{len} {window} {stride}");
+                }
+            }
+        }
+    }
+}

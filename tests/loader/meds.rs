@@ -1,0 +1,813 @@
+//! Batches of health records against nested lists.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BooleanArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array,
+};
+use proptest::prelude::*;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serrate::dense::{DenseTensor, Side};
+use serrate::loader::meds::{MedsLoader, MedsOptions, Statics, Subjects, Unit, Window};
+use serrate::loader::{Batch, Form};
+use serrate::table::RaggedTable;
+
+type Measurement = (i64, f32);
+
+#[derive(Clone, Debug)]
+struct Subject {
+    id: i64,
+    facts: Vec<Measurement>,
+    /// Time, time since the one before, measurements.
+    events: Vec<(i64, f32, Vec<Measurement>)>,
+}
+
+#[derive(Clone, Debug)]
+struct Label {
+    subject: i64,
+    time: i64,
+    boolean: Option<bool>,
+    category: Option<&'static str>,
+}
+
+fn number(rng: &mut ChaCha8Rng) -> f32 {
+    if rng.random_bool(0.4) { f32::NAN } else { rng.random_range(-50..50) as f32 / 4.0 }
+}
+
+fn subjects(rng: &mut ChaCha8Rng, n: usize) -> Vec<Subject> {
+    let mut code = 0;
+    let mut measurements = |rng: &mut ChaCha8Rng, most: usize, least: usize| -> Vec<Measurement> {
+        let n = if rng.random_bool(0.15) { least } else { rng.random_range(least..=most) };
+        (0..n)
+            .map(|_| {
+                code = code % 200 + 1;
+                (code, number(rng))
+            })
+            .collect()
+    };
+    (0..n)
+        .map(|i| {
+            let facts = measurements(rng, 4, 0);
+            // Static facts only, or nothing at all.
+            let events = if rng.random_bool(0.2) { 0 } else { rng.random_range(0..14) };
+            let mut time = 1000 * i as i64;
+            let events = (0..events)
+                .map(|e| {
+                    time += rng.random_range(1..5);
+                    let delta = if e == 0 { f32::NAN } else { rng.random_range(1..9) as f32 };
+                    (time, delta, measurements(rng, 5, usize::from(e % 5 != 4)))
+                })
+                .collect();
+            Subject { id: 100 + 7 * i as i64, facts, events }
+        })
+        .collect()
+}
+
+/// The same as tables: values that are NaN are NULL in every other shard, codes as narrow as they can
+/// be; the first shard is cut out of a longer table.
+fn shards(subjects: &[Subject], cuts: usize) -> Vec<Subjects> {
+    let size = subjects.len().div_ceil(cuts).max(1);
+    let mut shards: Vec<Subjects> =
+        subjects.chunks(size).enumerate().map(|(i, part)| shard(part, i)).collect();
+    if shards.is_empty() {
+        shards.push(shard(&[], 0));
+    }
+    shards
+}
+
+fn shard(part: &[Subject], i: usize) -> Subjects {
+    let before = Subject { id: -1, facts: vec![(9, 1.0)], events: vec![(0, 0.0, vec![(9, 1.0)])] };
+    let all: Vec<&Subject> = std::iter::once(&before).filter(|_| i == 0).chain(part).collect();
+    let numbers = |values: Vec<f32>| -> ArrayRef {
+        match i % 3 {
+            0 => Arc::new(Float32Array::from(values)),
+            1 => Arc::new(
+                values.into_iter().map(|v| (!v.is_nan()).then_some(v)).collect::<Float32Array>(),
+            ),
+            _ => Arc::new(Float64Array::from_iter_values(values.into_iter().map(f64::from))),
+        }
+    };
+    let codes = |values: Vec<i64>| -> ArrayRef {
+        match i % 3 {
+            0 => Arc::new(Int64Array::from(values)),
+            1 => Arc::new(UInt8Array::from_iter_values(values.into_iter().map(|v| v as u8))),
+            _ => Arc::new(UInt16Array::from_iter_values(values.into_iter().map(|v| v as u16))),
+        }
+    };
+    let events: Vec<_> = all.iter().flat_map(|s| s.events.clone()).collect();
+    let measurements: Vec<Measurement> = events.iter().flat_map(|e| e.2.clone()).collect();
+    let facts: Vec<Measurement> = all.iter().flat_map(|s| s.facts.clone()).collect();
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(all.iter().map(|s| s.id)));
+    let times = TimestampMicrosecondArray::from_iter_values(events.iter().map(|e| e.0));
+    let table = RaggedTable::builder()
+        .rows(all.len())
+        .lengths(all.iter().map(|s| s.events.len()))
+        .unwrap()
+        .lengths(events.iter().map(|e| e.2.len()))
+        .unwrap()
+        .column("subject_id", 0, Arc::clone(&ids))
+        .column("time", 1, Arc::new(times))
+        .column("time_delta_days", 1, numbers(events.iter().map(|e| e.1).collect()))
+        .column("code", 2, codes(measurements.iter().map(|m| m.0).collect()))
+        .column("numeric_value", 2, numbers(measurements.iter().map(|m| m.1).collect()))
+        .build()
+        .unwrap();
+    let tokens = UInt32Array::from_iter_values(facts.iter().map(|m| m.0 as u32));
+    let statics = RaggedTable::builder()
+        .rows(all.len())
+        .lengths(all.iter().map(|s| s.facts.len()))
+        .unwrap()
+        .column("subject_id", 0, ids)
+        .column("static_code", 1, Arc::new(tokens))
+        .column("static_numeric_value", 1, numbers(facts.iter().map(|m| m.1).collect()))
+        .build()
+        .unwrap();
+    let rows = all.len() - part.len()..all.len();
+    Subjects {
+        name: format!("train/{i}"),
+        events: table.slice(rows.clone()).unwrap(),
+        statics: Some(statics.slice(rows).unwrap()),
+    }
+}
+
+fn label_batch(labels: &[Label]) -> RecordBatch {
+    let times = TimestampMicrosecondArray::from_iter_values(labels.iter().map(|l| l.time));
+    let ids = Int64Array::from_iter_values(labels.iter().map(|l| l.subject));
+    RecordBatch::try_from_iter([
+        ("subject_id", Arc::new(ids) as ArrayRef),
+        ("prediction_time", Arc::new(times)),
+        ("boolean_value", Arc::new(labels.iter().map(|l| l.boolean).collect::<BooleanArray>())),
+        (
+            "integer_value",
+            arrow::array::new_null_array(&arrow::datatypes::DataType::Int64, labels.len()),
+        ),
+        ("categorical_value", Arc::new(labels.iter().map(|l| l.category).collect::<StringArray>())),
+    ])
+    .unwrap()
+}
+
+fn labels(rng: &mut ChaCha8Rng, subjects: &[Subject]) -> Vec<Label> {
+    let n = rng.random_range(1..12);
+    (0..n)
+        .map(|_| {
+            let unknown = rng.random_bool(0.2) || subjects.is_empty();
+            let i = if unknown { 0 } else { rng.random_range(0..subjects.len()) };
+            Label {
+                subject: if unknown { 3 } else { subjects[i].id },
+                // From before the first event to after the last.
+                time: 1000 * i as i64 + rng.random_range(-2..50),
+                boolean: rng.random_bool(0.8).then(|| rng.random_bool(0.5)),
+                category: rng.random_bool(0.8).then(|| ["b", "a", "c"][rng.random_range(0..3)]),
+            }
+        })
+        .collect()
+}
+
+#[derive(Clone, Debug)]
+struct Setup {
+    len: usize,
+    unit: Unit,
+    window: Window,
+    statics: Statics,
+    side: Side,
+    form: Form,
+    cap: Option<usize>,
+    fixed: bool,
+    compat: bool,
+}
+
+impl Setup {
+    fn options(&self, batch: usize) -> MedsOptions {
+        let mut options = MedsOptions::new(batch, self.len)
+            .unit(self.unit)
+            .window(self.window)
+            .statics(self.statics)
+            .side(self.side)
+            .form(self.form)
+            .fixed_shape(self.fixed)
+            .compat(self.compat)
+            .window_counts(true);
+        if let Some(cap) = self.cap {
+            options = options.measurements_per_event(cap);
+        }
+        options
+    }
+
+    /// Elements before the window of a subject.
+    fn before(&self, subject: &Subject) -> usize {
+        match (self.statics, self.unit) {
+            (Statics::Prepend, Unit::Event) => 1,
+            (Statics::Prepend, Unit::Measurement) if self.compat => subject.facts.len(),
+            (Statics::Prepend, Unit::Measurement) => subject.facts.len().min(self.len - 1),
+            _ => 0,
+        }
+    }
+
+    /// Events or measurements in the first events of a subject.
+    fn count(&self, subject: &Subject, events: usize) -> usize {
+        match self.unit {
+            Unit::Event => events,
+            Unit::Measurement => subject.events[..events].iter().map(|e| e.2.len()).sum(),
+        }
+    }
+
+    /// The windows of so many elements; `None` for one that is drawn.
+    fn windows(&self, subject: &Subject, len: usize) -> Vec<Option<Range<usize>>> {
+        let window = self.len - self.before(subject);
+        let stride = match self.window {
+            Window::Random if len > window => return vec![None],
+            Window::FromStart => return vec![Some(0..len.min(window))],
+            Window::Random | Window::ToEnd => return vec![Some(len.saturating_sub(window)..len)],
+            Window::Step { stride } => stride,
+            Window::Overlap { overlap } => window - overlap,
+        };
+        if len <= window {
+            return vec![Some(0..len)];
+        }
+        let mut all = Vec::new();
+        let mut start = 0;
+        while start < len {
+            all.push(Some(start..len.min(start + window)));
+            if start + window >= len {
+                break;
+            }
+            start += stride;
+        }
+        if self.compat {
+            if start >= len {
+                all.push(None);
+            }
+            *all.last_mut().unwrap() = Some(len - window..len);
+        }
+        all
+    }
+}
+
+fn setup() -> impl Strategy<Value = Setup> {
+    let window = prop_oneof![
+        Just(Window::Random),
+        Just(Window::ToEnd),
+        Just(Window::FromStart),
+        (1usize..9).prop_map(|stride| Window::Step { stride }),
+        (0usize..3).prop_map(|overlap| Window::Overlap { overlap }),
+    ];
+    let unit = prop_oneof![Just(Unit::Measurement), Just(Unit::Event)];
+    let statics = prop_oneof![Just(Statics::Include), Just(Statics::Prepend), Just(Statics::Omit)];
+    let cap = proptest::option::of(1usize..6);
+    ((2usize..16), unit, window, statics, cap, any::<[bool; 4]>()).prop_map(
+        |(len, unit, window, statics, cap, [left, packed, fixed, compat])| {
+            let mut setup = Setup {
+                len,
+                unit,
+                window,
+                statics,
+                side: if left { Side::Left } else { Side::Right },
+                form: if packed { Form::Packed } else { Form::Padded },
+                cap: cap.filter(|_| unit == Unit::Event && !packed),
+                fixed: fixed && !packed,
+                compat: compat && !packed && !fixed,
+            };
+            if packed {
+                setup.side = Side::Right;
+            }
+            // Windows that would leave no room or leave something out elsewhere.
+            let stepped = matches!(window, Window::Step { .. } | Window::Overlap { .. });
+            if stepped && statics == Statics::Prepend || matches!(window, Window::Overlap { .. }) {
+                setup.len += 8;
+            }
+            if setup.compat {
+                setup.len += 5;
+            }
+            setup
+        },
+    )
+}
+
+/// A measurement in its place: token, number, time since the event before, whether it is a fact.
+type Cell = (i64, f32, f32, bool);
+
+/// The sequence of an item: lists of one measurement each, or events.
+fn sequence(
+    setup: &Setup,
+    subject: &Subject,
+    window: &Range<usize>,
+) -> Vec<(f32, bool, Vec<Cell>)> {
+    let fact = |m: &Measurement| (m.0, m.1, 0.0, true);
+    let zero = |v: f32| if v.is_nan() { 0.0 } else { v };
+    let before = setup.before(subject);
+    let mut all = Vec::new();
+    match setup.unit {
+        Unit::Event => {
+            if before > 0 {
+                all.push((0.0, true, subject.facts.iter().map(fact).collect()));
+            }
+            for (_, delta, measurements) in &subject.events[window.clone()] {
+                let cells = measurements.iter().map(|m| (m.0, m.1, 0.0, false)).collect();
+                all.push((zero(*delta), false, cells));
+            }
+        }
+        Unit::Measurement => {
+            all.extend(subject.facts[..before].iter().map(|m| (0.0, true, vec![fact(m)])));
+            let flat: Vec<_> = subject
+                .events
+                .iter()
+                .flat_map(|(_, delta, measurements)| {
+                    measurements.iter().enumerate().map(|(i, m)| {
+                        let delta = if i == 0 { zero(*delta) } else { 0.0 };
+                        (delta, false, vec![(m.0, m.1, delta, false)])
+                    })
+                })
+                .collect();
+            all.extend(flat[window.clone()].iter().cloned());
+        }
+    }
+    all
+}
+
+/// Lists of lists as a padded tensor; `cut` at both sizes.
+fn padded<T: Copy>(lists: &[Vec<T>], size: usize, side: Side, fill: T) -> Vec<T> {
+    let mut out = Vec::new();
+    for list in lists {
+        let kept = list.len().min(size);
+        let rest = std::iter::repeat_n(fill, size - kept);
+        match side {
+            Side::Right => {
+                out.extend(&list[..kept]);
+                out.extend(rest);
+            }
+            Side::Left => {
+                out.extend(rest);
+                out.extend(&list[list.len() - kept..]);
+            }
+        }
+    }
+    out
+}
+
+fn bools(shape: &[usize], values: Vec<bool>) -> DenseTensor {
+    DenseTensor::from_bools(shape, values).unwrap()
+}
+
+/// All tensors of the sequences, by name.
+fn expected(
+    setup: &Setup,
+    sequences: &[Vec<(f32, bool, Vec<Cell>)>],
+    subjects: &[&Subject],
+) -> BTreeMap<String, DenseTensor> {
+    let mut out = BTreeMap::new();
+    let b = sequences.len();
+    let number = |v: f32| if v.is_nan() { 0.0 } else { v };
+    let mut put =
+        |name: &str, tensor: DenseTensor| assert!(out.insert(name.into(), tensor).is_none());
+    if setup.form == Form::Packed {
+        let events: Vec<_> = sequences.iter().flatten().collect();
+        let cells: Vec<&Cell> = events.iter().flat_map(|e| &e.2).collect();
+        let n = [cells.len()];
+        put("code", DenseTensor::from_vec(n, cells.iter().map(|c| c.0).collect()).unwrap());
+        let values = cells.iter().map(|c| number(c.1)).collect();
+        put("numeric_value", DenseTensor::from_vec(n, values).unwrap());
+        put("numeric_value_mask", bools(&n, cells.iter().map(|c| !c.1.is_nan()).collect()));
+        let m = [events.len()];
+        let days = events.iter().map(|e| e.0).collect();
+        put("time_delta_days", DenseTensor::from_vec(m, days).unwrap());
+        let ends = |lengths: Vec<usize>| {
+            let mut ends = vec![0i32];
+            lengths.into_iter().for_each(|n| ends.push(ends.last().unwrap() + n as i32));
+            DenseTensor::from_vec([ends.len()], ends).unwrap()
+        };
+        put("dim1/cu_seqlens", ends(sequences.iter().map(Vec::len).collect()));
+        if setup.unit == Unit::Event {
+            let whole = |s: &Vec<(f32, bool, Vec<Cell>)>| s.iter().map(|e| e.2.len()).sum();
+            put("dim2/cu_seqlens", ends(sequences.iter().map(whole).collect()));
+            put("dim2/offsets", ends(events.iter().map(|e| e.2.len()).collect()));
+        }
+        match setup.statics {
+            Statics::Prepend => put("static_mask", bools(&m, events.iter().map(|e| e.1).collect())),
+            Statics::Include => {
+                let facts: Vec<_> = subjects.iter().flat_map(|s| &s.facts).collect();
+                let n = [facts.len()];
+                put(
+                    "static_code",
+                    DenseTensor::from_vec(n, facts.iter().map(|f| f.0).collect()).unwrap(),
+                );
+                let values = facts.iter().map(|f| number(f.1)).collect();
+                put("static_numeric_value", DenseTensor::from_vec(n, values).unwrap());
+                put(
+                    "static_numeric_value_mask",
+                    bools(&n, facts.iter().map(|f| !f.1.is_nan()).collect()),
+                );
+                put("static/cu_seqlens", ends(subjects.iter().map(|s| s.facts.len()).collect()));
+            }
+            Statics::Omit => {}
+        }
+        return out;
+    }
+
+    let longest = sequences.iter().map(Vec::len).max().unwrap_or(0);
+    let size = if setup.fixed { setup.len } else { longest };
+    let absent = (0.0, false, Vec::new());
+    let lists: Vec<Vec<&(f32, bool, Vec<Cell>)>> =
+        sequences.iter().map(|s| s.iter().collect()).collect();
+    let events = padded(&lists, size, setup.side, &absent);
+    let there = padded(
+        &lists.iter().map(|l| vec![true; l.len()]).collect::<Vec<_>>(),
+        size,
+        setup.side,
+        false,
+    );
+    let (shape, cells) = match setup.unit {
+        Unit::Measurement => {
+            (vec![b, size], events.iter().map(|e| e.2.first().copied()).collect::<Vec<_>>())
+        }
+        Unit::Event => {
+            let longest = lists.iter().flatten().map(|e| e.2.len()).max().unwrap_or(0);
+            let inner = match setup.cap {
+                Some(cap) if setup.fixed => cap,
+                Some(cap) => longest.min(cap),
+                None => longest,
+            };
+            let lists: Vec<Vec<Option<Cell>>> =
+                events.iter().map(|e| e.2.iter().copied().map(Some).collect()).collect();
+            (vec![b, size, inner], padded(&lists, inner, setup.side, None))
+        }
+    };
+    let codes = cells.iter().map(|c| c.map_or(0, |c| c.0)).collect();
+    put("code", DenseTensor::from_vec(shape.clone(), codes).unwrap());
+    let values = cells.iter().map(|c| c.map_or(0.0, |c| number(c.1))).collect();
+    put("numeric_value", DenseTensor::from_vec(shape.clone(), values).unwrap());
+    let mask = cells.iter().map(|c| c.map_or(setup.compat, |c| !c.1.is_nan())).collect();
+    put("numeric_value_mask", bools(&shape, mask));
+    let days = events.iter().map(|e| e.0).collect();
+    put("time_delta_days", DenseTensor::from_vec([b, size], days).unwrap());
+    if setup.unit == Unit::Event {
+        put("event_mask", bools(&[b, size], there));
+    }
+    match setup.statics {
+        Statics::Prepend if setup.compat => {
+            let first = |s: &&Subject| -> Vec<bool> {
+                let n = if setup.unit == Unit::Event { 1 } else { s.facts.len() };
+                (0..size).map(|i| i < n).collect()
+            };
+            put("static_mask", bools(&[b, size], subjects.iter().flat_map(first).collect()));
+        }
+        Statics::Prepend => {
+            put("static_mask", bools(&[b, size], events.iter().map(|e| e.1).collect()));
+        }
+        Statics::Include => {
+            let facts: Vec<_> =
+                subjects.iter().map(|s| s.facts.iter().map(Some).collect()).collect();
+            let longest = subjects.iter().map(|s| s.facts.len()).max().unwrap_or(0);
+            let cells = padded::<Option<&Measurement>>(&facts, longest, Side::Right, None);
+            let shape = [b, longest];
+            let codes = cells.iter().map(|c| c.map_or(0, |c| c.0)).collect();
+            put("static_code", DenseTensor::from_vec(shape, codes).unwrap());
+            let values = cells.iter().map(|c| c.map_or(0.0, |c| number(c.1))).collect();
+            put("static_numeric_value", DenseTensor::from_vec(shape, values).unwrap());
+            let mask = cells.iter().map(|c| c.map_or(setup.compat, |c| !c.1.is_nan())).collect();
+            put("static_numeric_value_mask", bools(&shape, mask));
+        }
+        Statics::Omit => {}
+    }
+    out
+}
+
+fn numbers(values: impl IntoIterator<Item = i64>) -> DenseTensor {
+    let values: Vec<i64> = values.into_iter().collect();
+    DenseTensor::from_vec([values.len()], values).unwrap()
+}
+
+fn named(batch: &Batch) -> BTreeMap<String, DenseTensor> {
+    batch.tensors().iter().map(|(name, t)| (name.to_string(), t.clone())).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn batches_are_what_nested_lists_say(
+        seed in 0u64..10_000,
+        rows in 0usize..9,
+        cuts in 1usize..4,
+        labelled in any::<bool>(),
+        setup in setup(),
+    ) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let subjects = subjects(&mut rng, rows);
+        let mut labels = labels(&mut rng, &subjects);
+        if setup.compat {
+            labels.iter_mut().for_each(|l| l.boolean = l.boolean.or(Some(true)));
+        }
+        let batch = labelled.then(|| label_batch(&labels));
+        let loader =
+            MedsLoader::try_new(shards(&subjects, cuts), batch.as_ref(), setup.options(3)).unwrap();
+
+        // Every item the slow way: subject, label, elements that may be seen, window.
+        let by_id = |id: i64| subjects.iter().position(|s| s.id == id);
+        let mut bases: Vec<(usize, Option<&Label>, usize)> = Vec::new();
+        if labelled {
+            for label in &labels {
+                if let Some(i) = by_id(label.subject) {
+                    let seen = subjects[i].events.iter().filter(|e| e.0 <= label.time).count();
+                    bases.push((i, Some(label), setup.count(&subjects[i], seen)));
+                }
+            }
+            let unknown = labels.iter().filter(|l| by_id(l.subject).is_none()).count();
+            prop_assert_eq!(loader.unknown_labels(), unknown);
+        } else {
+            let all = |s: &Subject| setup.count(s, s.events.len());
+            bases.extend(subjects.iter().enumerate().map(|(i, s)| (i, None, all(s))));
+        }
+        let mut items = Vec::new();
+        for (base, (i, label, len)) in bases.iter().enumerate() {
+            let windows = setup.windows(&subjects[*i], *len);
+            let n = windows.len();
+            items.extend(windows.into_iter().map(|w| (base, *i, *label, *len, w, n)));
+        }
+        prop_assert_eq!(loader.num_items(), items.len());
+        prop_assert_eq!(loader.num_subjects(), rows);
+        if items.is_empty() {
+            prop_assert!(loader.epoch(0).unwrap().next().is_none());
+            return Ok(());
+        }
+
+        // Several batches in a row, so that memory is used again.
+        for round in 0..4u64 {
+            let n = rng.random_range(1..6);
+            let drawn: Vec<usize> = (0..n).map(|_| rng.random_range(0..items.len())).collect();
+            let batch = loader.batch_of(round, &drawn).unwrap();
+            let mut sequences = Vec::new();
+            let mut of = Vec::new();
+            let (mut starts, mut ends) = (Vec::new(), Vec::new());
+            for (found, item) in batch.items().iter().zip(&drawn) {
+                let (_, i, _, len, window, _) = &items[*item];
+                let subject = &subjects[*i];
+                let window = match window {
+                    Some(window) => window.clone(),
+                    None => {
+                        prop_assert_eq!(found.events.len(), setup.len - setup.before(subject));
+                        prop_assert!(found.events.end <= *len);
+                        found.events.clone()
+                    }
+                };
+                prop_assert_eq!(&found.events, &window);
+                // Of every measurement its event.
+                let of_event: Vec<usize> = match setup.unit {
+                    Unit::Event => (0..subject.events.len()).collect(),
+                    Unit::Measurement => (0..subject.events.len())
+                        .flat_map(|e| std::iter::repeat_n(e, subject.events[e].2.len()))
+                        .collect(),
+                };
+                let part = &of_event[window.clone()];
+                let whole_events = setup.unit == Unit::Event;
+                starts.push(part.first().map_or(if whole_events { window.start } else { 0 }, |e| *e) as i64);
+                ends.push(part.last().map_or(if whole_events { window.end } else { 0 }, |e| e + 1) as i64);
+                sequences.push(sequence(&setup, subject, &window));
+                of.push(subject);
+            }
+            let mut expected = expected(&setup, &sequences, &of);
+            let counts = drawn.iter().map(|item| items[*item].5 as i64);
+            expected.insert("n_subject_windows".into(), numbers(counts));
+            let drawn_labels: Vec<&Label> = drawn.iter().filter_map(|item| items[*item].2).collect();
+            if !setup.compat {
+                expected.insert("subject_id".into(), numbers(of.iter().map(|s| s.id)));
+                expected.insert("event_start".into(), numbers(starts));
+                expected.insert("event_end".into(), numbers(ends));
+            }
+            if labelled {
+                let known: Vec<&Label> = bases.iter().filter_map(|b| b.1).collect();
+                let n = [drawn_labels.len()];
+                let mut add = |name: &str, tensor| expected.insert(name.into(), tensor);
+                let any = known.iter().any(|l| l.boolean.is_some());
+                if any {
+                    let values = drawn_labels.iter().map(|l| l.boolean.unwrap_or(false));
+                    add("boolean_value", bools(&n, values.collect()));
+                }
+                if any && known.iter().any(|l| l.boolean.is_none()) {
+                    let there = drawn_labels.iter().map(|l| l.boolean.is_some());
+                    add("boolean_value_mask", bools(&n, there.collect()));
+                }
+                let any = known.iter().any(|l| l.category.is_some()) && !setup.compat;
+                if any {
+                    let all = loader.categories();
+                    let place = |l: &&Label| {
+                        l.category.map_or(0, |c| all.iter().position(|a| a == c).unwrap() as i64)
+                    };
+                    add("categorical_value", numbers(drawn_labels.iter().map(place)));
+                }
+                if any && known.iter().any(|l| l.category.is_none()) {
+                    let there = drawn_labels.iter().map(|l| l.category.is_some());
+                    add("categorical_value_mask", bools(&n, there.collect()));
+                }
+                if !setup.compat {
+                    add("prediction_time", numbers(drawn_labels.iter().map(|l| l.time)));
+                }
+            }
+            let found = named(&batch);
+            prop_assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+            for (name, expected) in &expected {
+                prop_assert_eq!(&found[name], expected, "{}", name);
+            }
+        }
+    }
+
+    #[test]
+    fn epochs_are_the_same_on_any_threads_and_hold_every_item(
+        seed in 0u64..10_000,
+        rows in 1usize..12,
+        labelled in any::<bool>(),
+        setup in setup(),
+        bucket in proptest::option::of(1usize..3),
+    ) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let subjects = subjects(&mut rng, rows);
+        let labels = labelled.then(|| {
+            let mut labels = labels(&mut rng, &subjects);
+            labels.iter_mut().for_each(|l| l.boolean = Some(true));
+            label_batch(&labels)
+        });
+        let mut options = setup.options(3).shuffle(seed);
+        if let Some(pool) = bucket {
+            options = options.bucket(pool);
+        }
+        let open = |options| {
+            MedsLoader::try_new(shards(&subjects, 2), labels.as_ref(), options).unwrap()
+        };
+        let loader = open(options.clone());
+        let threaded = open(options.clone().threads(3).prefetch(2));
+        let plan = loader.plan(5);
+        prop_assert_eq!(plan.fingerprint(), threaded.plan(5).fingerprint());
+        prop_assert_eq!(plan.num_items(), loader.num_items());
+        let all: Vec<Batch> = loader.epoch(5).unwrap().map(Result::unwrap).collect();
+        prop_assert_eq!(all.len(), plan.num_batches());
+        for (a, b) in all.iter().zip(threaded.epoch(5).unwrap()) {
+            prop_assert_eq!(named(a), named(&b.unwrap()));
+        }
+        // Resumed in the middle.
+        let middle = all.len() / 2;
+        for (a, b) in all[middle..].iter().zip(loader.epoch_from(5, middle).unwrap()) {
+            prop_assert_eq!(named(a), named(&b.unwrap()));
+        }
+        // Divided among processes.
+        let mut parts = Vec::new();
+        for rank in 0..2 {
+            let part = open(options.clone().part(rank, 2));
+            parts.push(part.epoch(5).unwrap().map(|b| named(&b.unwrap())).collect::<Vec<_>>());
+        }
+        for (i, batch) in all.iter().enumerate() {
+            prop_assert_eq!(&named(batch), &parts[i % 2][i / 2]);
+        }
+        // What the plan says is what is made.
+        let stats = plan.stats().unwrap();
+        let bytes: usize = all.iter().map(Batch::nbytes).sum();
+        prop_assert_eq!(stats.bytes, bytes as u64);
+        // Every item once.
+        if !setup.compat && setup.window != Window::Random {
+            let mut found: Vec<_> = all
+                .iter()
+                .flat_map(|b| b.items().iter().map(|i| (i.shard, i.row, i.events.start, i.events.end)))
+                .collect();
+            found.sort_unstable();
+            let every: Vec<usize> = (0..loader.num_items()).collect();
+            let mut expected = Vec::new();
+            if !every.is_empty() {
+                let batch = loader.batch_of(5, &every).unwrap();
+                expected.extend(batch.items().iter().map(|i| (i.shard, i.row, i.events.start, i.events.end)));
+            }
+            expected.sort_unstable();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}
+
+fn one(events: Vec<(i64, f32, Vec<Measurement>)>) -> Vec<Subject> {
+    vec![Subject { id: 1, facts: vec![(7, 0.5)], events }]
+}
+
+#[test]
+fn nothing_after_the_prediction_time_is_seen() {
+    let events = vec![
+        (10, f32::NAN, vec![(1, 1.0)]),
+        (20, 1.0, vec![(2, f32::NAN), (3, 3.0)]),
+        (30, 1.0, vec![(4, 4.0)]),
+    ];
+    let label = |time| Label { subject: 1, time, boolean: Some(true), category: None };
+    let labels: Vec<Label> = [9, 10, 19, 20, 29, 30, 31, 10].into_iter().map(label).collect();
+    for unit in [Unit::Measurement, Unit::Event] {
+        let options = MedsOptions::new(8, 100).unit(unit).window(Window::ToEnd);
+        let loader = MedsLoader::try_new(
+            shards(&one(events.clone()), 1),
+            Some(&label_batch(&labels)),
+            options,
+        )
+        .unwrap();
+        let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
+        let last = |row: usize| {
+            let codes = batch.tensor("code").unwrap().row(row).unwrap();
+            codes.as_slice::<i64>().unwrap().iter().copied().max().unwrap()
+        };
+        // The order is that of the labels, and one without a past is there.
+        assert_eq!((0..8).map(last).collect::<Vec<_>>(), [0, 1, 1, 3, 3, 4, 4, 1], "{unit:?}");
+        let ends = batch.tensor("event_end").unwrap();
+        assert_eq!(ends.as_slice::<i64>().unwrap(), [0, 1, 1, 2, 2, 3, 3, 1]);
+    }
+}
+
+#[test]
+fn random_windows_are_anywhere_and_of_the_seed() {
+    let events = (0..40).map(|i| (i, 1.0, vec![(i + 1, 0.0)])).collect();
+    let subjects = one(events);
+    for unit in [Unit::Measurement, Unit::Event] {
+        let options = MedsOptions::new(1, 10).unit(unit).seed(3);
+        let loader = MedsLoader::try_new(shards(&subjects, 1), None, options.clone()).unwrap();
+        let start =
+            |loader: &MedsLoader, epoch| loader.plan(epoch).items(0).next().unwrap().events.start;
+        let mut found = vec![0; 31];
+        (0..31_00).for_each(|epoch| found[start(&loader, epoch)] += 1);
+        // 100 expected, standard deviation 10.
+        assert!(found.iter().all(|n| (50..150).contains(n)), "{found:?}");
+        let other = MedsLoader::try_new(shards(&subjects, 1), None, options.seed(4)).unwrap();
+        assert!((0..20).any(|epoch| start(&loader, epoch) != start(&other, epoch)));
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let subjects = one(vec![(10, f32::NAN, vec![(1, 1.0)]), (5, 1.0, vec![(2, 1.0)])]);
+    let open = |labels: Option<&RecordBatch>, options: MedsOptions| {
+        MedsLoader::try_new(shards(&subjects, 1), labels, options).unwrap_err().to_string()
+    };
+    let options = || MedsOptions::new(2, 4);
+    for (options, says) in [
+        (MedsOptions::new(0, 4), "batches of 0"),
+        (MedsOptions::new(2, 0), "windows of 0"),
+        (MedsOptions::new(2, 1).statics(Statics::Prepend), "leave no room"),
+        (options().measurements_per_event(3), "sequences of measurements"),
+        (options().unit(Unit::Event).measurements_per_event(0), "at most 0"),
+        (options().unit(Unit::Event).measurements_per_event(3).form(Form::Packed), "packed"),
+        (options().form(Form::Packed).compat(true), "packed"),
+        (options().form(Form::Packed).fixed_shape(true), "fixed shape"),
+        (options().form(Form::Packed).side(Side::Left), "padding on the left"),
+        (options().window(Window::Step { stride: 0 }), "0 events apart"),
+        (options().window(Window::Overlap { overlap: 4 }), "smaller overlap"),
+        (options().part(2, 2), "part 2 of 2"),
+    ] {
+        let found = open(None, options);
+        assert!(found.contains(says), "{found}");
+    }
+    // Times that do not ascend would let the future in.
+    let labels = [Label { subject: 1, time: 7, boolean: None, category: None }];
+    let found = open(Some(&label_batch(&labels)), options());
+    assert!(found.contains("do not ascend"), "{found}");
+    // A label that meds-torch-data could not have made a tensor of.
+    let known = one(vec![(1, f32::NAN, vec![(1, 1.0)])]);
+    let found =
+        MedsLoader::try_new(shards(&known, 1), Some(&label_batch(&labels)), options().compat(true));
+    assert!(found.unwrap_err().to_string().contains("no boolean_value"));
+    // Two rows of one subject.
+    let twice = [one(vec![]), one(vec![])].concat();
+    let found = MedsLoader::try_new(shards(&twice, 1), Some(&label_batch(&labels)), options());
+    assert!(found.unwrap_err().to_string().contains("two rows"));
+    // Codes that are text.
+    let mut text = shards(&known, 1);
+    let column = serrate::table::Column::new("code", 2, Arc::new(StringArray::from(vec!["a"])));
+    let columns = text[0].events.columns().iter().filter(|c| c.name() != "code").cloned();
+    text[0].events = text[0].events.with_columns(columns.chain([column]).collect()).unwrap();
+    let found = MedsLoader::try_new(text, None, options()).unwrap_err().to_string();
+    assert!(found.contains("train/0") && found.contains("code_id"), "{found}");
+    // No facts where facts are asked for.
+    let mut bare = shards(&known, 1);
+    bare[0].statics = None;
+    let found = MedsLoader::try_new(bare.clone(), None, options()).unwrap_err().to_string();
+    assert!(found.contains("omit"), "{found}");
+    assert!(MedsLoader::try_new(bare, None, options().statics(Statics::Omit)).is_ok());
+}
+
+#[test]
+fn rows_that_are_cut_already_bring_their_labels() {
+    let mut shard = shards(&one(vec![(10, f32::NAN, vec![(1, 1.0), (2, 2.0)])]), 1).remove(0);
+    let mut columns = shard.events.columns().to_vec();
+    columns.extend([
+        serrate::table::Column::new("boolean_value", 0, Arc::new(BooleanArray::from(vec![None]))),
+        serrate::table::Column::new(
+            "prediction_time",
+            0,
+            Arc::new(TimestampMicrosecondArray::from(vec![77])),
+        ),
+        serrate::table::Column::new("categorical_value", 0, Arc::new(StringArray::from(vec!["x"]))),
+    ]);
+    shard.events = shard.events.with_columns(columns).unwrap();
+    let options = MedsOptions::new(4, 8);
+    let loader = MedsLoader::try_new([shard], None, options).unwrap();
+    assert_eq!(loader.categories(), ["x"]);
+    let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
+    let shown = |name: &str| batch.tensor(name).unwrap().to_string();
+    assert_eq!(shown("code"), "int64[1, 2] [[1, 2]]");
+    assert_eq!(shown("prediction_time"), "int64[1] [77]");
+    assert_eq!(shown("boolean_value_mask"), "bool[1] [false]");
+    assert_eq!(shown("categorical_value"), "int64[1] [0]");
+    assert_eq!(shown("static_numeric_value"), "float32[1, 1] [[0.5]]");
+}

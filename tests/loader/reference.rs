@@ -1,0 +1,177 @@
+//! Batches that meds-torch-data made, and ours in its form.
+//!
+//! Every file of `tests/data/synthea-meds-torch-data/reference-batches` is run, or of the folder that
+//! `SERRATE_REFERENCE_BATCHES` names; `SERRATE_REFERENCE_COHORT` and `SERRATE_REFERENCE_MEDS` name another
+//! cohort and the data set whose labels are meant. What a file's metadata says and is not known here is
+//! a failure. `tests/interop/reference_batches.py` makes such files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use serrate::dense::{DType, DenseTensor};
+use serrate::io::meds::Labels;
+use serrate::io::safetensors::{SafetensorsFile, dense};
+use serrate::loader::meds::{MedsLoader, MedsOptions, Statics, Unit, Window};
+
+fn folder(variable: &str, default: &str) -> PathBuf {
+    std::env::var_os(variable).map_or_else(|| default.into(), PathBuf::from)
+}
+
+/// What a file's metadata says.
+struct Case {
+    cohort: PathBuf,
+    split: String,
+    labels: Option<Labels>,
+    options: MedsOptions,
+    statics: Statics,
+    items: Vec<usize>,
+    /// Subject and number of events that may be looked at, of every item.
+    index: Vec<(i64, i64)>,
+    stepped: bool,
+}
+
+fn case(metadata: &BTreeMap<String, String>) -> Case {
+    let known = ["split", "labels", "items", "config", "index_subject_start_end"];
+    if let Some(unknown) = metadata.keys().find(|k| !known.contains(&k.as_str())) {
+        panic!("unknown metadata {unknown:?}");
+    }
+    let text =
+        |key: &str| metadata.get(key).unwrap_or_else(|| panic!("no {key:?} in the metadata"));
+    let json = |key: &str| serde_json::from_str::<Value>(text(key)).unwrap();
+    let numbers = |v: &Value| v.as_array().unwrap().iter().map(|n| n.as_i64().unwrap()).collect();
+    let items: Vec<i64> = numbers(&json("items"));
+    let index: Vec<Vec<i64>> =
+        json("index_subject_start_end").as_array().unwrap().iter().map(numbers).collect();
+    let index = index
+        .into_iter()
+        .map(|entry| match entry[..] {
+            [subject, end] | [subject, 0, end] => (subject, end),
+            _ => panic!("index {entry:?}"),
+        })
+        .collect();
+
+    let config = json("config");
+    let (mut len, mut strategy, mut stride, mut overlap) = (None, "random".to_owned(), None, None);
+    let mut options = MedsOptions::new(1, 1).compat(true);
+    let mut statics = Statics::Include;
+    let number = |v: &Value| v.as_u64().map(|n| n as usize);
+    for (key, value) in config.as_object().unwrap() {
+        let text = || value.as_str().unwrap_or_else(|| panic!("{key}: {value}"));
+        let flag = || value.as_bool().unwrap_or_else(|| panic!("{key}: {value}"));
+        match key.as_str() {
+            "max_seq_len" => len = number(value),
+            "seq_sampling_strategy" => strategy = text().to_owned(),
+            "batch_mode" => options = options.unit(text().parse().unwrap()),
+            "static_inclusion_mode" => {
+                statics = text().parse().unwrap();
+                options = options.statics(statics);
+            }
+            "padding_side" => options = options.side(text().parse().unwrap()),
+            "step_through_stride" => stride = number(value),
+            "step_through_overlap" => overlap = number(value),
+            "include_numeric_value" => options = options.numeric_value(flag()),
+            "include_time_delta" => options = options.time_delta(flag()),
+            "include_subject_window_counts_in_batch" => options = options.window_counts(flag()),
+            // Of what is beside the batches.
+            "include_window_last_observed_in_schema"
+            | "task_labels_dir"
+            | "tensorized_cohort_dir" => {}
+            _ => panic!("unknown configuration {key}: {value}"),
+        }
+    }
+    let len = len.expect("max_seq_len");
+    assert_ne!(strategy, "random", "the random windows of another library cannot be had");
+    let window = Window::named(&strategy, len, stride, overlap).unwrap();
+    let labels = match text("labels").as_str() {
+        "" => None,
+        name => {
+            let meds = folder("SERRATE_REFERENCE_MEDS", "tests/data/synthea-meds");
+            Some(Labels::read(meds.join("labels").join(name)).unwrap())
+        }
+    };
+    Case {
+        cohort: folder("SERRATE_REFERENCE_COHORT", "tests/data/synthea-meds-torch-data"),
+        split: text("split").clone(),
+        labels,
+        options: options.with_len(len).window(window),
+        statics,
+        items: items.into_iter().map(|i| usize::try_from(i).unwrap()).collect(),
+        index,
+        stepped: strategy == "step_through",
+    }
+}
+
+fn assert_close(name: &str, found: &DenseTensor, expected: &DenseTensor) {
+    assert_eq!(found.dtype(), expected.dtype(), "{name}");
+    assert_eq!(found.shape(), expected.shape(), "{name}");
+    if found.dtype() != DType::F32 {
+        assert_eq!(found, expected, "{name}");
+        return;
+    }
+    let (a, b) = (found.as_slice::<f32>().unwrap(), expected.as_slice::<f32>().unwrap());
+    for (i, (a, b)) in a.iter().zip(b).enumerate() {
+        assert!((a - b).abs() <= 1e-5 * b.abs().max(1.0), "{name}, element {i}: {a}, expected {b}");
+    }
+}
+
+fn check(path: &Path) {
+    let file = SafetensorsFile::open(path, false).unwrap();
+    let case = case(file.header().metadata());
+    let open = |options: MedsOptions| {
+        MedsLoader::open(&case.cohort, case.split.as_str(), case.labels.as_ref(), options).unwrap()
+    };
+    let loader = open(case.options.clone());
+    let batch = loader.batch_of(0, &case.items).unwrap();
+
+    let expected = dense::read(path, false).unwrap();
+    let mut names: BTreeSet<&str> = batch.tensors().iter().map(|(name, _)| &**name).collect();
+    assert_eq!(names.len(), batch.tensors().len());
+    let theirs: BTreeSet<&str> = expected.iter().map(|(name, _)| name.as_str()).collect();
+    // The collated batch has it, and not every writer of such files has kept it.
+    if case.statics == Statics::Prepend && !theirs.contains("static_mask") {
+        assert!(names.remove("static_mask"));
+    }
+    assert_eq!(names, theirs);
+    for (name, expected) in &expected {
+        assert_close(name, batch.tensor(name).unwrap(), expected);
+    }
+
+    // The items are those that were meant.
+    assert_eq!(case.index.len(), case.items.len());
+    let whole = case.options.clone().compat(false).statics(Statics::Omit);
+    let (subjects, ends): (Vec<i64>, Vec<i64>) = case.index.iter().copied().unzip();
+    let ours = |batch: &serrate::loader::Batch, name: &str| {
+        batch.tensor(name).unwrap().as_slice::<i64>().unwrap().to_vec()
+    };
+    if case.stepped {
+        return;
+    }
+    let whole = open(whole.unit(Unit::Event).with_len(1 << 30).window(Window::ToEnd));
+    let batch = whole.batch_of(0, &case.items).unwrap();
+    assert_eq!(ours(&batch, "subject_id"), subjects);
+    assert_eq!(ours(&batch, "event_end"), ends);
+    assert!(ours(&batch, "event_start").iter().all(|start| *start == 0));
+}
+
+#[test]
+fn batches_are_those_of_meds_torch_data() {
+    let default = "tests/data/synthea-meds-torch-data/reference-batches";
+    let folder = folder("SERRATE_REFERENCE_BATCHES", default);
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty(), "{} is empty", folder.display());
+    if folder == Path::new(default) {
+        assert_eq!(files.len(), 48);
+    }
+    let mut failed = 0;
+    for path in &files {
+        if let Err(panic) = std::panic::catch_unwind(|| check(path)) {
+            let message = panic.downcast_ref::<String>().cloned();
+            eprintln!("{}: {}", path.display(), message.unwrap_or_default());
+            failed += 1;
+        }
+    }
+    assert_eq!(failed, 0, "of {} files", files.len());
+}
