@@ -15,6 +15,8 @@ mod index;
 mod reduce;
 #[path = "kernels/shape.rs"]
 mod shape;
+#[path = "kernels/text.rs"]
+mod text;
 
 use proptest::test_runner::Config;
 

@@ -8,6 +8,8 @@
     clippy::cast_sign_loss
 )]
 
+#[path = "sql/codes.rs"]
+mod codes;
 #[path = "sql/files.rs"]
 mod files;
 #[path = "sql/formats.rs"]

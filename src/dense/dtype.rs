@@ -183,8 +183,9 @@ impl DType {
                 | DataType::LargeUtf8
                 | DataType::Utf8View
                 | DataType::Dictionary(_, _) => {
-                    "numbers, booleans, dates or times; encode strings to integers first (a \
-                     dictionary's own numbering is not stable and cannot stand in for a vocabulary)"
+                    "numbers, booleans, dates or times; encode strings to integers first, by a \
+                     vocabulary (a dictionary's own numbering is not stable and cannot stand in \
+                     for one)"
                 }
                 DataType::Decimal32(_, _)
                 | DataType::Decimal64(_, _)

@@ -239,6 +239,11 @@ impl<'a> Call<'a> {
         self.config
     }
 
+    /// The field of the result as it was planned, with its metadata.
+    pub(crate) fn return_field(&self) -> &FieldRef {
+        self.returns
+    }
+
     /// Type of the result.
     pub(crate) fn return_type(&self) -> &DataType {
         self.returns.data_type()

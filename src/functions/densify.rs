@@ -16,6 +16,7 @@ use crate::array::{RaggedArray, list_depth};
 use crate::dense::{DType, DenseOptions, DenseTensor, Fill, Side, tensor_field};
 use crate::error::{Error, Result};
 use crate::kernels::pad::{self, PadOptions};
+use crate::kernels::text::is_text;
 use crate::kernels::{RowArg, densify, mask};
 use crate::sql::SerrateOptions;
 
@@ -56,6 +57,15 @@ pub(super) static DENSIFY: Def = Def {
                     "(the sizes) has {} for {} axes of lists; give one size per axis",
                     sizes.len(),
                     lists.depth()
+                ),
+            ));
+        }
+        if is_text(lists.leaf()) {
+            return Err(plan.refuse(
+                0,
+                format!(
+                    "has texts ({}), and nothing says which number each is: the numbers of a dictionary are private to one batch. Encode them by a vocabulary, densify(ragged_encode(x, 'DIR/metadata/codes.parquet'), ..), or take code_id of meds('DIR')",
+                    lists.leaf()
                 ),
             ));
         }

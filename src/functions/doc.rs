@@ -11,13 +11,21 @@ pub(crate) enum Section {
     Index,
     Reduce,
     Elementwise,
+    Codes,
     Dense,
     Aggregate,
 }
 
 impl Section {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Shape, Self::Index, Self::Reduce, Self::Elementwise, Self::Dense, Self::Aggregate];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Shape,
+        Self::Index,
+        Self::Reduce,
+        Self::Elementwise,
+        Self::Codes,
+        Self::Dense,
+        Self::Aggregate,
+    ];
 
     fn section(self) -> DocSection {
         let (label, description) = match self {
@@ -30,6 +38,10 @@ impl Section {
             Self::Elementwise => (
                 "Elementwise",
                 "Arithmetic, comparison and logic over the leaves. The operators stand for the functions named beside them.",
+            ),
+            Self::Codes => (
+                "Text and codes",
+                "Tests of text and of membership, vocabularies, and what is below a code. Codes are long texts that come back thousands of times: where they are a dictionary, as in `meds('DIR')`, a test runs once over its values, and each element takes the answer by its number. `LIKE`, `ILIKE`, `IN` (and `NOT` before them), `starts_with` and `regexp_like` stand for these functions in statements that `serrate` or `serrate::sql::sql` runs; `~`, `~*` and comparisons everywhere.",
             ),
             Self::Dense => ("Dense", "Padded tensors, masks and padded lists."),
             Self::Aggregate => ("Aggregates", "Functions over many rows end in `_agg`."),

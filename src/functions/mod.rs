@@ -9,10 +9,12 @@
 //! `FixedSizeList` as `List` unless a function says otherwise.
 
 mod args;
+mod codes;
 mod def;
 mod densify;
 mod doc;
 mod index;
+mod kept;
 mod lists;
 mod max_shape_agg;
 mod naming;
@@ -21,6 +23,7 @@ mod planner;
 mod reduce;
 mod reshape;
 mod shape;
+mod text;
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -33,6 +36,7 @@ use datafusion::prelude::SessionContext;
 
 use def::{Def, RaggedUdf};
 use doc::Section;
+pub(crate) use planner::{ON_LISTS, PREDICATES, TESTS, plans_predicates};
 pub(crate) use shape::LENGTHS_ONLY;
 
 /// The example of a function with its output.
@@ -80,6 +84,14 @@ static DEFS: &[&Def] = &[
     &operators::OR,
     &operators::NEG,
     &operators::NOT,
+    &text::LIKE,
+    &text::ILIKE,
+    &text::MATCHES,
+    &text::STARTS_WITH,
+    &text::ISIN,
+    &codes::ENCODE,
+    &codes::DECODE,
+    &codes::DESCENDANTS,
     &densify::DENSIFY,
     &densify::MASK,
     &densify::VALID,
@@ -140,7 +152,7 @@ pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     vec![Arc::new(planner::LiteralLists), Arc::new(planner::ListOperators)]
 }
 
-/// Makes `+ - * / %`, comparisons with a single value and `AND`/`OR` of masks work on lists, and
+/// Makes `+ - * / %`, comparisons with a single value, `~` and `AND`/`OR` of masks work on lists, and
 /// `[256, 64]` a literal, by putting [`expr_planners`] in front of the planners of a session.
 ///
 /// Call it once per session, after [`register_functions`].

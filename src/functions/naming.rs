@@ -70,7 +70,8 @@ fn precedence(word: &str) -> Option<u8> {
     Some(match word {
         "OR" => 1,
         "AND" => 2,
-        "=" | "<>" | "!=" | "<" | "<=" | ">" | ">=" | "IS" | "IN" | "LIKE" | "BETWEEN" => 3,
+        "=" | "<>" | "!=" | "<" | "<=" | ">" | ">=" | "IS" | "IN" | "LIKE" | "ILIKE" | "~"
+        | "BETWEEN" => 3,
         "+" | "-" => 4,
         "*" | "/" | "%" => 5,
         _ => return None,

@@ -1,13 +1,16 @@
 //! Planners in front of DataFusion's own: operators on lists, lists of literals.
 
+use std::sync::Arc;
+
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::error::Result;
 use datafusion::functions_nested::make_array::make_array;
+use datafusion::logical_expr::expr::{InList, Like};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
-use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use crate::array::{leaf_type, list_depth};
@@ -62,11 +65,166 @@ impl ExprPlanner for ListOperators {
         expr: RawBinaryExpr,
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
-        match planned(&expr, schema) {
-            Some(call) => Ok(PlannerResult::Planned(call)),
-            None => Ok(PlannerResult::Original(expr)),
+        if let Some(call) = planned(&expr, schema).or_else(|| tested(&expr, schema)) {
+            return Ok(PlannerResult::Planned(call));
+        }
+        match &expr.op {
+            BinaryOperator::Custom(word) if word == ON_LISTS => {
+                Ok(PlannerResult::Planned(on_lists(expr.left, schema)))
+            }
+            BinaryOperator::Custom(word) => match Predicate::named(word) {
+                Some(predicate) => Ok(PlannerResult::Planned(predicate.plan(expr, schema))),
+                None => Ok(PlannerResult::Original(expr)),
+            },
+            _ => Ok(PlannerResult::Original(expr)),
         }
     }
+}
+
+/// Whether predicates ([`PREDICATES`]) that are written as operators are understood by some planners.
+pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
+    // Planners are known by nothing but their debug text.
+    let ours = format!("{ListOperators:?}");
+    planners.iter().any(|p| format!("{p:?}") == ours)
+}
+
+/// The predicates of SQL that are no operators in its syntax tree, and so have no planner: `LIKE`,
+/// `ILIKE`, `IN`, and `NOT` before them. Statements are given them as operators of these names; the
+/// right side of `IN` is a call of `make_array`.
+pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
+
+/// The operator that a call of one of [`TESTS`] is the left side of; its right side says nothing.
+pub(crate) const ON_LISTS: &str = "ON LISTS";
+
+/// Functions of DataFusion's that test one text, and ours that test those of lists.
+pub(crate) const TESTS: [(&str, &str); 2] =
+    [("starts_with", "ragged_starts_with"), ("regexp_like", "ragged_matches")];
+
+/// A call of ours where the first argument is a list; else the call as it is.
+fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
+    let Expr::ScalarFunction(function) = &call else { return call };
+    let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
+    let ours = TESTS.iter().find(|(name, _)| *name == function.name()).map(|(_, ours)| *ours);
+    match ours.and_then(super::scalar) {
+        Some(test) if function.args.first().is_some_and(is_list) => {
+            test.call(function.args.clone())
+        }
+        _ => call,
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Test {
+    Like,
+    ILike,
+    In,
+}
+
+#[derive(Clone, Copy)]
+struct Predicate {
+    test: Test,
+    negated: bool,
+}
+
+impl Predicate {
+    fn named(word: &str) -> Option<Self> {
+        let (negated, word) = match word.strip_prefix("NOT ") {
+            Some(word) => (true, word),
+            None => (false, word),
+        };
+        let [like, ilike, isin] = PREDICATES;
+        let test = match word {
+            w if w == like => Test::Like,
+            w if w == ilike => Test::ILike,
+            w if w == isin => Test::In,
+            _ => return None,
+        };
+        Some(Self { test, negated })
+    }
+
+    /// A test of each value where the left side is a list; else what DataFusion plans.
+    fn plan(self, expr: RawBinaryExpr, schema: &DFSchema) -> Expr {
+        let RawBinaryExpr { left, right, .. } = expr;
+        let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
+        let name = match self.test {
+            Test::In => {
+                let items = match right {
+                    Expr::ScalarFunction(call) => call.args,
+                    other => vec![other],
+                };
+                if is_list(&left)
+                    && !items.iter().any(is_list)
+                    && let Some(mask) = among(&left, &items, schema)
+                {
+                    return if self.negated { negated(mask) } else { mask };
+                }
+                return Expr::InList(InList::new(Box::new(left), items, self.negated));
+            }
+            Test::Like => "ragged_like",
+            Test::ILike => "ragged_ilike",
+        };
+        if is_list(&left)
+            && !is_list(&right)
+            && let Some(test) = super::scalar(name)
+        {
+            let mask = test.call(vec![left, right]);
+            return if self.negated { negated(mask) } else { mask };
+        }
+        let whatever_case = matches!(self.test, Test::ILike);
+        let (left, right) = (Box::new(left), Box::new(right));
+        Expr::Like(Like::new(self.negated, left, right, None, whatever_case))
+    }
+}
+
+/// `IN` on a list: one look for all that is written out, or a comparison with each column.
+fn among(left: &Expr, items: &[Expr], schema: &DFSchema) -> Option<Expr> {
+    if items.iter().all(is_constant) {
+        let list = make_array(items.to_vec());
+        let list = folded(list.clone(), schema).unwrap_or(list);
+        return Some(super::scalar("ragged_isin")?.call(vec![left.clone(), list]));
+    }
+    let (equal, or) = (super::scalar("ragged_eq")?, super::scalar("ragged_or")?);
+    let leaves = left.get_type(schema).ok()?;
+    let each = items.iter().map(|item| {
+        let item = narrowed(Op::Eq, item, &leaves, false, schema);
+        equal.call(vec![left.clone(), item])
+    });
+    each.reduce(|a, b| or.call(vec![a, b]))
+}
+
+fn negated(mask: Expr) -> Expr {
+    match super::scalar("ragged_not") {
+        Some(not) => not.call(vec![mask]),
+        None => mask,
+    }
+}
+
+/// The test of text that an operator on lists stands for.
+fn tested(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    use BinaryOperator::{
+        PGILikeMatch, PGLikeMatch, PGNotILikeMatch, PGNotLikeMatch, PGRegexIMatch, PGRegexMatch,
+        PGRegexNotIMatch, PGRegexNotMatch, PGStartsWith,
+    };
+    let (name, flags, not) = match expr.op {
+        PGRegexMatch => ("ragged_matches", None, false),
+        PGRegexNotMatch => ("ragged_matches", None, true),
+        PGRegexIMatch => ("ragged_matches", Some("i"), false),
+        PGRegexNotIMatch => ("ragged_matches", Some("i"), true),
+        PGLikeMatch => ("ragged_like", None, false),
+        PGNotLikeMatch => ("ragged_like", None, true),
+        PGILikeMatch => ("ragged_ilike", None, false),
+        PGNotILikeMatch => ("ragged_ilike", None, true),
+        PGStartsWith => ("ragged_starts_with", None, false),
+        _ => return None,
+    };
+    let depth = |e: &Expr| e.get_type(schema).ok().map(|t| list_depth(&t));
+    if depth(&expr.left)? == 0 || depth(&expr.right)? > 0 {
+        return None;
+    }
+    let mut args = vec![expr.left.clone(), expr.right.clone()];
+    args.extend(flags.map(lit));
+    let mask = super::scalar(name)?.call(args);
+    Some(if not { negated(mask) } else { mask })
 }
 
 /// The call that an operator on lists stands for; `None` for what is left to others.

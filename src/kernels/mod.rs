@@ -6,10 +6,12 @@
 
 pub mod at;
 pub mod densify;
+pub mod dictionary;
 pub mod elementwise;
 pub mod filter;
 pub mod gather;
 pub mod index;
+pub mod isin;
 pub mod mask;
 pub mod nan;
 pub mod pad;
@@ -17,6 +19,7 @@ pub mod reduce;
 pub mod reshape;
 pub mod search;
 pub mod shape;
+pub mod text;
 
 mod align;
 mod args;

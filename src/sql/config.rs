@@ -69,6 +69,9 @@ pub struct SerrateOptions {
     /// Whether a subject of a MEDS data set may lie in several shards, with a row from each; otherwise
     /// (default) that is an error.
     pub meds_shared_subjects: bool,
+    /// The `codes.parquet`, or the MEDS folder that has one, that `descendants` looks into when none is
+    /// written out. Default none: an empty text.
+    pub codes: String,
 }
 
 impl Default for SerrateOptions {
@@ -79,6 +82,7 @@ impl Default for SerrateOptions {
             nrt_nan: NrtNan::Null,
             leaf_batch_size: 262_144,
             meds_shared_subjects: false,
+            codes: String::new(),
         }
     }
 }
@@ -112,6 +116,7 @@ impl ExtensionOptions for SerrateOptions {
             "max_dense_bytes" => self.max_dense_bytes = parse_bytes(value)?,
             "mmap" => self.mmap = parse_bool(key, value)?,
             "meds_shared_subjects" => self.meds_shared_subjects = parse_bool(key, value)?,
+            "codes" => self.codes = value.into(),
             "nrt_nan" => self.nrt_nan = value.parse()?,
             "leaf_batch_size" => {
                 self.leaf_batch_size = match value.trim().parse() {
@@ -125,7 +130,7 @@ impl ExtensionOptions for SerrateOptions {
             }
             _ => {
                 return config_err!(
-                    "there is no setting serrate.{key}; the settings are max_dense_bytes, mmap, nrt_nan, leaf_batch_size, meds_shared_subjects"
+                    "there is no setting serrate.{key}; the settings are max_dense_bytes, mmap, nrt_nan, leaf_batch_size, meds_shared_subjects, codes"
                 );
             }
         }
@@ -159,6 +164,11 @@ impl ExtensionOptions for SerrateOptions {
                 "meds_shared_subjects",
                 self.meds_shared_subjects.to_string(),
                 "Read a MEDS subject that lies in several shards as a row from each",
+            ),
+            entry(
+                "codes",
+                self.codes.clone(),
+                "The codes.parquet or MEDS folder whose codes descendants(..) follows",
             ),
         ]
     }

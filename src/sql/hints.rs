@@ -27,8 +27,8 @@ impl AnalyzerRule for ListHints {
     }
 }
 
-/// Refuses BETWEEN, LIKE and IN that compare a list with single values, and lists of truth values where
-/// one is needed.
+/// Refuses BETWEEN, and LIKE and IN as DataFusion plans them, that compare a list with single values, and
+/// lists of truth values where one is needed.
 pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
@@ -63,7 +63,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             let e = &list.expr;
             if differ(e, &list.list, schema) {
                 return plan_err!(
-                    "IN looks for one value, and {e} is a list: {e} = 1 OR {e} = 2 is the mask of its values, array_has_any({e}, [1, 2]) says whether any of them is one of these"
+                    "IN looks for one value, and {e} is a list: ragged_isin({e}, [1, 2]) is the mask of its values, array_has_any({e}, [1, 2]) says whether any of them is one of these"
                 );
             }
         }
@@ -71,7 +71,12 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             let e = &like.expr;
             if differ(e, [like.pattern.as_ref()], schema) {
                 return plan_err!(
-                    "LIKE looks at one text, and {e} is a list of them: array_transform({e}, lambda v: v LIKE {}) is the mask of its values{AS_A_WHOLE}",
+                    "LIKE looks at one text, and {e} is a list of them: {}({e}, {}) is the mask of its values{AS_A_WHOLE}",
+                    match (expr, like.case_insensitive) {
+                        (Expr::SimilarTo(_), _) => "ragged_matches",
+                        (_, true) => "ragged_ilike",
+                        (_, false) => "ragged_like",
+                    },
                     like.pattern
                 );
             }

@@ -27,6 +27,7 @@ mod order;
 mod output;
 mod parquet;
 mod positions;
+mod predicates;
 mod relation;
 mod safetensors;
 mod session;

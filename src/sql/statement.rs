@@ -13,7 +13,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     VisitorMut, WildcardAdditionalOptions,
 };
 use datafusion::logical_expr::sqlparser::dialect::dialect_from_str;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, WriteOp, col};
+use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, WriteOp, col};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
@@ -22,12 +22,14 @@ use super::hints::{check, explained};
 use super::nrt::NrtFormatFactory;
 use super::parquet::ParquetFileFormatFactory;
 use super::positions;
+use super::predicates;
 use super::relation::as_unnest;
 use super::safetensors::SafetensorsFormatFactory;
 use super::whole::WholeFileFormatFactory;
 
 /// Runs one SQL statement, as `ctx.sql` does, and a little more:
 ///
+/// * `LIKE`, `ILIKE`, `IN`, `starts_with` and `regexp_like` test the values of lists;
 /// * `FROM t` alone is all columns wherever a query may stand (`ctx.sql` knows it at the top and in
 ///   parentheses, not in WITH);
 /// * `_file` and `_row` are columns of tables of `.nrt` files in statements that name them, and `*` is
@@ -93,10 +95,39 @@ pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataF
 /// instead.
 pub async fn plan(ctx: &SessionContext, statement: Statement) -> Result<LogicalPlan> {
     let mut statement = statement;
+    // A view is remembered as it was written.
+    let written = match &statement {
+        Statement::Statement(inner) if matches!(**inner, SqlStatement::CreateView(_)) => {
+            Some(inner.to_string())
+        }
+        _ => None,
+    };
     add_positions(ctx, &mut statement).await?;
-    let plan = ctx.state().statement_to_plan(statement).await.map_err(explained)?;
+    let state = ctx.state();
+    as_operators(&state, &mut statement);
+    let mut plan = state.statement_to_plan(statement).await.map_err(explained)?;
+    if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan {
+        view.definition = written.or(view.definition.take());
+    }
     check(&plan)?;
     Ok(plan)
+}
+
+/// Predicates that planners are not asked about become operators, which they are.
+fn as_operators(state: &SessionState, mut statement: &mut Statement) {
+    loop {
+        match statement {
+            Statement::Statement(inner) => return predicates::as_operators(state, inner.as_mut()),
+            Statement::CopyTo(copy) => {
+                return match &mut copy.source {
+                    CopyToSource::Query(query) => predicates::as_operators(state, query.as_mut()),
+                    CopyToSource::Relation(_) => {}
+                };
+            }
+            Statement::Explain(explain) => statement = explain.statement.as_mut(),
+            Statement::CreateExternalTable(_) | Statement::Reset(_) => return,
+        }
+    }
 }
 
 /// `_file` and `_row` for the tables of `.nrt` files, where a statement names them.

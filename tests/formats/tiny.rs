@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, Float32Array, Float64Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
-    TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
+    ArrayRef, Float32Array, Float64Array, Int64Array, LargeStringArray, ListBuilder, RecordBatch,
+    StringArray, StringBuilder, TimestampMicrosecondArray, TimestampMillisecondArray,
+    TimestampNanosecondArray,
 };
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -185,4 +186,49 @@ fn tiny_meds_is_what_is_committed() {
         assert_eq!(found, expected, "{name}");
     }
     assert_eq!(fs::read_to_string(root.join("metadata/dataset.json")).unwrap(), DATASET);
+}
+
+/// Codes whose parents are in two ontologies, with a circle between the two names of one disease.
+fn tiny_codes() -> RecordBatch {
+    let rows: [(&str, Option<&str>, Option<&[Option<&str>]>); 14] = [
+        ("DX//250.00", None, Some(&[Some("ICD9CM/250.00"), Some("SNOMED/44054006")])),
+        ("DX//E10.9", None, Some(&[Some("ICD10CM/E10.9")])),
+        ("DX//E11.65", None, Some(&[Some("ICD10CM/E11.65")])),
+        ("DX//E11.9", Some("type 2 diabetes"), Some(&[Some("ICD10CM/E11.9"), None])),
+        ("LAB//HbA1c", None, None),
+        ("LAB//glucose", None, Some(&[])),
+        ("ICD10CM/E11.65", None, Some(&[Some("ICD10CM/E11.6")])),
+        ("ICD10CM/E11.6", None, Some(&[Some("ICD10CM/E11")])),
+        ("ICD10CM/E11.9", None, Some(&[Some("ICD10CM/E11")])),
+        ("ICD10CM/E11", None, Some(&[Some("ICD10CM/E08-E13"), Some("SNOMED/44054006")])),
+        ("SNOMED/44054006", Some("type 2 diabetes"), Some(&[Some("ICD10CM/E11")])),
+        ("ICD10CM/E10.9", None, Some(&[Some("ICD10CM/E10")])),
+        ("ICD10CM/E10", None, Some(&[Some("ICD10CM/E08-E13")])),
+        ("MEDS_BIRTH", None, None),
+    ];
+    let code: StringArray = rows.iter().map(|r| Some(r.0)).collect();
+    let description: StringArray = rows.iter().map(|r| r.1).collect();
+    let mut parents = ListBuilder::new(StringBuilder::new());
+    for (_, _, own) in rows {
+        own.unwrap_or_default().iter().for_each(|p| parents.values().append_option(*p));
+        parents.append(own.is_some());
+    }
+    let columns: [(&str, ArrayRef, bool); 3] = [
+        ("code", Arc::new(code), false),
+        ("description", Arc::new(description), true),
+        ("parent_codes", Arc::new(parents.finish()), true),
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+}
+
+#[test]
+fn tiny_codes_is_what_is_committed() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tiny-codes/codes.parquet");
+    if std::env::var_os("SERRATE_WRITE_TEST_DATA").is_some() {
+        write_parquet(&path, &tiny_codes());
+    }
+    let reader =
+        ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap().build();
+    let batches: Vec<_> = reader.unwrap().collect::<Result<_, _>>().unwrap();
+    assert_eq!(batches, [tiny_codes()]);
 }

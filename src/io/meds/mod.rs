@@ -6,6 +6,7 @@
 mod chunk;
 mod dataset;
 pub(crate) mod file;
+mod hierarchy;
 pub(crate) mod labels;
 mod shard;
 mod splits;
@@ -16,6 +17,7 @@ pub(crate) use shard::{delta_days, time_type};
 pub(crate) use splits::{Place, Splits, TRAIN, below_split};
 
 pub use dataset::{MedsDataset, MedsOptions};
+pub use hierarchy::{CodeHierarchy, PARENT_CODES};
 pub use labels::{LabelKind, Labels};
 pub use shard::{MedsShard, Shard};
 pub use vocabulary::{VOCABULARY_METADATA, Vocabulary, VocabularyId};

@@ -14,6 +14,7 @@ use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use arrow::error::ArrowError;
 
 use super::align::aligned;
+use super::dictionary::over_values;
 use crate::array::{ListAxis, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -297,6 +298,23 @@ fn apply(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
     } else {
         (left, right)
     };
+    if compares {
+        // A dictionary is compared through its values, each once.
+        let through = |leaves: &ArrayRef, compare: &dyn Fn(&Side) -> Result<ArrayRef>| {
+            let answers =
+                over_values(leaves, |v| Ok(compare(&Side::Each(v.clone()))?.as_boolean().clone()));
+            answers.map(boxed)
+        };
+        match (left, right) {
+            (Side::Each(a), Side::One(_)) if a.as_any_dictionary_opt().is_some() => {
+                return through(a, &|a| apply(op, a, right, a.values().len()));
+            }
+            (Side::One(_), Side::Each(b)) if b.as_any_dictionary_opt().is_some() => {
+                return through(b, &|b| apply(op, left, b, b.values().len()));
+            }
+            _ => {}
+        }
+    }
     let scalar;
     let (a, b): (&dyn Datum, &dyn Datum) = match (left, right) {
         (Side::Each(a), Side::Each(b)) => (a, b),

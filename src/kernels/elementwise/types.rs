@@ -224,7 +224,7 @@ fn with_literal(
         return both(values.clone());
     }
     if values.is_string() && given.is_string() && op.is_comparison() {
-        // A dictionary compares through its keys, without being unpacked.
+        // A dictionary compares through its values, without being unpacked.
         return Ok(Some((leaf.clone(), values.clone())));
     }
     if is_time(values) && is_time(given) && op.is_comparison() && values != given {

@@ -1,0 +1,284 @@
+//! Codes and their tokens, and what is below a code: functions that look into a `codes.parquet`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, DictionaryArray, ListBuilder, StringArray, StringBuilder, UInt32Array,
+};
+use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::datatypes::{DataType, Field, FieldRef, UInt32Type};
+
+use super::args::{Call, Plan};
+use super::def::{Def, nullable};
+use super::doc::{Doc, Section};
+use super::example;
+use super::kept::Kept;
+use super::lists::Lists;
+use crate::array::RaggedArray;
+use crate::error::{Error, Result};
+use crate::io::meds::{CodeHierarchy, VOCABULARY_METADATA, Vocabulary};
+use crate::kernels::text::is_text;
+use crate::sql::SerrateOptions;
+
+const CODES: (&str, &str) = (
+    "codes",
+    "a `codes.parquet`, or the MEDS folder or tensorized cohort that has one, written out",
+);
+const SUCH: &str = "'DIR/metadata/codes.parquet'";
+
+static VOCABULARIES: Kept<Codes> = Kept::new();
+static HIERARCHIES: Kept<CodeHierarchy> = Kept::new();
+
+/// A vocabulary with its codes as an array.
+struct Codes {
+    vocabulary: Vocabulary,
+    /// Codes by token.
+    texts: ArrayRef,
+    tokens: Vec<u32>,
+    /// The place in `texts` by token; empty where tokens are too far apart for a table.
+    places: Vec<Option<u32>>,
+}
+
+impl Codes {
+    fn read(path: &Path) -> Result<Self> {
+        let vocabulary = Vocabulary::read(path)?;
+        let texts: StringArray = vocabulary.iter().map(|(code, _)| Some(code)).collect();
+        let tokens: Vec<u32> = vocabulary.iter().map(|(_, token)| token).collect();
+        let size = vocabulary.id().size();
+        let close = (size as usize) <= (1 << 16) + 8 * tokens.len();
+        let places = if close { (0..size).map(|t| place(&tokens, t)).collect() } else { vec![] };
+        Ok(Self { vocabulary, texts: Arc::new(texts), tokens, places })
+    }
+
+    fn of(path: &str) -> Result<Arc<Self>> {
+        VOCABULARIES.get(&codes_file(path), Self::read)
+    }
+
+    /// The place of each token in `texts`; the padding 0 has none.
+    fn places(&self, tokens: &UInt32Array, path: &str) -> Result<UInt32Array> {
+        let find = |token: u32| match self.places.as_slice() {
+            [] => place(&self.tokens, token),
+            table => table.get(token as usize).copied().flatten(),
+        };
+        let unknown = |token: u32| {
+            Error::invalid(format!(
+                "token {token} is not in the vocabulary of {}, whose largest is {}: is it of another one?",
+                codes_file(path).display(),
+                self.vocabulary.id().size().saturating_sub(1)
+            ))
+        };
+        let places = tokens.iter().map(|token| match token {
+            None | Some(0) => Ok(None),
+            Some(token) => find(token).map(Some).ok_or_else(|| unknown(token)),
+        });
+        places.collect()
+    }
+}
+
+/// Where the first of a token is in ascending ones.
+fn place(tokens: &[u32], token: u32) -> Option<u32> {
+    let at = tokens.partition_point(|t| *t < token);
+    if tokens.get(at) == Some(&token) { u32::try_from(at).ok() } else { None }
+}
+
+/// The file that an argument names.
+fn codes_file(path: &str) -> PathBuf {
+    let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
+    if !path.is_dir() {
+        return path.to_path_buf();
+    }
+    let inner = path.join("metadata").join("codes.parquet");
+    let own = path.join("codes.parquet");
+    if !inner.exists() && own.exists() { own } else { inner }
+}
+
+/// The codes that argument 1 names.
+fn named<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<Codes>)> {
+    match plan.literal_text(1, "the codes", SUCH)? {
+        Some(path) => Ok((path, Codes::of(path)?)),
+        None => Err(plan.refuse(1, format!("(the codes) must be given, such as {SUCH}"))),
+    }
+}
+
+/// A result that says which vocabulary it is of.
+fn tagged(data_type: DataType, codes: &Codes) -> FieldRef {
+    let id = codes.vocabulary.id().to_string();
+    let metadata = [(VOCABULARY_METADATA.to_owned(), id)].into();
+    Arc::new(Field::new("", data_type, true).with_metadata(metadata))
+}
+
+/// The codes as the query was planned with.
+fn planned<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<Codes>)> {
+    let path = call
+        .text(1)
+        .ok_or_else(|| Error::invalid(format!("{}: the codes are not constant", call.name())))?;
+    let codes = Codes::of(path)?;
+    let then = call.return_field().metadata().get(VOCABULARY_METADATA);
+    if then.is_some_and(|id| *id != codes.vocabulary.id().to_string()) {
+        return Err(Error::file(
+            codes_file(path),
+            "the vocabulary changed after the query was planned; run it again",
+        ));
+    }
+    Ok((path, codes))
+}
+
+/// `ragged_encode(x, codes)`.
+pub(super) static ENCODE: Def = Def {
+    name: "ragged_encode",
+    aliases: &[],
+    arity: (2, 2),
+    doc: Doc {
+        section: Section::Codes,
+        description: "The token of each code in a vocabulary, as `UInt32`: what `densify`, `.nrt` files and models take. Tokens are those of `code/vocab_index` in the file, else 1, 2, 3, .. in the order of the codes, as in `code_id` of `meds('DIR')`. The column says by its metadata (`serrate.vocabulary`) which vocabulary it is of.",
+        syntax: &["ragged_encode(x, codes)"],
+        args: &[("x", "a list of any depth of texts, or of a dictionary of texts"), CODES],
+        missing: "A code that is not in the vocabulary is 0, as padding is; NULL stays NULL. The file is read once for a query.",
+        duckdb: "a join of the unnested codes with the vocabulary, and grouping back.",
+        example: example!("ragged_encode"),
+    },
+    plan: |plan| {
+        let lists = plan.lists(0)?;
+        if !is_text(lists.leaf()) && !lists.leaf().is_null() {
+            return Err(
+                plan.refuse(0, format!("must be a list of texts; its values are {}", lists.leaf()))
+            );
+        }
+        let (_, codes) = named(plan)?;
+        Ok(tagged(lists.plain_leaf(DataType::UInt32), &codes))
+    },
+    call: |call| {
+        let x = call.ragged(0)?;
+        let (_, codes) = planned(call)?;
+        let tokens: ArrayRef = match x.leaf_type().is_null() {
+            true => cast(x.leaves(), &DataType::UInt32)?,
+            false => Arc::new(codes.vocabulary.encode_array(x.leaves())?),
+        };
+        call.lists(&x.with_leaves(tokens)?)
+    },
+    infix: None,
+};
+
+/// The type of decoded leaves.
+fn text_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
+}
+
+/// `ragged_decode(x, codes)`.
+pub(super) static DECODE: Def = Def {
+    name: "ragged_decode",
+    aliases: &[],
+    arity: (2, 2),
+    doc: Doc {
+        section: Section::Codes,
+        description: "The code of each token in a vocabulary: `ragged_encode` back. Codes are a dictionary over the vocabulary, which the column names in its metadata (`serrate.vocabulary`). Of several codes with one token it is the first.",
+        syntax: &["ragged_decode(x, codes)"],
+        args: &[("x", "a list of any depth of integers"), CODES],
+        missing: "0 (padding, or a code that was unknown) is NULL, and NULL stays NULL. A token that the vocabulary does not have is an error, and so is a column that says it is of another vocabulary. The file is read once for a query.",
+        duckdb: "a join of the unnested tokens with the vocabulary, and grouping back.",
+        example: example!("ragged_decode"),
+    },
+    plan: |plan| {
+        let lists = plan.lists(0)?;
+        if !lists.leaf().is_integer() && !lists.leaf().is_null() {
+            return Err(plan.refuse(
+                0,
+                format!("must be a list of integers; its values are {}", lists.leaf()),
+            ));
+        }
+        let (path, codes) = named(plan)?;
+        let own = plan.field(0).metadata().get(VOCABULARY_METADATA);
+        if let Some(own) = own.filter(|own| **own != codes.vocabulary.id().to_string()) {
+            return Err(plan.refuse(
+                1,
+                format!(
+                    "({path}) is the vocabulary {}, and the tokens are of the vocabulary {own}: decode them by the one they were encoded with",
+                    codes.vocabulary.id()
+                ),
+            ));
+        }
+        Ok(tagged(lists.plain_leaf(text_type()), &codes))
+    },
+    call: |call| {
+        let x = call.ragged(0)?;
+        let (path, codes) = planned(call)?;
+        let options = CastOptions { safe: false, ..CastOptions::default() };
+        let tokens = cast_with_options(x.leaves(), &DataType::UInt32, &options)
+            .map_err(|e| Error::invalid(format!("{}: no token: {e}", call.name())))?;
+        let places = codes.places(tokens.as_primitive::<UInt32Type>(), path)?;
+        let decoded = DictionaryArray::try_new(places, Arc::clone(&codes.texts))?;
+        call.lists(&x.with_leaves(Arc::new(decoded))?)
+    },
+    infix: None,
+};
+
+/// `descendants(roots [, codes])`.
+pub(super) static DESCENDANTS: Def = Def {
+    name: "descendants",
+    aliases: &[],
+    arity: (1, 2),
+    doc: Doc {
+        section: Section::Codes,
+        description: "All codes below some: the codes themselves, those that name one of them in `parent_codes`, those that name one of these, and so on; a list in the order of the texts. It is what `ragged_isin` looks for, and unnested what tables join with.",
+        syntax: &["descendants(roots [, codes])"],
+        args: &[
+            ("roots", "a code, or a list of codes; they need not be in the file themselves"),
+            (
+                "codes",
+                "a `codes.parquet` with the column `parent_codes`, or the MEDS folder that has one, written out; the setting `serrate.codes` if not given",
+            ),
+        ],
+        missing: "NULL for NULL; a NULL among the roots is left out. A code that nothing names as a parent is there alone. Circles end where they began. A file without `parent_codes` is an error. The file is read once for a query.",
+        duckdb: "`WITH RECURSIVE` over `unnest(parent_codes)`.",
+        example: example!("descendants"),
+    },
+    plan: |plan| {
+        let given = plan.data_type(0);
+        let roots = Lists::of(given);
+        if roots.depth() > 1 || !(is_text(roots.leaf()) || roots.leaf().is_null()) {
+            return Err(plan.refuse(0, format!("must be a code or a list of codes; it is {given}")));
+        }
+        match plan.literal_text(1, "the codes", SUCH) {
+            Err(_) if plan.known(1).is_some_and(|v| v.is_null()) => {}
+            other => {
+                other?;
+            }
+        }
+        Ok(nullable(DataType::new_list(DataType::Utf8, true)))
+    },
+    call: |call| {
+        let setting = SerrateOptions::of(call.config()).codes;
+        let path = match call.text(1) {
+            Some(path) => path,
+            None if !setting.is_empty() => setting.as_str(),
+            None => {
+                return Err(Error::invalid(format!(
+                    "{}: whose codes? Give a codes.parquet or the folder that has one, such as descendants('ICD10CM/E11', 'DIR'), or SET serrate.codes = 'DIR'",
+                    call.name()
+                )));
+            }
+        };
+        let hierarchy = HIERARCHIES.get(&codes_file(path), |p| CodeHierarchy::read(p))?;
+        let roots = RaggedArray::try_from_arrow(&call.array(0)?)?;
+        let texts = cast(roots.leaves(), &DataType::Utf8)?;
+        let texts = texts.as_string::<i32>();
+        let mut out = ListBuilder::new(StringBuilder::new());
+        for row in 0..roots.len() {
+            let (range, valid) = match roots.axes().first() {
+                Some(axis) => {
+                    (axis.layout().range(row), axis.nulls().is_none_or(|n| n.is_valid(row)))
+                }
+                None => (row..row + 1, texts.is_valid(row)),
+            };
+            let own: Vec<&str> =
+                range.filter(|i| texts.is_valid(*i)).map(|i| texts.value(i)).collect();
+            if valid {
+                hierarchy.descendants(&own).into_iter().for_each(|c| out.values().append_value(c));
+            }
+            out.append(valid);
+        }
+        Ok(Arc::new(out.finish()))
+    },
+    infix: None,
+};

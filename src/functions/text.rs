@@ -1,0 +1,250 @@
+//! Tests of text and of membership, leaf by leaf: what LIKE, `~` and IN stand for on lists.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
+use arrow::compute::{cast, concat};
+use arrow::datatypes::{DataType, FieldRef};
+
+use super::args::{Call, Plan};
+use super::def::{Def, nullable};
+use super::doc::{Doc, Section};
+use super::example;
+use crate::array::{ListKind, RaggedArray, list_kind};
+use crate::error::Result;
+use crate::kernels::isin;
+use crate::kernels::text::{self, TextTest, is_text};
+
+const TEXTS: (&str, &str) = (
+    "x",
+    "a list of any depth of texts; those of a dictionary, as codes are, are tested once each",
+);
+const MISSING: &str =
+    "NULL stays NULL, lists stay as they are. A NULL to test by gives NULL everywhere.";
+
+macro_rules! text_test {
+    ($id:ident, $name:literal, $infix:expr, $test:expr, $description:literal, $syntax:expr, $arg:expr, $duckdb:literal) => {
+        #[doc = concat!("`", $name, "(x, text)`.")]
+        pub(super) static $id: Def = Def {
+            name: $name,
+            aliases: &[],
+            arity: (2, 2),
+            doc: Doc {
+                section: Section::Codes,
+                description: $description,
+                syntax: $syntax,
+                args: &[TEXTS, $arg],
+                missing: MISSING,
+                duckdb: $duckdb,
+                example: example!($name),
+            },
+            plan: |plan| planned(plan, |text, _| $test(text)),
+            call: |call| computed(call, |text, _| $test(text)),
+            infix: $infix,
+        };
+    };
+}
+
+text_test!(
+    LIKE,
+    "ragged_like",
+    Some("LIKE"),
+    TextTest::Like,
+    "Whether each text is like a pattern: a mask. In the pattern `%` is any text, `_` any character, and a backslash makes either plain. `NOT LIKE` is `ragged_not` of it.",
+    &["ragged_like(x, pattern)", "x LIKE pattern", "x NOT LIKE pattern"],
+    ("pattern", "a text, for all rows or one per row"),
+    "`list_transform(x, lambda v: v LIKE pattern)`."
+);
+text_test!(
+    ILIKE,
+    "ragged_ilike",
+    Some("ILIKE"),
+    TextTest::ILike,
+    "Whether each text is like a pattern, whatever the case: a mask. Patterns are those of `ragged_like`.",
+    &["ragged_ilike(x, pattern)", "x ILIKE pattern", "x NOT ILIKE pattern"],
+    ("pattern", "a text, for all rows or one per row"),
+    "`list_transform(x, lambda v: v ILIKE pattern)`."
+);
+text_test!(
+    STARTS_WITH,
+    "ragged_starts_with",
+    None,
+    TextTest::StartsWith,
+    "Whether each text begins with another: a mask. Nothing in the prefix has a special meaning.",
+    &["ragged_starts_with(x, prefix)", "starts_with(x, prefix)"],
+    ("prefix", "a text, for all rows or one per row"),
+    "`list_transform(x, lambda v: starts_with(v, prefix))`."
+);
+
+/// `ragged_matches(x, regex [, flags])`.
+pub(super) static MATCHES: Def = Def {
+    name: "ragged_matches",
+    aliases: &[],
+    arity: (2, 3),
+    doc: Doc {
+        section: Section::Codes,
+        description: "Whether each text has a match of a regular expression, anywhere in it unless the expression is anchored (`^`, `$`): a mask. `~*` is the same with the flag `i`; `!~` and `!~*` are `ragged_not` of them.",
+        syntax: &[
+            "ragged_matches(x, regex [, flags])",
+            "x ~ regex",
+            "x ~* regex",
+            "x !~ regex",
+            "regexp_like(x, regex [, flags])",
+        ],
+        args: &[
+            TEXTS,
+            (
+                "regex",
+                "a regular expression in the syntax of Rust's regex crate, for all rows or one per row",
+            ),
+            (
+                "flags",
+                "letters, written out: `i` whatever the case, `s` lets `.` match line ends, `x` ignores spaces in the expression",
+            ),
+        ],
+        missing: MISSING,
+        duckdb: "`list_transform(x, lambda v: regexp_matches(v, regex))`.",
+        example: example!("ragged_matches"),
+    },
+    plan: |plan| planned(plan, |pattern, flags| TextTest::Matches { pattern, flags }),
+    call: |call| computed(call, |pattern, flags| TextTest::Matches { pattern, flags }),
+    infix: Some("~"),
+};
+
+fn planned(
+    plan: &Plan<'_>,
+    of: impl for<'a> Fn(&'a str, Option<&'a str>) -> TextTest<'a>,
+) -> Result<FieldRef> {
+    let lists = plan.lists(0)?;
+    let leaf = lists.leaf();
+    if !is_text(leaf) && !leaf.is_null() {
+        return Err(plan.refuse(0, format!("must be a list of texts; its values are {leaf}")));
+    }
+    let given = plan.data_type(1);
+    if !is_text(given) && !given.is_null() {
+        return Err(plan.refuse(1, format!("must be a text; it is {given}")));
+    }
+    let flags = match plan.len() {
+        3 => plan.literal_text(2, "the flags", "'i'").or_else(|e| match plan.known(2) {
+            Some(v) if v.is_null() => Ok(None),
+            _ => Err(e),
+        })?,
+        _ => None,
+    };
+    if let Some(text) = plan.known(1).and_then(|v| v.try_as_str()).flatten() {
+        of(text, flags).check().map_err(|e| plan.refuse(1, format!("is refused: {e}")))?;
+    }
+    Ok(nullable(lists.plain_leaf(DataType::Boolean)))
+}
+
+fn computed(
+    call: &Call<'_>,
+    of: impl for<'a> Fn(&'a str, Option<&'a str>) -> TextTest<'a>,
+) -> Result<ArrayRef> {
+    let x = call.ragged(0)?;
+    let flags = call.text(2);
+    let answers = |x: &RaggedArray, given: &ArrayRef| -> Result<ArrayRef> {
+        let given = cast(given, &DataType::Utf8)?;
+        let given = given.as_string::<i32>();
+        match given.iter().next().flatten() {
+            Some(given) => Ok(Arc::clone(text::test(x, of(given, flags))?.leaves())),
+            None => Ok(nulls(x)),
+        }
+    };
+    call.lists(&by_run(call, &x, answers)?)
+}
+
+fn nulls(x: &RaggedArray) -> ArrayRef {
+    Arc::new(BooleanArray::new_null(x.leaves().len()))
+}
+
+/// The answers for an array by argument 1: at once where it is constant, else for each run of rows
+/// that have the same. `answers` gets the rows and one value.
+fn by_run(
+    call: &Call<'_>,
+    x: &RaggedArray,
+    answers: impl Fn(&RaggedArray, &ArrayRef) -> Result<ArrayRef>,
+) -> Result<RaggedArray> {
+    if let Some(value) = call.constant(1) {
+        return x.with_leaves(answers(x, &value.to_array_of_size(1)?)?);
+    }
+    let given = call.array(1)?;
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for row in 1..=given.len() {
+        if row < given.len() && given.slice(row, 1) == given.slice(start, 1) {
+            continue;
+        }
+        parts.push(answers(&x.slice(start, row - start)?, &given.slice(start, 1))?);
+        start = row;
+    }
+    if parts.is_empty() {
+        return x.with_leaves(nulls(x));
+    }
+    let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+    x.with_leaves(concat(&parts)?)
+}
+
+/// `ragged_isin(x, values)`.
+pub(super) static ISIN: Def = Def {
+    name: "ragged_isin",
+    aliases: &[],
+    arity: (2, 2),
+    doc: Doc {
+        section: Section::Codes,
+        description: "Whether each value is one of some: a mask. `NOT IN` is `ragged_not` of it. IN with columns among what is written out compares with each in turn.",
+        syntax: &["ragged_isin(x, values)", "x IN (value, ..)", "x NOT IN (value, ..)"],
+        args: &[
+            (
+                "x",
+                "a list of any depth and type; texts of a dictionary, as codes are, are looked for once each",
+            ),
+            (
+                "values",
+                "a list of one level, for all rows or one per row: `['a', 'b']`, `descendants('ICD10CM/E11', 'DIR')`, `(SELECT array_agg(code) FROM t)`",
+            ),
+        ],
+        missing: "As with IN: NULL stays NULL, and with a NULL among the values what is not found is NULL too, as everything is when the list is. Values take the type of those in `x`: numbers that there are none of (1.5 or 300 among `UInt8`) are found nowhere, texts are read as numbers or times where the values are. NaN is found where NaN is.",
+        duckdb: "`list_transform(x, lambda v: list_contains(values, v))`.",
+        example: example!("ragged_isin"),
+    },
+    plan: |plan| {
+        let lists = plan.lists(0)?;
+        if !plan.is_untyped_null(1) {
+            let given = plan.data_type(1);
+            let values = plan.lists(1)?;
+            if values.depth() != 1 {
+                return Err(plan.refuse(
+                    1,
+                    format!("(the values) must be a list of one level, such as ['a', 'b']; it is {given}"),
+                ));
+            }
+            isin::check_types(lists.leaf(), values.leaf()).map_err(|e| plan.refuse(1, e))?;
+        }
+        Ok(nullable(lists.plain_leaf(DataType::Boolean)))
+    },
+    call: |call| {
+        let x = call.ragged(0)?;
+        let answers = |x: &RaggedArray, given: &ArrayRef| -> Result<ArrayRef> {
+            match values(given)? {
+                Some(values) => Ok(Arc::clone(isin::isin(x, &values)?.leaves())),
+                None => Ok(nulls(x)),
+            }
+        };
+        call.lists(&by_run(call, &x, answers)?)
+    },
+    infix: None,
+};
+
+/// The elements of the one list in an array of lists.
+fn values(list: &ArrayRef) -> Result<Option<ArrayRef>> {
+    if list.is_null(0) {
+        return Ok(None);
+    }
+    Ok(match list_kind(list.data_type()) {
+        Some((ListKind::List, _)) => Some(list.as_list::<i32>().value(0)),
+        Some((ListKind::LargeList, _)) => Some(list.as_list::<i64>().value(0)),
+        Some((ListKind::FixedSizeList(_), _)) => Some(list.as_fixed_size_list().value(0)),
+        None => None,
+    })
+}

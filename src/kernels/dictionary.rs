@@ -1,0 +1,285 @@
+//! Tests of dictionaries: once over the values, then one look-up per key.
+
+use arrow::array::{AnyDictionaryArray, Array, ArrayRef, AsArray, BooleanArray};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow::compute::take;
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+
+use crate::error::{Error, Result};
+
+/// What a test says of every element of a flat array.
+///
+/// The test is called once. For a dictionary (keys of any integer type) it gets the values, used or
+/// not, and each element then takes the answer of its key: the price of a test does not depend on how
+/// long the values are. A dictionary with more values than elements is unpacked instead, so that no
+/// more than the elements are tested. Any other array is handed to the test as it is.
+///
+/// An element is null when its key is null, its value is null, or the answer for its value is.
+///
+/// ```
+/// # use std::sync::Arc;
+/// use arrow::array::{ArrayRef, BooleanArray, DictionaryArray, Scalar, StringArray};
+/// use arrow::compute::kernels::cmp;
+/// use arrow::datatypes::Int8Type;
+/// use serrate::kernels::dictionary::over_values;
+/// let codes: DictionaryArray<Int8Type> = ["a", "b", "a", "a"].into_iter().collect();
+/// let codes: ArrayRef = Arc::new(codes);
+/// let a = Scalar::new(StringArray::from(vec!["a"]));
+/// let found = over_values(&codes, |values| {
+///     assert_eq!(values.len(), 2);
+///     Ok(cmp::eq(values, &a)?)
+/// })?;
+/// assert_eq!(found, BooleanArray::from(vec![true, false, true, true]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// Those of the test, and when it does not answer for every value.
+pub fn over_values(
+    leaves: &ArrayRef,
+    test: impl FnOnce(&ArrayRef) -> Result<BooleanArray>,
+) -> Result<BooleanArray> {
+    let checked = |values: &ArrayRef| {
+        let answers = test(values)?;
+        if answers.len() != values.len() {
+            return Err(Error::invalid(format!(
+                "a test gave {} answers for {} values",
+                answers.len(),
+                values.len()
+            )));
+        }
+        Ok(answers)
+    };
+    let Some(dictionary) = leaves.as_any_dictionary_opt() else { return checked(leaves) };
+    if dictionary.len() < dictionary.values().len() {
+        return checked(&take(dictionary.values(), dictionary.keys(), None)?);
+    }
+    spread(dictionary, &checked(dictionary.values())?)
+}
+
+/// The answer of each key.
+fn spread(dictionary: &dyn AnyDictionaryArray, answers: &BooleanArray) -> Result<BooleanArray> {
+    let keys = dictionary.keys();
+    let bits = look_up(keys, answers.values())?;
+    let known = match answers.nulls().filter(|n| n.null_count() > 0) {
+        Some(nulls) => Some(NullBuffer::new(look_up(keys, nulls.inner())?)),
+        None => None,
+    };
+    Ok(BooleanArray::new(bits, NullBuffer::union(keys.nulls(), known.as_ref())))
+}
+
+/// The bit of `table` at every key; false for a key outside of it. Nulls of the keys are not looked at.
+///
+/// # Errors
+/// When the keys are no integers.
+pub(crate) fn look_up(keys: &dyn Array, table: &BooleanBuffer) -> Result<BooleanBuffer> {
+    let t = keys.data_type();
+    Ok(match t {
+        DataType::Int8 => answers(&unsigned::<Int8Type, u8>(keys), table),
+        DataType::Int16 => answers(&unsigned::<Int16Type, u16>(keys), table),
+        DataType::Int32 => answers(&unsigned::<Int32Type, u32>(keys), table),
+        DataType::Int64 => answers(&unsigned::<Int64Type, u64>(keys), table),
+        DataType::UInt8 => answers(&unsigned::<UInt8Type, u8>(keys), table),
+        DataType::UInt16 => answers(&unsigned::<UInt16Type, u16>(keys), table),
+        DataType::UInt32 => answers(&unsigned::<UInt32Type, u32>(keys), table),
+        DataType::UInt64 => answers(&unsigned::<UInt64Type, u64>(keys), table),
+        _ => return Err(Error::type_of("keys", "integers", t)),
+    })
+}
+
+/// The same bits as unsigned integers of the same width. A negative key, which only a null may have,
+/// becomes one beyond every table.
+fn unsigned<T: ArrowPrimitiveType, U: Key>(keys: &dyn Array) -> ScalarBuffer<U> {
+    let keys = keys.as_primitive::<T>().values();
+    ScalarBuffer::new(keys.inner().clone(), 0, keys.len())
+}
+
+/// An unsigned integer.
+trait Key: arrow::datatypes::ArrowNativeType {
+    /// Number of keys there can be, when a table of all of them is small.
+    const ALL: Option<usize>;
+
+    fn less(self, other: Self) -> Self;
+
+    fn of(position: usize) -> Option<Self>;
+}
+
+macro_rules! key {
+    ($t:ty, $all:expr) => {
+        impl Key for $t {
+            const ALL: Option<usize> = $all;
+
+            #[inline]
+            fn less(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+
+            fn of(position: usize) -> Option<Self> {
+                Self::try_from(position).ok()
+            }
+        }
+    };
+}
+
+key!(u8, Some(1 << 8));
+key!(u16, Some(1 << 16));
+key!(u32, None);
+key!(u64, None);
+
+fn answers<K: Key>(keys: &[K], table: &BooleanBuffer) -> BooleanBuffer {
+    let set = table.count_set_bits();
+    if set == 0 {
+        return BooleanBuffer::new_unset(keys.len());
+    }
+    let first = table.set_indices().next().unwrap_or(0);
+    // One value, or neighbours, as a prefix has in a sorted dictionary: compared, not looked up.
+    let run = table.slice(first, set.min(table.len() - first)).count_set_bits() == set;
+    if let (true, Some(from), Some(last)) = (run, K::of(first), K::of(set - 1)) {
+        return collected(keys, |key| u8::from(key.less(from) <= last));
+    }
+    let mut bytes: Vec<u8> = table.iter().map(u8::from).collect();
+    if let Some(all) = K::ALL {
+        // A table of every key there can be needs no look at its length.
+        bytes.resize(all.max(bytes.len()), 0);
+        return collected(keys, |key| bytes[key.as_usize()]);
+    }
+    collected(keys, |key| bytes.get(key.as_usize()).copied().unwrap_or(0))
+}
+
+/// One bit per element from a test that gives 0 or 1.
+#[inline]
+fn collected<K: Copy>(keys: &[K], test: impl Fn(K) -> u8) -> BooleanBuffer {
+    let (chunks, rest) = keys.as_chunks::<64>();
+    let mut words = Vec::with_capacity(chunks.len() + 1);
+    let mut bytes = [0u8; 64];
+    for chunk in chunks {
+        for (byte, key) in bytes.iter_mut().zip(chunk) {
+            *byte = test(*key);
+        }
+        words.push(packed(&bytes));
+    }
+    if !rest.is_empty() {
+        bytes.fill(0);
+        for (byte, key) in bytes.iter_mut().zip(rest) {
+            *byte = test(*key);
+        }
+        words.push(packed(&bytes));
+    }
+    BooleanBuffer::new(Buffer::from_vec(words), 0, keys.len())
+}
+
+/// 64 bytes of 0 or 1 as bits: eight at a time are moved into the topmost byte by a multiplication.
+#[inline]
+fn packed(bytes: &[u8; 64]) -> u64 {
+    let (eights, _) = bytes.as_chunks::<8>();
+    eights.iter().enumerate().fold(0, |word, (i, eight)| {
+        let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        word | bits << (8 * i)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{DictionaryArray, PrimitiveArray, StringArray};
+    use arrow::datatypes::ArrowDictionaryKeyType;
+
+    use super::*;
+
+    fn starts_with_b(values: &ArrayRef) -> Result<BooleanArray> {
+        let values = values.as_string::<i32>();
+        Ok(values.iter().map(|v| v.map(|v| v.starts_with('b'))).collect())
+    }
+
+    fn every_key_type<T: ArrowDictionaryKeyType>(of: impl Fn(usize) -> T::Native) {
+        // A null value, values nobody uses, sets with and without neighbours.
+        let dictionaries: [&[Option<&str>]; 5] = [
+            &[Some("a"), Some("b1"), Some("b2"), Some("c")],
+            &[Some("b1"), Some("a"), Some("b2"), None, Some("c")],
+            &[Some("a"), Some("c")],
+            &[Some("b")],
+            &[None, Some("b"), Some("b"), Some("unused")],
+        ];
+        for values in dictionaries {
+            for n in [0usize, 1, 3, 63, 64, 65, 100, 127] {
+                let places: Vec<Option<usize>> =
+                    (0..n).map(|i| (i % 11 != 7).then_some(i * 7 % values.len())).collect();
+                let keys: PrimitiveArray<T> = places.iter().map(|p| p.map(&of)).collect();
+                let expected: Vec<Option<bool>> = places
+                    .iter()
+                    .map(|p| p.and_then(|p| values[p]).map(|v| v.starts_with('b')))
+                    .collect();
+                let text: ArrayRef = Arc::new(StringArray::from(values.to_vec()));
+                let array: ArrayRef = Arc::new(DictionaryArray::<T>::try_new(keys, text).unwrap());
+                let found = over_values(&array, starts_with_b).unwrap();
+                assert_eq!(found, BooleanArray::from(expected.clone()), "{values:?} x {n}");
+                if n > 5 {
+                    let part = over_values(&array.slice(3, n - 5), starts_with_b).unwrap();
+                    assert_eq!(part, BooleanArray::from(expected[3..n - 2].to_vec()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+    fn keys_of_every_type_are_looked_up() {
+        every_key_type::<Int8Type>(|i| i as i8);
+        every_key_type::<Int16Type>(|i| i as i16);
+        every_key_type::<Int32Type>(|i| i as i32);
+        every_key_type::<Int64Type>(|i| i as i64);
+        every_key_type::<UInt8Type>(|i| i as u8);
+        every_key_type::<UInt16Type>(|i| i as u16);
+        every_key_type::<UInt32Type>(|i| i as u32);
+        every_key_type::<UInt64Type>(|i| i as u64);
+    }
+
+    #[test]
+    fn a_null_may_have_any_key() {
+        let keys = arrow::array::Int32Array::new(
+            vec![0, -5, 1, 9_999, 0].into(),
+            Some(NullBuffer::from(vec![true, false, true, false, true])),
+        );
+        for values in [vec!["b", "a", "b"], vec!["b", "a"]] {
+            let text = Arc::new(StringArray::from(values));
+            let array: ArrayRef = Arc::new(DictionaryArray::try_new(keys.clone(), text).unwrap());
+            let found = over_values(&array, starts_with_b).unwrap();
+            let expected = vec![Some(true), None, Some(false), None, Some(true)];
+            assert_eq!(found, BooleanArray::from(expected));
+        }
+    }
+
+    #[test]
+    fn values_are_tested_once_each_and_never_more_than_there_are_elements() {
+        let tested = |elements: usize, values: usize| {
+            let text: ArrayRef =
+                Arc::new(StringArray::from_iter_values((0..values).map(|i| i.to_string())));
+            let keys = PrimitiveArray::<UInt64Type>::from_iter_values(
+                (0..elements as u64).map(|i| i % values as u64),
+            );
+            let array: ArrayRef = Arc::new(DictionaryArray::try_new(keys, text).unwrap());
+            let mut seen = Vec::new();
+            over_values(&array, |v| {
+                seen.push(v.len());
+                starts_with_b(v)
+            })
+            .unwrap();
+            seen
+        };
+        assert_eq!(tested(100_000, 7), [7]);
+        assert_eq!(tested(7, 7), [7]);
+        assert_eq!(tested(3, 100_000), [3]);
+        assert_eq!(tested(0, 5), [0]);
+    }
+
+    #[test]
+    fn a_test_answers_for_every_value() {
+        let text: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
+        let e = over_values(&text, |_| Ok(BooleanArray::from(vec![true]))).unwrap_err();
+        assert!(e.to_string().contains("1 answers for 2 values"), "{e}");
+    }
+}

@@ -1,0 +1,176 @@
+//! Tests of text and membership: dictionaries against plain text, and both against strings.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, PrimitiveArray, StringArray,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    ArrowDictionaryKeyType, DataType, Int8Type, Int64Type, UInt16Type, UInt32Type,
+};
+use proptest::prelude::*;
+use rand::RngExt;
+use serrate::array::RaggedArray;
+use serrate::kernels::elementwise::{Op, Operand, binary};
+use serrate::kernels::isin::isin;
+use serrate::kernels::text::{TextTest, test};
+
+use crate::cases;
+use crate::common::torture::{Node, Random, Spec, assert_alike, meaning, one_of, random, torture};
+
+const WORDS: [&str; 9] = ["", "a", "A", "ab", "LAB//1", "LAB//2", "lab//1", "a%b", "\u{e9}t\u{e9}"];
+
+/// The same texts as a dictionary whose values are in any order, several times, null or used by nobody.
+fn dictionary<K: ArrowDictionaryKeyType>(texts: &ArrayRef, rng: &mut Random) -> ArrayRef
+where
+    K::Native: TryFrom<usize>,
+{
+    let texts = texts.as_string::<i32>();
+    let mut values: Vec<Option<&str>> = texts.iter().collect();
+    values.sort_unstable();
+    values.dedup();
+    values.extend((0..rng.random_range(0..4)).map(|_| Some(*one_of(&WORDS, rng))));
+    if rng.random() {
+        values.push(None);
+    }
+    for i in (1..values.len()).rev() {
+        values.swap(i, rng.random_range(0..=i));
+    }
+    let keys = texts.iter().map(|t| {
+        let places: Vec<usize> = (0..values.len()).filter(|i| values[*i] == t).collect();
+        match t {
+            // A null of the keys or of the values.
+            None if places.is_empty() || rng.random() => None,
+            _ => K::Native::try_from(*one_of(&places, rng)).ok(),
+        }
+    });
+    let keys: PrimitiveArray<K> = keys.collect();
+    let values = Arc::new(StringArray::from(values));
+    Arc::new(DictionaryArray::<K>::try_new(keys, values).unwrap())
+}
+
+fn encoded(array: &RaggedArray, rng: &mut Random) -> RaggedArray {
+    let texts = array.leaves();
+    let leaves = match rng.random_range(0..6) {
+        0 => dictionary::<Int8Type>(texts, rng),
+        1 => dictionary::<UInt16Type>(texts, rng),
+        2 => dictionary::<UInt32Type>(texts, rng),
+        3 => dictionary::<Int64Type>(texts, rng),
+        4 => cast(texts, &DataType::LargeUtf8).unwrap(),
+        _ => cast(texts, &DataType::Utf8View).unwrap(),
+    };
+    array.with_leaves(leaves).unwrap()
+}
+
+/// Texts of the few words above, in the worst form of lists.
+fn texts(seed: u64, levels: usize) -> (RaggedArray, Vec<Node>, Random) {
+    let mut rng = random(seed);
+    let case = torture(&Spec::new(levels, DataType::Utf8), &mut rng);
+    let array = case.ragged();
+    let words: StringArray = (array.leaves().as_string::<i32>().iter())
+        .map(|t| t.map(|_| *one_of(&WORDS, &mut rng)))
+        .collect();
+    let array = array.with_leaves(Arc::new(words)).unwrap();
+    let rows = meaning(&array);
+    (array, rows, rng)
+}
+
+fn expected(rows: &[Node], levels: usize, of: impl Fn(&str) -> Option<bool>) -> Vec<Node> {
+    let mut leaf = |node: &Node| match node {
+        Node::Text(t) => of(t).map_or(Node::Null, Node::Bool),
+        _ => Node::Null,
+    };
+    rows.iter().map(|r| r.map_at(levels, &mut leaf)).collect()
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn comparisons_of_dictionaries_are_those_of_their_texts(seed: u64, levels in 1usize..4) {
+        let (plain, rows, mut rng) = texts(seed, levels);
+        let coded = encoded(&plain, &mut rng);
+        let op = *one_of(&[Op::Eq, Op::NotEq, Op::Lt, Op::LtEq, Op::Gt, Op::GtEq], &mut rng);
+        let word = *one_of(&WORDS, &mut rng);
+        let literal: ArrayRef = Arc::new(StringArray::from(vec![word]));
+        let compare = |o: std::cmp::Ordering| Some(match op {
+            Op::Eq => o.is_eq(),
+            Op::NotEq => o.is_ne(),
+            Op::Lt => o.is_lt(),
+            Op::LtEq => o.is_le(),
+            Op::Gt => o.is_gt(),
+            _ => o.is_ge(),
+        });
+        for array in [&plain, &coded] {
+            let found = binary(op, Operand::Array(array), Operand::Scalar(&literal)).unwrap();
+            assert_alike(&meaning(&found), &expected(&rows, levels, |t| compare(t.cmp(word))));
+            let found = binary(op, Operand::Scalar(&literal), Operand::Array(array)).unwrap();
+            assert_alike(&meaning(&found), &expected(&rows, levels, |t| compare(word.cmp(t))));
+        }
+        // A slice of rows has its own lists, and keys from the middle on.
+        let from = rng.random_range(0..=coded.len());
+        let part = coded.slice(from, coded.len() - from).unwrap();
+        let found = binary(op, Operand::Array(&part), Operand::Scalar(&literal)).unwrap();
+        let rest = expected(&rows[from..], levels, |t| compare(t.cmp(word)));
+        assert_alike(&meaning(&found), &rest);
+    }
+
+    #[test]
+    fn tests_of_dictionaries_are_those_of_their_texts(seed: u64, levels in 1usize..4) {
+        let (plain, rows, mut rng) = texts(seed, levels);
+        let coded = encoded(&plain, &mut rng);
+        type Case = (TextTest<'static>, fn(&str) -> bool);
+        let cases: [Case; 6] = [
+            (TextTest::Like("LAB//%"), |t| t.starts_with("LAB//")),
+            (TextTest::Like("%b%"), |t| t.contains('b')),
+            (TextTest::Like("a\\%_"), |t| t == "a%b"),
+            (TextTest::ILike("lab//_"), |t| t.to_lowercase().starts_with("lab//")),
+            (TextTest::StartsWith("a"), |t| t.starts_with('a')),
+            (TextTest::Matches { pattern: "[0-9]$|^A", flags: None }, |t| {
+                t.starts_with('A') || t.ends_with(|c: char| c.is_ascii_digit())
+            }),
+        ];
+        let (question, answer) = *one_of(&cases, &mut rng);
+        for array in [&plain, &coded] {
+            let found = test(array, question).unwrap();
+            assert_alike(&meaning(&found), &expected(&rows, levels, |t| Some(answer(t))));
+        }
+    }
+
+    #[test]
+    fn membership_in_dictionaries_is_that_of_their_texts(seed: u64, levels in 1usize..4) {
+        let (plain, rows, mut rng) = texts(seed, levels);
+        let coded = encoded(&plain, &mut rng);
+        let wanted: Vec<Option<&str>> = (0..rng.random_range(0..5))
+            .map(|_| (rng.random_range(0..6) > 0).then(|| *one_of(&WORDS, &mut rng)))
+            .collect();
+        let values: ArrayRef = Arc::new(StringArray::from(wanted.clone()));
+        let answer = |t: &str| match wanted.contains(&Some(t)) {
+            true => Some(true),
+            false => (!wanted.contains(&None)).then_some(false),
+        };
+        for array in [&plain, &coded] {
+            let found = isin(array, &values).unwrap();
+            assert_alike(&meaning(&found), &expected(&rows, levels, answer));
+        }
+    }
+
+    #[test]
+    fn membership_of_numbers_is_equality_with_any(seed: u64, levels in 1usize..3) {
+        let mut rng = random(seed);
+        let leaf = one_of(&[DataType::Int16, DataType::UInt8, DataType::Float32], &mut rng).clone();
+        let array = torture(&Spec::new(levels, leaf), &mut rng).ragged();
+        let wanted: Vec<i64> =
+            (0..rng.random_range(1..9)).map(|_| rng.random_range(-3..9)).collect();
+        let values: ArrayRef = Arc::new(arrow::array::Int64Array::from(wanted));
+        let each = (0..values.len()).map(|i| {
+            let one = values.slice(i, 1);
+            binary(Op::Eq, Operand::Array(&array), Operand::Scalar(&one)).unwrap()
+        });
+        let any = each.reduce(|a, b| binary(Op::Or, Operand::Array(&a), Operand::Array(&b)).unwrap());
+        let found = isin(&array, &values).unwrap();
+        let bools = |a: &RaggedArray| -> BooleanArray { a.leaves().as_boolean().clone() };
+        prop_assert_eq!(bools(&found), bools(&any.unwrap()));
+    }
+}

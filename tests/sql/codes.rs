@@ -1,0 +1,232 @@
+//! Codes as text: predicates on lists, vocabularies, hierarchies.
+
+use std::fs;
+
+use serrate::io::meds::Vocabulary;
+
+use super::*;
+
+const REAL: &str = "meds('tests/data/synthea-meds')";
+
+async fn run(ctx: &SessionContext, sql: &str) -> String {
+    let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+    let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+    pretty_format_batches(&batches).unwrap().to_string()
+}
+
+async fn refused(ctx: &SessionContext, sql: &str) -> String {
+    match serrate::sql::sql(ctx, sql).await {
+        Err(e) => e.strip_backtrace(),
+        Ok(frame) => frame.collect().await.unwrap_err().strip_backtrace(),
+    }
+}
+
+async fn with_codes() -> SessionContext {
+    let ctx = four();
+    let create = "CREATE TABLE t AS SELECT id, w, n, \
+        arrow_cast(code, 'List(List(Dictionary(UInt32, Utf8)))') AS code \
+        FROM (VALUES \
+          (1, 'LAB//b', 2, [['LAB//a', 'DX//1'], [], ['LAB//b']]), \
+          (2, 'x', 7, NULL), \
+          (3, 'lab//a', 3, [[NULL, 'lab//a']]) \
+        ) AS v(id, w, n, code)";
+    batches(&ctx, create).await.unwrap();
+    ctx
+}
+
+#[tokio::test]
+async fn predicates_on_lists_are_masks() {
+    let ctx = with_codes().await;
+    // Written as SQL has it, and as the function it stands for.
+    let cases = [
+        ("code LIKE 'LAB//%'", "ragged_like(code, 'LAB//%')"),
+        ("code NOT LIKE 'LAB//%'", "ragged_not(ragged_like(code, 'LAB//%'))"),
+        ("code ILIKE 'lab//_'", "ragged_ilike(code, 'lab//_')"),
+        ("code NOT ILIKE 'lab//_'", "ragged_not(ragged_ilike(code, 'lab//_'))"),
+        ("code LIKE w", "ragged_like(code, w)"),
+        ("code IN ('LAB//a', 'DX//1')", "ragged_isin(code, ['LAB//a', 'DX//1'])"),
+        ("code IN ('LAB//a')", "code = 'LAB//a'"),
+        ("code NOT IN ('LAB//a', 'x')", "ragged_not(ragged_isin(code, ['LAB//a', 'x']))"),
+        ("code IN ('LAB//a', NULL)", "ragged_isin(code, ['LAB//a', NULL])"),
+        ("code IN ('DX//1', w)", "ragged_or(ragged_eq(code, 'DX//1'), ragged_eq(code, w))"),
+        (
+            "code IN ('LAB//a') OR code LIKE 'D%' AND code != 'x'",
+            "ragged_or(code == 'LAB//a', ragged_and(ragged_like(code, 'D%'), code <> 'x'))",
+        ),
+        ("ragged_lengths(code, 2) IN (0, 2)", "ragged_isin(ragged_lengths(code, 2), [0, 2])"),
+        ("ragged_any(code IN ('DX//1'), -1)", "ragged_any(ragged_eq(code, 'DX//1'), -1)"),
+        ("ragged_filter(code, code LIKE '%a')", "ragged_filter(code, ragged_like(code, '%a'))"),
+        ("code ~ '^LAB'", "ragged_matches(code, '^LAB')"),
+        ("starts_with(code, 'LAB')", "ragged_starts_with(code, 'LAB')"),
+        ("STARTS_WITH(code, w)", "ragged_starts_with(code, w)"),
+        ("regexp_like(code, '^lab', 'i')", "ragged_matches(code, '^lab', 'i')"),
+        ("code !~* '^lab'", "ragged_not(ragged_matches(code, '^lab', 'i'))"),
+    ];
+    for (written, meant) in cases {
+        let found = run(&ctx, &format!("SELECT id, {written} AS m FROM t ORDER BY id")).await;
+        let expected = text(&ctx, &format!("SELECT id, {meant} AS m FROM t ORDER BY id")).await;
+        assert_eq!(found, expected, "{written}");
+        assert!(found.contains("true") || found.contains("LAB//a"), "{written}: {found}");
+    }
+    let found = run(&ctx, "SELECT id FROM t WHERE ragged_any(code LIKE 'LAB%') ORDER BY id").await;
+    assert_eq!(found, text(&ctx, "SELECT id FROM t WHERE id = 1").await);
+    // Where an expression may stand: sub-queries, aggregates, CASE, joins, views, prepared statements.
+    for sql in [
+        "WITH c AS (SELECT id, code ILIKE 'lab%' AS m FROM t) SELECT id FROM c WHERE ragged_any(m)",
+        "SELECT id FROM (SELECT id FROM t WHERE ragged_any(code IN ('LAB//a', 'lab//a')))",
+        "SELECT CASE WHEN ragged_any(code LIKE 'L%') THEN 1 WHEN id = 2 THEN NULL ELSE 3 END FROM t WHERE id <> 2",
+        "SELECT a.id FROM t a JOIN t b ON a.id = b.id AND ragged_any(a.code ILIKE '%//a')",
+    ] {
+        let found = run(&ctx, &format!("SELECT * FROM ({sql}) AS q(id) ORDER BY id")).await;
+        assert_eq!(found, text(&ctx, "SELECT id FROM t WHERE id <> 2 ORDER BY id").await, "{sql}");
+    }
+    run(&ctx, "CREATE VIEW v AS SELECT id, code LIKE 'LAB%' AS m FROM t").await;
+    assert_eq!(
+        run(&ctx, "SELECT id, ragged_any(m) FROM v ORDER BY id").await,
+        text(&ctx, "SELECT id, ragged_any(ragged_like(code, 'LAB%')) AS \"ragged_any(v.m)\" FROM t ORDER BY id").await
+    );
+    let views = "SELECT definition FROM information_schema.views WHERE table_name = 'v'";
+    let definition = run(&ctx, views).await;
+    assert!(definition.contains("SELECT id, code LIKE 'LAB%' AS m FROM t"), "{definition}");
+    run(&ctx, "CREATE VIEW w AS SELECT id, starts_with(code, 'LAB') AND code IN ('LAB//a', 'b') AS m FROM t").await;
+    let definition = run(&ctx, &views.replace("'v'", "'w'")).await;
+    assert!(
+        definition.contains("starts_with(code, 'LAB') AND code IN ('LAB//a', 'b')"),
+        "{definition}"
+    );
+    run(&ctx, "PREPARE p(TEXT) AS SELECT ragged_any(code LIKE $1) AS a FROM t WHERE id = 1").await;
+    assert!(run(&ctx, "EXECUTE p('DX%')").await.contains("true"));
+    // A single truth value goes for all values of its row.
+    let found = run(&ctx, "SELECT n IN (2, 3) AND code LIKE 'L%' AS m FROM t WHERE id = 1").await;
+    assert!(found.contains("[[true, false], [], [true]]"), "{found}");
+    for sql in [
+        "SELECT id FROM t WHERE code LIKE 'L%'",
+        "SELECT id FROM t WHERE code IN ('a')",
+        "SELECT id FROM t WHERE starts_with(code, 'a') AND id = 1",
+    ] {
+        let e = refused(&ctx, sql).await;
+        assert!(e.contains("ragged_any(..) or ragged_all(..)"), "{e}");
+    }
+    let e = refused(&ctx, "SELECT n FROM t WHERE ragged_any(code LIKE 1)").await;
+    assert!(e.contains("ragged_like: argument 2 must be a text"), "{e}");
+}
+
+#[tokio::test]
+async fn predicates_on_single_values_are_datafusions() {
+    let ctx = with_codes().await;
+    for predicate in [
+        "w LIKE 'LAB%'",
+        "w NOT LIKE '%a' AND n > 1",
+        "w ILIKE 'lab%'",
+        "w NOT ILIKE 'lab%'",
+        "w LIKE NULL",
+        "n IN (1, 2)",
+        "n IN (1, 2.5, id + 2)",
+        "n NOT IN (1, 2, NULL)",
+        "n IN (7)",
+        "w IN ('x', w)",
+        "n IN (1, 2, 3, 4, 5, 6, 7)",
+        "n + 1 IN (id, n) OR NOT w LIKE 'x'",
+        "[n] IN ([2], [7])",
+        "w LIKE 'a!_' ESCAPE '!'",
+        "starts_with(w, 'LAB')",
+        "regexp_like(w, '^lab', 'i') AND starts_with(w, lower(w))",
+        "starts_with(n, 'LAB')",
+        "starts_with(w)",
+    ] {
+        let sql = format!(
+            "EXPLAIN SELECT id, {predicate}, {predicate} AS again FROM t WHERE {predicate}"
+        );
+        // What cannot be planned or run is refused in the same words.
+        let plain = match ctx.sql(&sql).await {
+            Ok(frame) => frame.collect().await,
+            Err(e) => Err(e),
+        };
+        let ours = match serrate::sql::sql(&ctx, &sql).await {
+            Ok(frame) => frame.collect().await,
+            Err(e) => Err(e),
+        };
+        match (plain, ours) {
+            (Ok(plain), Ok(ours)) => assert_eq!(plain, ours, "{predicate}"),
+            (Err(plain), Err(ours)) => {
+                assert_eq!(plain.strip_backtrace(), ours.strip_backtrace(), "{predicate}");
+            }
+            (plain, ours) => panic!("{predicate}: {plain:?} but {ours:?}"),
+        }
+    }
+    // Long lists are no deep trees.
+    let many: Vec<String> = (0..20_000).map(|i| i.to_string()).collect();
+    let sql = format!("SELECT count(*) AS c FROM t WHERE n IN ({})", many.join(", "));
+    assert!(run(&ctx, &sql).await.contains("| 3 |"));
+    let sql = format!(
+        "SELECT ragged_count(ragged_lengths(code, 1)) AS c FROM t WHERE ragged_any(ragged_lengths(code, 2) IN ({})) AND id = 1",
+        many.join(", ")
+    );
+    assert!(
+        run(&ctx, &sql.replace("ragged_count(ragged_lengths(code, 1))", "id"))
+            .await
+            .contains("| 1 |")
+    );
+    // A session without operators on lists has DataFusion's planner alone.
+    let mut bare = SessionContext::new();
+    serrate::sql::register_functions(&mut bare).unwrap();
+    assert!(run(&bare, "SELECT 'abc' LIKE 'a%' AND 1 IN (1, 2) AS yes").await.contains("true"));
+}
+
+#[tokio::test]
+async fn masks_of_real_codes_count_what_joins_count() {
+    let ctx = four();
+    for predicate in
+        ["LIKE 'LAB//%'", "ILIKE '%kg%'", "~ '[0-9]{5}-[0-9]'", "= 'MEDS_BIRTH'", "< 'LAB'"]
+    {
+        let masks = run(
+            &ctx,
+            &format!(
+                "SELECT sum(ragged_count(ragged_filter(code, (code {predicate})))) AS n FROM {REAL}"
+            ),
+        )
+        .await;
+        let rows = run(&ctx, &format!("SELECT count(*) AS n FROM (SELECT unnest(ragged_flatten(code)) AS c FROM {REAL}) WHERE c {predicate}")).await;
+        assert_eq!(masks, rows, "{predicate}");
+        assert!(!masks.contains("| 0 "), "{predicate}");
+    }
+}
+
+#[tokio::test]
+async fn a_vocabulary_is_read_again_when_it_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("codes.parquet");
+    let write = |codes: &[&str]| {
+        Vocabulary::from_codes(codes).unwrap().write(&path, |_| None, true).unwrap();
+    };
+    let ctx = four();
+    let sql = format!(
+        "SELECT ragged_encode(code, '{}') AS x FROM (VALUES (['b', 'c'])) AS t(code)",
+        show(&path)
+    );
+    write(&["a", "b"]);
+    assert!(text(&ctx, &sql).await.contains("[2, 0]"));
+    let planned = ctx.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
+    write(&["b", "c"]);
+    assert!(text(&ctx, &sql).await.contains("[1, 2]"));
+    // Planned with the one and run with the other, a column would have the wrong name.
+    let run = datafusion::physical_plan::collect(planned, ctx.task_ctx()).await;
+    let e = run.unwrap_err().strip_backtrace();
+    assert!(e.contains("changed after the query was planned"), "{e}");
+    fs::remove_file(&path).unwrap();
+    assert!(error(&ctx, &sql).await.contains("codes.parquet"));
+}
+
+#[tokio::test]
+async fn tokens_of_a_cohort_are_those_of_the_folder() {
+    let ctx = four();
+    // The tensorized cohort and the folder it was made of have one vocabulary.
+    let sql = "SELECT bool_and(ragged_all(ragged_or(ragged_eq(ragged_decode(code_id, \
+        'tests/data/synthea-meds-torch-data'), code), code_id == 0))) AS same \
+        FROM meds('tests/data/synthea-meds-torch-data')";
+    assert!(text(&ctx, sql).await.contains("true"));
+    let e =
+        error(&ctx, "SELECT densify(code, [2, 2]) FROM meds('tests/data/synthea-meds-torch-data')")
+            .await;
+    assert!(e.contains("ragged_encode") && e.contains("code_id"), "{e}");
+}
