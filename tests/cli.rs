@@ -1,6 +1,9 @@
 //! The `serrate` command, run as its users run it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "cli/batches.rs"]
+mod batches;
+
 use std::fs;
 use std::io::{BufReader, Read, Write};
 use std::path::PathBuf;

@@ -8,6 +8,8 @@
     clippy::cast_sign_loss
 )]
 
+#[path = "sql/asof.rs"]
+mod asof;
 #[path = "sql/codes.rs"]
 mod codes;
 #[path = "sql/files.rs"]
@@ -30,6 +32,8 @@ mod session;
 mod store;
 #[path = "sql/tables.rs"]
 mod tables;
+#[path = "sql/training.rs"]
+mod training;
 
 use std::path::Path;
 use std::sync::Arc;

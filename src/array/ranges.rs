@@ -1,7 +1,11 @@
 //! Contiguous ranges of flat arrays, one after the other.
 
 use std::ops::Range;
+#[cfg(feature = "parquet")]
+use std::sync::Arc;
 
+#[cfg(feature = "parquet")]
+use arrow::array::AsArray;
 use arrow::array::{
     Array, ArrayData, ArrayRef, BooleanBufferBuilder, MutableArrayData, make_array,
 };
@@ -72,4 +76,126 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
         out.try_extend(0, r.start, r.end)?;
     }
     Ok(make_array(out.freeze()))
+}
+
+#[cfg(feature = "parquet")]
+/// As [`gather_values`], from several arrays of one type: the ranges of `parts` are those of
+/// `arrays[i]`. Dictionaries that share their values go on sharing them.
+pub(crate) fn gather_parts(
+    arrays: &[&ArrayRef],
+    parts: &[(usize, Range<usize>)],
+) -> Result<ArrayRef> {
+    let [first, rest @ ..] = arrays else {
+        return Err(Error::invalid("values of no array"));
+    };
+    if rest.is_empty() {
+        let ranges: Vec<Range<usize>> = joined(parts.iter().map(|(_, r)| r.clone()));
+        return gather_values(first, &ranges);
+    }
+    if let Some(values) = shared_values(arrays) {
+        let keys: Vec<ArrayRef> =
+            arrays.iter().map(|a| a.as_any_dictionary().keys().slice(0, a.len())).collect();
+        let keys = gather_parts(&keys.iter().collect::<Vec<_>>(), parts)?;
+        let data = keys.to_data().into_builder().data_type(first.data_type().clone());
+        return Ok(make_array(data.child_data(vec![values.to_data()]).build()?));
+    }
+    let len = parts
+        .iter()
+        .try_fold(0usize, |sum, (_, r)| sum.checked_add(r.len()))
+        .ok_or_else(|| Error::invalid("more elements than can be counted"))?;
+    let data: Vec<ArrayData> = arrays.iter().map(|a| a.to_data()).collect();
+    let Some(width) = first.data_type().primitive_width() else {
+        let mut out = MutableArrayData::new(data.iter().collect(), false, len);
+        for (array, r) in parts {
+            out.try_extend(*array, r.start, r.end)?;
+        }
+        return Ok(make_array(out.freeze()));
+    };
+    let bytes = len
+        .checked_mul(width)
+        .ok_or_else(|| Error::invalid("more bytes of leaves than can be addressed"))?;
+    let sources: Vec<&[u8]> =
+        data.iter().map(|d| &d.buffers()[0].as_slice()[d.offset() * width..]).collect();
+    let mut out = MutableBuffer::with_capacity(bytes);
+    for (array, r) in parts {
+        out.extend_from_slice(&sources[*array][r.start * width..r.end * width]);
+    }
+    let nulls = arrays.iter().any(|a| a.null_count() > 0).then(|| {
+        let mut out = BooleanBufferBuilder::new(len);
+        for (array, r) in parts {
+            match arrays[*array].nulls().map(NullBuffer::inner) {
+                Some(bits) => out.append_packed_range(
+                    r.start + bits.offset()..r.end + bits.offset(),
+                    bits.values(),
+                ),
+                None => out.append_n(r.len(), true),
+            }
+        }
+        NullBuffer::new(out.finish())
+    });
+    let data = ArrayData::builder(first.data_type().clone())
+        .len(len)
+        .add_buffer(out.into())
+        .nulls(nulls)
+        .build()?;
+    Ok(make_array(data))
+}
+
+#[cfg(feature = "parquet")]
+/// The values of dictionaries that all have the same.
+fn shared_values<'a>(arrays: &[&'a ArrayRef]) -> Option<&'a ArrayRef> {
+    let first = arrays.first()?.as_any_dictionary_opt()?.values();
+    let same =
+        |a: &&ArrayRef| a.as_any_dictionary_opt().is_some_and(|d| Arc::ptr_eq(d.values(), first));
+    arrays.iter().all(same).then_some(first)
+}
+
+#[cfg(all(test, feature = "parquet"))]
+mod tests {
+    use super::*;
+    use arrow::array::{BooleanArray, DictionaryArray, Int32Array, StringArray};
+    use arrow::datatypes::UInt32Type;
+
+    #[test]
+    fn parts_of_several_arrays_follow_each_other() {
+        let parts = [(1, 1..3), (0, 0..1), (1, 0..0), (0, 2..4), (1, 0..1)];
+        let check = |a: ArrayRef, b: ArrayRef, expected: ArrayRef| {
+            let out = gather_parts(&[&a, &b], &parts).unwrap();
+            assert_eq!(*out, *expected);
+            out.to_data().validate_full().unwrap();
+        };
+        let ints = |v: &[Option<i32>]| Arc::new(Int32Array::from(v.to_vec())) as ArrayRef;
+        let (a, b) = (
+            ints(&[Some(9), Some(1), None, Some(3), Some(4)]).slice(1, 4),
+            ints(&[Some(5), Some(6), Some(7)]),
+        );
+        check(a, b, ints(&[Some(6), Some(7), Some(1), Some(3), Some(4), Some(5)]));
+        let texts = |v: &[Option<&str>]| Arc::new(StringArray::from(v.to_vec())) as ArrayRef;
+        check(
+            texts(&[Some("a"), None, Some("c"), None]),
+            texts(&[Some("x"), None, Some("z")]),
+            texts(&[None, Some("z"), Some("a"), Some("c"), None, Some("x")]),
+        );
+        let bits = |v: &[bool]| Arc::new(BooleanArray::from(v.to_vec())) as ArrayRef;
+        check(
+            bits(&[true, false, false, true]),
+            bits(&[false, true, true]),
+            bits(&[true, true, true, false, true, false]),
+        );
+        let values: ArrayRef = texts(&[Some("p"), Some("q")]);
+        let dictionary = |keys: &[Option<u32>]| {
+            let keys = keys.iter().copied().collect();
+            DictionaryArray::<UInt32Type>::try_new(keys, Arc::clone(&values)).unwrap()
+        };
+        let (a, b) =
+            (dictionary(&[Some(0), Some(1), None, Some(1)]), dictionary(&[Some(1), None, Some(0)]));
+        let (a, b): (ArrayRef, ArrayRef) = (Arc::new(a), Arc::new(b));
+        let out = gather_parts(&[&a, &b], &parts).unwrap();
+        let text = |a: &ArrayRef| a.to_data().buffers()[1].as_ptr();
+        assert_eq!(text(out.as_any_dictionary().values()), text(&values));
+        let expected = dictionary(&[None, Some(0), Some(0), None, Some(1), Some(1)]);
+        assert_eq!(*out, expected);
+        let one = gather_parts(&[&a], &[(0, 1..2), (0, 3..4)]).unwrap();
+        assert_eq!(*one, dictionary(&[Some(1), Some(1)]));
+    }
 }

@@ -17,6 +17,7 @@ Examples:
   serrate check meds/                         what is wrong in a data set and its labels
   serrate convert meds/ patients.nrt          from any format to any other
   serrate densify x.nrt -o batch.safetensors --rows 0..64 --max-len 256,64
+  serrate batches cohort/ --batch 256 --len 512 --shuffle --seed 7 -o train/
   serrate generate --patients 1000 -o synthetic.nrt
 
 Exit codes: 0 all went well, 1 a query or file failed, 2 wrong usage, 130 interrupted.
@@ -51,6 +52,8 @@ pub(super) enum Command {
     Convert(super::convert::ConvertArgs),
     /// Write rows as padded tensors with masks.
     Densify(super::densify::DensifyArgs),
+    /// Write training batches of a MEDS folder or a tensorized cohort.
+    Batches(super::batches::BatchesArgs),
     /// Make synthetic patients.
     Generate(super::generate::GenerateArgs),
 }

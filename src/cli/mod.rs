@@ -4,6 +4,7 @@
 //! when interrupted.
 
 mod args;
+mod batches;
 mod check;
 mod cohort;
 mod convert;
@@ -73,6 +74,7 @@ async fn file_command(command: Command) -> Outcome {
         Command::Check(args) => check::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Densify(args) => densify::run(args),
+        Command::Batches(args) => batches::run(args),
         Command::Generate(args) => generate::run(args),
     };
     tokio::task::spawn_blocking(work)

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::{Array, AsArray, RecordBatch};
@@ -10,6 +11,7 @@ use arrow::datatypes::{DataType, UInt64Type};
 use datafusion::common::config::Dialect;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt;
 
@@ -153,7 +155,21 @@ impl Runner {
         };
         let explains = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
         let frame = context.execute_logical_plan(plan).await?;
-        let mut stream = frame.execute_stream().await?;
+        let task = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await?;
+        let stream = execute_stream(Arc::clone(&plan), task)?;
+        self.results_of(stream, done, explains).await?;
+        note_unknown_labels(&plan);
+        Ok(())
+    }
+
+    /// Shows what a statement gives; `done` says what one that writes has done, and to what.
+    async fn results_of(
+        &mut self,
+        mut stream: SendableRecordBatchStream,
+        done: Option<(&str, String)>,
+        explains: bool,
+    ) -> Outcome {
         if let Some((verb, object)) = done {
             let mut rows = 0u64;
             while let Some(batch) = stream.next().await {
@@ -231,6 +247,16 @@ impl Runner {
         }
         self.target.commit()?;
         Ok(())
+    }
+}
+
+/// Says how many labels of `meds_asof` had no row.
+fn note_unknown_labels(plan: &Arc<dyn ExecutionPlan>) {
+    let unknown = crate::sql::unknown_labels(plan);
+    if unknown > 0 {
+        let noun = if unknown == 1 { "label is" } else { "labels are" };
+        let gone = if unknown == 1 { "it has no row" } else { "they have no row" };
+        eprintln!("{} {noun} of subjects that are not in the data: {gone}", grouped(unknown));
     }
 }
 

@@ -1,10 +1,10 @@
 //! Output files that appear whole or not at all.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::{NamedTempFile, TempPath};
+use tempfile::{NamedTempFile, TempDir, TempPath};
 
 use crate::error::{Error, Result};
 
@@ -110,6 +110,84 @@ impl Write for AtomicFile {
     }
 }
 
+/// A folder filled under a temporary name beside its target; [`commit`](Self::commit) renames it into
+/// place. Dropped uncommitted, it leaves nothing behind.
+///
+/// What is in it is not synced to disk.
+///
+/// ```
+/// use serrate::io::atomic::AtomicFolder;
+/// let dir = tempfile::tempdir()?;
+/// let target = dir.path().join("out");
+/// let folder = AtomicFolder::create(&target)?;
+/// std::fs::write(folder.path().join("a.txt"), b"whole")?;
+/// assert!(!target.exists());
+/// folder.commit()?;
+/// assert_eq!(std::fs::read(target.join("a.txt"))?, b"whole");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct AtomicFolder {
+    target: PathBuf,
+    staging: TempDir,
+}
+
+impl AtomicFolder {
+    /// Starts a folder that will be `target`; folders above it are made.
+    ///
+    /// # Errors
+    /// When the folder above cannot be made or written to.
+    pub fn create(target: impl AsRef<Path>) -> Result<Self> {
+        let target = target.as_ref().to_path_buf();
+        let folder = parent(&target);
+        fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".serrate-");
+        #[cfg(unix)]
+        {
+            // As any other new folder, not private as temporary ones are.
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(fs::Permissions::from_mode(0o777));
+        }
+        let staging = builder.tempdir_in(folder).map_err(|e| Error::io(folder, e))?;
+        Ok(Self { target, staging })
+    }
+
+    /// Where to write meanwhile.
+    pub fn path(&self) -> &Path {
+        self.staging.path()
+    }
+
+    /// Gives the folder its name. A folder that is there is replaced with all that is in it: whoever
+    /// may not do that has looked before.
+    ///
+    /// # Errors
+    /// When a folder cannot be renamed; then all is as it was.
+    pub fn commit(self) -> Result<()> {
+        let Self { target, staging } = self;
+        let rename =
+            |from: &Path, to: &Path| fs::rename(from, to).map_err(|e| Error::io(&target, e));
+        if target.exists() {
+            // Moved aside first: a folder with entries cannot be renamed over.
+            let aside = tempfile::Builder::new()
+                .prefix(".serrate-")
+                .tempdir_in(parent(&target))
+                .map_err(|e| Error::io(&target, e))?;
+            let replaced = aside.path().join("replaced");
+            rename(&target, &replaced)?;
+            if let Err(e) = rename(staging.path(), &target) {
+                rename(&replaced, &target)?;
+                return Err(e);
+            }
+        } else {
+            rename(staging.path(), &target)?;
+        }
+        // It has another name now: nothing to remove.
+        let _ = staging.keep();
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,5 +223,24 @@ mod tests {
         std::fs::write(&path, b"theirs").unwrap();
         assert!(matches!(file.commit(), Err(Error::Exists(_))));
         assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn folders_appear_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("a").join("b");
+        let folder = AtomicFolder::create(&target).unwrap();
+        fs::write(folder.path().join("x"), b"1").unwrap();
+        drop(folder);
+        assert_eq!(fs::read_dir(dir.path().join("a")).unwrap().count(), 0);
+        for text in ["first", "second"] {
+            let folder = AtomicFolder::create(&target).unwrap();
+            fs::write(folder.path().join(text), text).unwrap();
+            folder.commit().unwrap();
+            let names: Vec<_> =
+                fs::read_dir(&target).unwrap().map(|e| e.unwrap().file_name()).collect();
+            assert_eq!(names, [text]);
+        }
+        assert_eq!(fs::read_dir(dir.path().join("a")).unwrap().count(), 1);
     }
 }

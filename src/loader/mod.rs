@@ -70,6 +70,7 @@ mod output;
 mod plan;
 mod put;
 mod random;
+mod save;
 mod shelf;
 mod source;
 mod stats;
@@ -85,7 +86,11 @@ pub use batch::Batch;
 pub use epoch::Epoch;
 pub use options::{Form, LoaderOptions, Sampling};
 pub use plan::{EpochPlan, Item};
+pub use save::{BatchFolder, BatchStream};
 pub use stats::EpochStats;
+
+#[cfg(feature = "sql")]
+pub(crate) use save::check_target;
 
 use self::output::Output;
 use self::plan::{Bases, Items};

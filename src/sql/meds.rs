@@ -57,27 +57,31 @@ impl TableFunctionImpl for MedsFunction {
 
 /// Where the rows come from.
 #[derive(Clone, Debug)]
-enum Data {
+pub(super) enum Data {
     Meds(MedsDataset),
     Cohort(Arc<TensorizedCohort>),
 }
 
 impl Data {
-    fn root(&self) -> &Path {
+    pub(super) fn root(&self) -> &Path {
         match self {
             Self::Meds(data) => data.root(),
             Self::Cohort(cohort) => cohort.root(),
         }
     }
 
-    fn shards(&self) -> usize {
+    pub(super) fn shards(&self) -> usize {
         match self {
             Self::Meds(data) => data.shards().len(),
             Self::Cohort(cohort) => cohort.shards().len(),
         }
     }
 
-    fn read(&self, shard: usize, options: &MedsOptions) -> crate::Result<Option<MedsShard>> {
+    pub(super) fn read(
+        &self,
+        shard: usize,
+        options: &MedsOptions,
+    ) -> crate::Result<Option<MedsShard>> {
         match self {
             Self::Meds(data) => data.shards().nth(shard).map(|s| s.read(options)).transpose(),
             Self::Cohort(cohort) if shard < cohort.shards().len() => {
@@ -117,6 +121,10 @@ impl MedsTable {
         let schema = data.schema(&MedsOptions::default())?;
         Ok(Self { data: Data::Meds(data), schema })
     }
+
+    pub(super) fn into_parts(self) -> (Data, SchemaRef) {
+        (self.data, self.schema)
+    }
 }
 
 #[async_trait]
@@ -146,7 +154,7 @@ impl TableProvider for MedsTable {
         let partitions = (0..shards).step_by(size).map(|s| s..(s + size).min(shards)).collect();
         let settings = SerrateOptions::of(state.config_options());
         let options = Arc::new(MedsOptions {
-            columns: Some(further(&self.schema, &schema)),
+            columns: Some(further(&self.schema, schema.fields().iter().map(|f| f.name().as_str()))),
             shared_subjects: settings.meds_shared_subjects,
             ..MedsOptions::default()
         });
@@ -174,10 +182,12 @@ const ALWAYS: [&str; 9] = [
 ];
 
 /// The further columns of the files that some columns of the table need.
-fn further(all: &SchemaRef, wanted: &SchemaRef) -> Vec<String> {
+pub(super) fn further<'a>(
+    all: &SchemaRef,
+    wanted: impl IntoIterator<Item = &'a str>,
+) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for field in wanted.fields() {
-        let name = field.name().as_str();
+    for name in wanted {
         if ALWAYS.contains(&name) {
             continue;
         }

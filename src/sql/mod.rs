@@ -14,6 +14,7 @@
 //! # }
 //! ```
 
+mod asof;
 mod batches;
 mod config;
 mod empty;
@@ -33,10 +34,12 @@ mod safetensors;
 mod session;
 mod statement;
 mod table;
+mod training;
 mod urls;
 mod whole;
 
 pub use crate::functions::{register_functions, register_operators};
+pub use asof::{AsOfProjections, MedsAsOfFunction, MedsAsOfTable, unknown_labels};
 pub use batches::{BatchSizeExec, LeafBatches};
 pub use config::{NrtNan, SerrateOptions};
 pub use meds::{MedsFunction, MedsTable};
@@ -47,4 +50,5 @@ pub use safetensors::{SafetensorsFormat, SafetensorsFormatFactory};
 pub use session::{configure, register_formats, session, session_with};
 pub use statement::{execute, parse, plan, sql};
 pub use table::{RaggedTableProvider, register_table};
+pub use training::{BatchesFormat, BatchesFormatFactory};
 pub use whole::{WholeFileFormat, WholeFileFormatFactory};

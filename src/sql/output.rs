@@ -76,6 +76,25 @@ impl OutputOptions {
     }
 }
 
+/// The folder a COPY is to write; refused elsewhere than on local disks, and for an INSERT.
+pub(super) fn local_folder(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
+    let [url] = conf.table_paths.as_slice() else {
+        return plan_err!("COPY to {format} writes one folder, not {}", conf.table_paths.len());
+    };
+    if conf.insert_op != InsertOp::Append || !conf.file_group.is_empty() {
+        return plan_err!("INSERT is not supported for {format}; use COPY .. TO 'folder'");
+    }
+    if !conf.table_partition_cols.is_empty() {
+        return plan_err!(
+            "PARTITIONED BY is not supported for {format}, which knows rows by position"
+        );
+    }
+    match url.get_url().to_file_path() {
+        Ok(path) if url.scheme() == "file" => Ok(path),
+        _ => plan_err!("COPY to {format} writes a local folder; {} is not one", conf.original_url),
+    }
+}
+
 /// The file a COPY is to write; refused where it is a folder, elsewhere than on local disks, or an
 /// INSERT.
 pub(super) fn local_target(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {

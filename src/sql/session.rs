@@ -19,6 +19,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use super::asof::{AsOfProjections, MedsAsOfFunction};
 use super::batches::LeafBatches;
 use super::config::SerrateOptions;
 use super::hints::ListHints;
@@ -31,6 +32,7 @@ use super::positions::PositionsPlanner;
 use super::relation::UnnestPlanner;
 use super::safetensors::SafetensorsFormatFactory;
 use super::statement::{FromAlone, PlainChanges};
+use super::training::BatchesFormatFactory;
 use super::urls::PathTables;
 use super::whole::WholeFileFormatFactory;
 use crate::functions::{register_functions, register_operators};
@@ -79,7 +81,8 @@ fn with_paths(ctx: SessionContext) -> SessionContext {
 }
 
 /// Adds what can only be set while a session is built: settings, planners in front of DataFusion's
-/// own, optimizer rules, file formats and table factories, the table function `meds`, extension types.
+/// own, optimizer rules, file formats and table factories, the table functions `meds` and
+/// `meds_asof`, extension types.
 ///
 /// Call it before or after `with_default_features`; afterwards call [`register_functions`] on the
 /// finished session.
@@ -97,14 +100,16 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let analyzer = builder.analyzer_rules().get_or_insert_default();
     analyzer.push(Arc::new(FromAlone));
     analyzer.push(Arc::new(PlainChanges));
-    let first: Arc<dyn PhysicalOptimizerRule + Send + Sync> = Arc::new(MemoryOrder);
-    builder.physical_optimizers().get_or_insert_default().rules.insert(0, first);
+    let first: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 2] =
+        [Arc::new(MemoryOrder), Arc::new(AsOfProjections)];
+    builder.physical_optimizers().get_or_insert_default().rules.splice(0..0, first);
     let physical = builder.physical_optimizer_rules().get_or_insert_default();
     physical.push(Arc::new(SourceOrder));
     physical.push(Arc::new(LeafBatches));
-    let meds: Arc<dyn TableFunctionImpl> = Arc::new(MedsFunction);
     let functions = builder.table_functions().get_or_insert_default();
-    functions.insert("meds".into(), Arc::new(TableFunction::new("meds".into(), meds)));
+    for (name, function) in table_functions() {
+        functions.insert(name.into(), Arc::new(TableFunction::new(name.into(), function)));
+    }
     let formats = builder.file_formats().get_or_insert_default();
     formats.extend(file_formats());
     // The first of a name is the one that stays, whenever the default ones are added.
@@ -124,6 +129,11 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     ))
 }
 
+/// Functions in FROM.
+fn table_functions() -> [(&'static str, Arc<dyn TableFunctionImpl>); 2] {
+    [("meds", Arc::new(MedsFunction)), ("meds_asof", Arc::new(MedsAsOfFunction))]
+}
+
 /// Tables over files in all formats, ours included.
 fn files_table_factory() -> Arc<dyn TableProviderFactory> {
     Arc::new(FilesTableFactory::new(Arc::new(ListingTableFactory::new())))
@@ -131,7 +141,11 @@ fn files_table_factory() -> Arc<dyn TableProviderFactory> {
 
 /// The file formats that are ours alone.
 fn file_formats() -> Vec<Arc<dyn FileFormatFactory>> {
-    vec![Arc::new(NrtFormatFactory), Arc::new(SafetensorsFormatFactory)]
+    vec![
+        Arc::new(NrtFormatFactory),
+        Arc::new(SafetensorsFormatFactory),
+        Arc::new(BatchesFormatFactory),
+    ]
 }
 
 /// Other endings of files with one JSON record per line.
@@ -160,7 +174,7 @@ fn wrapped(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn FileFo
 }
 
 /// Adds the file formats `.nrt` and `.safetensors` to a session of somebody else's: for paths in FROM
-/// (where that is enabled), CREATE EXTERNAL TABLE and COPY; and the table function `meds`. Parquet, CSV,
+/// (where that is enabled), CREATE EXTERNAL TABLE and COPY; and the table functions `meds` and `meds_asof`. Parquet, CSV,
 /// JSON and Arrow stay what they are but for COPY to one local file and for JSON that is one list; see
 /// [`ParquetFileFormat`](super::ParquetFileFormat) and [`WholeFileFormat`](super::WholeFileFormat).
 /// Files `.ndjson` and `.jsonl` are JSON too.
@@ -184,6 +198,8 @@ pub fn register_formats(ctx: &SessionContext) -> Result<()> {
     for extension in JSON_LINES {
         state.table_factories_mut().insert(extension.to_uppercase(), files_table_factory());
     }
-    state.register_udtf("meds", Arc::new(MedsFunction));
+    for (name, function) in table_functions() {
+        state.register_udtf(name, function);
+    }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! SQL text to statements, with what no hook of DataFusion's planner sees.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use datafusion::common::plan_err;
@@ -12,7 +13,8 @@ use datafusion::logical_expr::sqlparser::ast::{
     Query, Select, SelectFlavor, SelectItem, Statement as SqlStatement, TableFactor, VisitMut,
     VisitorMut, WildcardAdditionalOptions,
 };
-use datafusion::logical_expr::sqlparser::dialect::dialect_from_str;
+use datafusion::logical_expr::sqlparser::dialect::{Dialect as SqlDialect, dialect_from_str};
+use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, WriteOp, col};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::{DataFrame, SessionContext};
@@ -25,6 +27,7 @@ use super::positions;
 use super::predicates;
 use super::relation::as_unnest;
 use super::safetensors::SafetensorsFormatFactory;
+use super::training::BATCHES;
 use super::whole::WholeFileFormatFactory;
 
 /// Runs one SQL statement, as `ctx.sql` does, and a little more:
@@ -34,6 +37,7 @@ use super::whole::WholeFileFormatFactory;
 ///   parentheses, not in WITH);
 /// * `_file` and `_row` are columns of tables of `.nrt` files in statements that name them, and `*` is
 ///   without them;
+/// * `STORED AS BATCHES (batch 64, ..)` needs no word OPTIONS;
 /// * `STORED AS` something unknown is refused with the list of formats (DataFusion's COPY falls back
 ///   to the file's extension).
 ///
@@ -70,7 +74,8 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     let Some(dialect) = dialect_from_str(options.dialect) else {
         return plan_err!("there is no SQL dialect {}", options.dialect);
     };
-    let mut statements: Vec<Statement> = DFParserBuilder::new(text)
+    let text = batches_options(text, dialect.as_ref());
+    let mut statements: Vec<Statement> = DFParserBuilder::new(text.as_ref())
         .with_dialect(dialect.as_ref())
         .with_recursion_limit(options.recursion_limit.get())
         .build()?
@@ -195,6 +200,10 @@ fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()>
     let path = copy.target.strip_prefix("file://").unwrap_or(&copy.target);
     let path = std::path::Path::new(path);
     let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
+    if copy.stored_as.as_ref().is_some_and(|f| f.eq_ignore_ascii_case(BATCHES)) {
+        // A folder is written, whatever the name.
+        return Ok(());
+    }
     let format = copy.stored_as.clone().or(extension).unwrap_or_default().to_ascii_lowercase();
     let is_ours = |key: &str| {
         key.eq_ignore_ascii_case("overwrite") || key.eq_ignore_ascii_case("format.overwrite")
@@ -230,6 +239,44 @@ fn check_format(state: &SessionState, format: &str) -> Result<()> {
         .collect();
     known.sort_unstable();
     plan_err!("there is no format {format}; STORED AS takes {}", known.join(", "))
+}
+
+/// Puts OPTIONS between `STORED AS BATCHES` and a parenthesis.
+fn batches_options<'a>(text: &'a str, dialect: &dyn SqlDialect) -> Cow<'a, str> {
+    if !text.to_ascii_lowercase().contains(BATCHES) {
+        return Cow::Borrowed(text);
+    }
+    // What is no SQL is for the parser to say.
+    let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
+        return Cow::Borrowed(text);
+    };
+    let tokens: Vec<_> =
+        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
+    let word = |token: &Token, word: &str| matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
+    let mut places = Vec::new();
+    for four in tokens.windows(4) {
+        if let [stored, alias, batches, open] = four
+            && word(&stored.token, "stored")
+            && word(&alias.token, "as")
+            && word(&batches.token, BATCHES)
+            && open.token == Token::LParen
+        {
+            places.push((open.span.start.line, open.span.start.column));
+        }
+    }
+    if places.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + places.len() * 8);
+    for (line, number) in text.split_inclusive('\n').zip(1u64..) {
+        for (c, column) in line.chars().zip(1u64..) {
+            if places.contains(&(number, column)) {
+                out.push_str(" OPTIONS ");
+            }
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// Turns `FROM t` into `SELECT * FROM t`, and `unnest(..)` in FROM into the relation it is.

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Int64Array, RecordBatch, TimestampMicrosecondArray, new_null_array,
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, TimestampMicrosecondArray,
+    new_null_array,
 };
-use arrow::compute::concat;
+use arrow::compute::{concat, filter};
 use arrow::datatypes::{
     DataType, Field, FieldRef, Int64Type, Schema, SchemaRef, TimestampMicrosecondType,
 };
@@ -238,6 +239,21 @@ impl Labels {
             times.as_primitive::<TimestampMicrosecondType>().clone(),
             values,
         )
+    }
+
+    /// Those labels for which `keep` is true.
+    pub(crate) fn filter(&self, keep: &BooleanArray) -> Result<Self> {
+        Ok(Self {
+            subject_ids: filter(&self.subject_ids, keep)?.as_primitive::<Int64Type>().clone(),
+            prediction_times: filter(&self.prediction_times, keep)?
+                .as_primitive::<TimestampMicrosecondType>()
+                .clone(),
+            values: self
+                .values
+                .iter()
+                .map(|(kind, values)| Ok((*kind, filter(values, keep)?)))
+                .collect::<Result<_>>()?,
+        })
     }
 
     /// Number of labels.

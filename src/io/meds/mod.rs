@@ -1,8 +1,10 @@
 //! Medical event data in the MEDS format: folders of Parquet files with one row per measurement.
 //!
 //! [`MedsDataset::open`] finds the shards; [`Shard::read`] nests one by subject and time. What the
-//! tables hold is said at [`MedsShard`]. [`Labels::read`] reads what is to be predicted.
+//! tables hold is said at [`MedsShard`]. [`Labels::read`] reads what is to be predicted, and
+//! [`AsOf`] finds what was known then.
 
+mod asof;
 mod chunk;
 mod dataset;
 pub(crate) mod file;
@@ -10,12 +12,15 @@ mod hierarchy;
 pub(crate) mod labels;
 mod shard;
 mod splits;
+mod view;
 mod vocabulary;
 
 pub(crate) use chunk::{Chunk, Values};
 pub(crate) use shard::{delta_days, time_type};
 pub(crate) use splits::{Place, Splits, TRAIN, below_split};
+pub(crate) use view::{Ranges, Step, View, stretches};
 
+pub use asof::AsOf;
 pub use dataset::{MedsDataset, MedsOptions};
 pub use hierarchy::{CodeHierarchy, PARENT_CODES};
 pub use labels::{LabelKind, Labels};

@@ -13,6 +13,7 @@ use super::codes::{Arithmetic, Codes, Entry};
 use super::parallel::in_order;
 use super::{SCHEMAS, TENSORS, TensorizeOptions, TensorizedCohort, Unknown, schemas};
 use crate::error::{Error, Result};
+use crate::io::atomic::AtomicFolder;
 use crate::io::meds::file::Source;
 use crate::io::meds::{Chunk, MedsDataset, Place, Splits, Values, below_split};
 use crate::io::safetensors::{SaveOptions, write_tensors};
@@ -136,17 +137,7 @@ pub fn tensorize(
     let names = names(dataset, &splits)?;
     let codes = Codes::of(dataset, &splits, options, jobs)?;
 
-    let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(parent).map_err(|e| Error::io(parent, e))?;
-    let mut staging = tempfile::Builder::new();
-    staging.prefix(".serrate-");
-    #[cfg(unix)]
-    {
-        // As any other new folder, not private as temporary ones are.
-        use std::os::unix::fs::PermissionsExt;
-        staging.permissions(fs::Permissions::from_mode(0o777));
-    }
-    let staging = staging.tempdir_in(parent).map_err(|e| Error::io(parent, e))?;
+    let staging = AtomicFolder::create(out)?;
     let root = staging.path();
     let metadata = root.join("metadata");
     fs::create_dir_all(&metadata).map_err(|e| Error::io(&metadata, e))?;
@@ -179,7 +170,7 @@ pub fn tensorize(
         report.unsorted.extend(sorted);
         Ok(())
     })?;
-    put_in_place(staging, out)?;
+    staging.commit()?;
     Ok(report)
 }
 
@@ -469,26 +460,4 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
         )),
         None => Ok(()),
     }
-}
-
-/// Gives the finished folder its name; what was there goes.
-fn put_in_place(staging: tempfile::TempDir, out: &Path) -> Result<()> {
-    if out.exists() {
-        // Moved aside first: a folder with entries cannot be renamed over.
-        let aside = tempfile::Builder::new()
-            .prefix(".serrate-")
-            .tempdir_in(staging.path().parent().unwrap_or(Path::new(".")))
-            .map_err(|e| Error::io(out, e))?;
-        fs::rename(out, aside.path().join("replaced")).map_err(|e| Error::io(out, e))?;
-        if let Err(e) = fs::rename(staging.path(), out) {
-            // As it was before.
-            fs::rename(aside.path().join("replaced"), out).map_err(|e| Error::io(out, e))?;
-            return Err(Error::io(out, e));
-        }
-    } else {
-        fs::rename(staging.path(), out).map_err(|e| Error::io(out, e))?;
-    }
-    // It has another name now: nothing to remove.
-    let _ = staging.keep();
-    Ok(())
 }

@@ -2,11 +2,12 @@
 
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use safetensors::Dtype;
 
-use super::{SafetensorsFile, SaveOptions, TensorEntry, write_tensors};
+use super::{Encoded, SafetensorsFile, SaveOptions, TensorEntry, encode_tensors, write_tensors};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
@@ -40,6 +41,20 @@ pub fn write<'a>(
     let tensors =
         tensors.into_iter().map(|(name, t)| (name, dtype(t.dtype()), t.shape(), t.as_bytes()));
     write_tensors(path, tensors, options)
+}
+
+/// As [`write`], to be written wherever; `path` stands in messages.
+///
+/// # Errors
+/// When two tensors have one name.
+pub fn encode<'a>(
+    path: &Path,
+    tensors: impl IntoIterator<Item = (&'a str, &'a DenseTensor)>,
+    metadata: &BTreeMap<String, String>,
+) -> Result<Encoded<'a>> {
+    let tensors =
+        tensors.into_iter().map(|(name, t)| (name, dtype(t.dtype()), t.shape(), t.as_bytes()));
+    encode_tensors(path, tensors, metadata)
 }
 
 /// All tensors of a file, in the order of their data; in place in a map of the file when `mmap` is

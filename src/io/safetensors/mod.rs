@@ -26,7 +26,9 @@ pub use safetensors::Dtype;
 pub use source::Source;
 #[cfg(feature = "object_store")]
 pub(crate) use source::covered;
-pub use writer::{SafetensorsWriter, SaveOptions, TensorId, write_tensors};
+pub use writer::{
+    Encoded, SafetensorsWriter, SaveOptions, TensorId, encode_tensors, write_tensors,
+};
 
 #[cfg(target_endian = "big")]
 compile_error!("values are used as they lie in files, which are little-endian");

@@ -161,7 +161,7 @@ impl SafetensorsWriter {
                 nbytes: spool.len,
             });
         }
-        write_header(&mut out, &path, &metadata, &items)?;
+        out.write_all(&header_of(&path, &metadata, &items)?).map_err(|e| Error::io(&path, e))?;
         drop(items);
         let mut chunk = vec![0u8; SPOOL_BUFFER];
         for spool in spools {
@@ -263,6 +263,47 @@ pub fn write_tensors<'a>(
     options: &SaveOptions,
 ) -> Result<()> {
     let path = path.as_ref();
+    let encoded = encode_tensors(path, tensors, &options.metadata)?;
+    let mut out = AtomicFile::create(path, options.overwrite)?;
+    encoded.write_to(&mut out).map_err(|e| Error::io(path, e))?;
+    out.commit()
+}
+
+/// A safetensors file whose header is made and whose data is where it was.
+#[derive(Debug)]
+pub struct Encoded<'a> {
+    header: Vec<u8>,
+    data: Vec<&'a [u8]>,
+}
+
+impl Encoded<'_> {
+    /// Bytes of the file.
+    pub fn nbytes(&self) -> u64 {
+        let data = self.data.iter().map(|d| d.len());
+        std::iter::once(self.header.len())
+            .chain(data)
+            .fold(0u64, |sum, n| sum.saturating_add(u64::try_from(n).unwrap_or(u64::MAX)))
+    }
+
+    /// Writes the file to wherever.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_to(&self, out: &mut impl Write) -> std::io::Result<()> {
+        out.write_all(&self.header)?;
+        self.data.iter().try_for_each(|data| out.write_all(data))
+    }
+}
+
+/// As [`write_tensors`], to be written wherever; `path` stands in messages.
+///
+/// # Errors
+/// As [`write_tensors`], but for those of writing.
+pub fn encode_tensors<'a>(
+    path: &Path,
+    tensors: impl IntoIterator<Item = (&'a str, Dtype, &'a [usize], &'a [u8])>,
+    metadata: &BTreeMap<String, String>,
+) -> Result<Encoded<'a>> {
     let mut tensors: Vec<_> = tensors.into_iter().collect();
     tensors.sort_by(|a, b| order((a.1, a.0), (b.1, b.0)));
     let mut items = Vec::with_capacity(tensors.len());
@@ -287,12 +328,8 @@ pub fn write_tensors<'a>(
         let name = name.copied().unwrap_or_default();
         return Err(Error::file(path, format!("two tensors are named {name:?}")));
     }
-    let mut out = AtomicFile::create(path, options.overwrite)?;
-    write_header(&mut out, path, &options.metadata, &items)?;
-    for (_, _, _, data) in tensors {
-        out.write_all(data).map_err(|e| Error::io(path, e))?;
-    }
-    out.commit()
+    let header = header_of(path, metadata, &items)?;
+    Ok(Encoded { header, data: tensors.into_iter().map(|(_, _, _, data)| data).collect() })
 }
 
 fn check_name(path: &Path, name: &str) -> Result<()> {
@@ -339,12 +376,12 @@ impl Serialize for Json<'_> {
     }
 }
 
-fn write_header(
-    out: &mut AtomicFile,
+/// What comes before the data: the length of the header, and the header.
+fn header_of(
     path: &Path,
     metadata: &BTreeMap<String, String>,
     items: &[Item<'_>],
-) -> Result<()> {
+) -> Result<Vec<u8>> {
     let mut end = 0u64;
     let mut tensors = Vec::with_capacity(items.len());
     for item in items {
@@ -367,7 +404,7 @@ fn write_header(
             ),
         ));
     }
-    let io = |e| Error::io(path, e);
-    out.write_all(&len.to_le_bytes()).map_err(io)?;
-    out.write_all(&json).map_err(io)
+    let mut header = len.to_le_bytes().to_vec();
+    header.append(&mut json);
+    Ok(header)
 }

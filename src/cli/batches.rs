@@ -1,0 +1,264 @@
+//! `serrate batches`: training batches of health records, as files or as a stream.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::convert::println;
+use super::error::{Failure, Outcome};
+use super::interrupt;
+use super::output::grouped;
+use super::progress::Progress;
+use crate::dense::Side;
+use crate::io::meds::Labels;
+use crate::loader::meds::{MedsLoader, MedsOptions, Statics, Unit, Window};
+use crate::loader::{Batch, BatchFolder, BatchStream, EpochStats, Form, check_target};
+
+const EXAMPLES: &str = "\
+Examples:
+  serrate batches cohort/ --split train --batch 256 --len 512 --shuffle --seed 7 -o train/
+  serrate batches meds/ --split train --labels labels/ --batch 64 --len 256 -o task/
+                                       the last 256 measurements before each label
+  serrate batches cohort/ --unit event --per-event 32 --batch 64 --len 128 -o events/
+  serrate batches cohort/ --window step --overlap 64 --batch 256 --len 512 -o all/
+  serrate batches cohort/ --packed --batch 256 --len 512 -o packed/
+  serrate batches cohort/ --compat --batch 256 --len 512 -o -   | python train.py
+
+A folder gets batch-000000.safetensors, batch-000001.safetensors, .. through all epochs, and batches.json,
+which lists them. A stream has for each batch the length of the file in 8 bytes, the lowest first, then the
+file, and in the end a length of 0. docs/training.md shows a PyTorch dataset over the folder.";
+
+/// Arguments of `serrate batches`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct BatchesArgs {
+    /// MEDS folder, or tensorized cohort (`serrate convert .. --to meds-torch-data`).
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// Folder to write, or `-` for a stream on standard output.
+    #[arg(short, long, value_name = "DIR|-")]
+    output: PathBuf,
+    /// Items per batch.
+    #[arg(long, value_name = "N")]
+    batch: usize,
+    /// Most measurements (or events) of an item.
+    #[arg(long, value_name = "N")]
+    len: usize,
+    /// File or folder of labels: an item is what is known at the time of one, that moment included.
+    #[arg(long, value_name = "LABELS")]
+    labels: Option<PathBuf>,
+    /// Subjects of one split: train, tuning, held_out or another [default: all].
+    #[arg(long, value_name = "SPLIT")]
+    split: Option<String>,
+    /// What sequences are made of: `measurement` or `event`.
+    #[arg(long, value_name = "UNIT", default_value = "measurement", value_parser = parse::<Unit>)]
+    unit: Unit,
+    /// Which part of a longer sequence: `random`, `end`, `start` or `step` [default: end with labels,
+    /// else random].
+    #[arg(long, value_name = "WINDOW")]
+    window: Option<String>,
+    /// From the start of one window to that of the next, with --window step [default: LEN].
+    #[arg(long, value_name = "N", conflicts_with = "overlap")]
+    stride: Option<usize>,
+    /// What a window shares with the one before, with --window step.
+    #[arg(long, value_name = "N")]
+    overlap: Option<usize>,
+    /// Facts without a time: `include` them as tensors, `prepend` them to sequences, or `omit` them.
+    #[arg(long = "static", value_name = "STATIC", default_value = "include", value_parser = parse::<Statics>)]
+    statics: Statics,
+    /// Most measurements of each event, with --unit event.
+    #[arg(long, value_name = "N")]
+    per_event: Option<usize>,
+    /// Side of the padding.
+    #[arg(long, value_name = "left|right", default_value = "right", value_parser = parse::<Side>)]
+    side: Side,
+    /// Give every batch the shape of LEN and --per-event instead of its longest.
+    #[arg(long)]
+    fixed: bool,
+    /// Flat values and where each item ends, instead of padding.
+    #[arg(long)]
+    packed: bool,
+    /// Exactly the tensors of meds-torch-data.
+    #[arg(long, conflicts_with_all = ["packed", "fixed"])]
+    compat: bool,
+    /// Another order of the items in every epoch.
+    #[arg(long)]
+    shuffle: bool,
+    /// Decides random windows and the order.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Put items of similar length together, within so many batches of the order.
+    #[arg(long, value_name = "BATCHES")]
+    bucket: Option<usize>,
+    /// Leave out the last items when they do not fill a batch.
+    #[arg(long)]
+    drop_last: bool,
+    /// Epochs to write.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    epochs: u64,
+    /// Threads that make batches [default: the number of cores].
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Replace a folder of batches.
+    #[arg(long, alias = "force")]
+    overwrite: bool,
+}
+
+pub(super) fn run(args: &BatchesArgs) -> Outcome {
+    let to_stream = args.output.as_os_str() == "-";
+    if !to_stream {
+        check_target(&args.output, args.overwrite)?;
+    }
+    if args.input.is_file() {
+        return Err(Failure::usage(format!(
+            "{} is a file; batches are made of MEDS folders and tensorized cohorts, and of other tables by SQL: COPY (SELECT ..) TO 'dir/' STORED AS BATCHES (batch {}, len {})",
+            args.input.display(),
+            args.batch,
+            args.len
+        )));
+    }
+    let options = options(args)?;
+    let labels = args.labels.as_ref().map(Labels::read).transpose()?;
+    let split = args.split.as_deref();
+    let loader = MedsLoader::open(&args.input, split, labels.as_ref(), options)?;
+    let mut sink = match to_stream {
+        true => Sink::Stream(BatchStream::new(
+            BufWriter::with_capacity(1 << 20, std::io::stdout()),
+            "standard output",
+        )),
+        false => Sink::Folder(BatchFolder::create(&args.output, args.overwrite)?),
+    };
+    let progress = Progress::of_rows((loader.num_items() as u64).saturating_mul(args.epochs));
+    if loader.unknown_labels() > 0 {
+        progress.note(&unknown(loader.unknown_labels(), split));
+    }
+    let mut stats = EpochStats::default();
+    for epoch in 0..args.epochs {
+        for batch in loader.epoch(epoch)? {
+            interrupt::check()?;
+            let batch = batch?;
+            sink.write(epoch, &batch)?;
+            stats.add(batch.len(), batch.nbytes(), batch.occupied_bytes());
+            progress.rows(batch.len());
+        }
+    }
+    sink.finish(about(args, &loader))?;
+    progress.finish();
+    let line = said(&stats, &args.output);
+    if to_stream {
+        eprintln!("{line}");
+        return Ok(());
+    }
+    println(&line)
+}
+
+fn options(args: &BatchesArgs) -> Outcome<MedsOptions> {
+    let window =
+        args.window.as_deref().unwrap_or(match (&args.labels, args.stride, args.overlap) {
+            (_, Some(_), _) | (_, _, Some(_)) => "step",
+            (Some(_), ..) => "end",
+            (None, ..) => "random",
+        });
+    let window = Window::named(window, args.len, args.stride, args.overlap)
+        .map_err(|e| Failure::usage(e.to_string()))?;
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let mut options = MedsOptions::new(args.batch, args.len)
+        .unit(args.unit)
+        .window(window)
+        .statics(args.statics)
+        .side(args.side)
+        .fixed_shape(args.fixed)
+        .compat(args.compat)
+        .seed(args.seed)
+        .drop_last(args.drop_last)
+        .threads(args.threads.unwrap_or_else(cores))
+        .prefetch(1);
+    if let Some(most) = args.per_event {
+        options = options.measurements_per_event(most);
+    }
+    if args.packed {
+        options = options.form(Form::Packed);
+    }
+    if args.shuffle {
+        options = options.shuffle(args.seed);
+    }
+    if let Some(pool) = args.bucket {
+        options = options.bucket(pool);
+    }
+    Ok(options)
+}
+
+/// Where batches go.
+enum Sink<W: Write> {
+    Folder(BatchFolder),
+    Stream(BatchStream<W>),
+}
+
+impl<W: Write> Sink<W> {
+    fn write(&mut self, epoch: u64, batch: &Batch) -> crate::Result<()> {
+        match self {
+            Self::Folder(folder) => folder.write(epoch, batch),
+            Self::Stream(stream) => stream.write(epoch, batch),
+        }
+    }
+
+    fn finish(self, about: Map<String, Value>) -> crate::Result<()> {
+        match self {
+            Self::Folder(folder) => folder.finish(about).map(|_| ()),
+            Self::Stream(stream) => stream.finish().map(|_| ()),
+        }
+    }
+}
+
+/// What the folder says of itself.
+fn about(args: &BatchesArgs, loader: &MedsLoader) -> Map<String, Value> {
+    let mut about = Map::new();
+    let mut say = |name: &str, value: Value| about.insert(name.to_owned(), value);
+    say("epochs", json!(args.epochs));
+    say("items", json!(loader.num_items()));
+    say("subjects", json!(loader.num_subjects()));
+    say("batch", json!(args.batch));
+    say("len", json!(args.len));
+    say("seed", json!(args.seed));
+    say("split", json!(args.split));
+    if args.labels.is_some() {
+        say("unknown_labels", json!(loader.unknown_labels()));
+    }
+    if !loader.categories().is_empty() {
+        say("categories", json!(loader.categories()));
+    }
+    about
+}
+
+fn unknown(count: usize, split: Option<&str>) -> String {
+    let (noun, gone) = if count == 1 {
+        ("label is of a subject", "it is left out")
+    } else {
+        ("labels are of subjects", "they are left out")
+    };
+    let place = split.map_or_else(|| "the data".to_owned(), |split| format!("the split {split}"));
+    format!("{} {noun} not in {place}: {gone}", grouped(count))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "numbers for people")]
+fn said(stats: &EpochStats, output: &Path) -> String {
+    let batches = if stats.batches == 1 { "batch" } else { "batches" };
+    let items = if stats.items == 1 { "item" } else { "items" };
+    let padding = (1.0 - stats.occupied_share()) * 100.0;
+    let place = match output.as_os_str() == "-" {
+        true => "standard output".to_owned(),
+        false => output.display().to_string(),
+    };
+    format!(
+        "wrote {} {batches} of {} {items} ({:.1} MB, {padding:.0} % of it padding) to {place}",
+        grouped(stats.batches),
+        grouped(stats.items),
+        stats.bytes as f64 / 1e6
+    )
+}
+
+fn parse<T: std::str::FromStr<Err = crate::Error>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|e: crate::Error| e.to_string())
+}

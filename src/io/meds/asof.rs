@@ -1,0 +1,292 @@
+//! [`AsOf`]: what was known of a subject when a label was due.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, PrimitiveArray, StringArray};
+use arrow::datatypes::{Int64Type, TimestampMicrosecondType, UInt32Type};
+use rayon::prelude::*;
+
+use super::file::dictionary_type;
+use super::labels::Labels;
+use super::shard::MedsShard;
+use crate::error::{Error, Result};
+use crate::table::{Column, RaggedTable};
+
+/// Labels, and for each of them the history of its subject up to and including its time.
+///
+/// A row is a place: the shard of the subject, its row there, and how many of its events lie at or
+/// before the time of the label. Events and measurements stay where they are, once, however many labels
+/// look at them; [`events`](Self::events) gives those of one label over the shard's own buffers.
+///
+/// Labels of subjects that are not in the data have no row; they are counted. A label with nothing
+/// before it has a row without events. What holds without a time is not cut.
+///
+/// ```
+/// use serrate::io::meds::{AsOf, Labels, MedsDataset};
+/// let data = MedsDataset::open("tests/data/synthea-meds")?;
+/// let shards = data.shards().map(|s| s.read(&Default::default())).collect::<Result<_, _>>()?;
+/// let labels = Labels::read("tests/data/synthea-meds/labels")?;
+/// let rows = AsOf::try_new(shards, &labels)?;
+/// assert_eq!((rows.len(), rows.unknown()), (1715, 0));
+/// let history = rows.events(100)?;
+/// assert_eq!(history.num_rows(), 1);
+/// assert!(history.axis_len(2)? > 0);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct AsOf {
+    labels: Labels,
+    shards: Vec<MedsShard>,
+    places: Vec<Place>,
+    unknown: usize,
+}
+
+/// Where the history of a label is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    shard: u32,
+    row: u32,
+    /// Events at or before the time of the label.
+    events: u32,
+}
+
+impl AsOf {
+    /// Finds the place of every label. The tables of events have the column `time`; other columns may
+    /// be missing, the same in every shard.
+    ///
+    /// # Errors
+    /// When a subject has rows in two shards, or times that are not ascending.
+    pub fn try_new(mut shards: Vec<MedsShard>, labels: &Labels) -> Result<Self> {
+        let subjects = subjects(&shards)?;
+        check_times(&shards)?;
+        let find = |subject: i64, time: i64| -> Result<Option<Place>> {
+            let Some((shard, row)) = subjects.get(&subject).copied() else { return Ok(None) };
+            let events = &shards[shard as usize].events;
+            let times = times(events)?;
+            let range = events.layout(1)?.range(row as usize);
+            let known = times[range].partition_point(|t| *t <= time);
+            let events = small(known, "events of a subject")?;
+            Ok(Some(Place { shard, row, events }))
+        };
+        let (ids, due) = (labels.subject_ids().values(), labels.prediction_times().values());
+        let found = ids
+            .par_iter()
+            .zip(due.par_iter())
+            .map(|(subject, time)| find(*subject, *time))
+            .collect::<Result<Vec<_>>>()?;
+        let places: Vec<Place> = found.iter().flatten().copied().collect();
+        let unknown = found.len() - places.len();
+        let labels = match unknown {
+            0 => labels.clone(),
+            _ => labels.filter(&found.iter().map(|p| Some(p.is_some())).collect())?,
+        };
+        share_dictionaries(&mut shards)?;
+        Ok(Self { labels, shards, places, unknown })
+    }
+
+    /// Number of labels whose subject is in the data.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The labels whose subject is in the data, in their order.
+    pub fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    /// Number of labels whose subject is not in the data.
+    pub fn unknown(&self) -> usize {
+        self.unknown
+    }
+
+    /// Number of events at or before the time of label `label`.
+    ///
+    /// # Errors
+    /// When there is no such label.
+    pub fn num_events(&self, label: usize) -> Result<usize> {
+        Ok(self.place(label)?.events as usize)
+    }
+
+    /// The events of label `label` as a table of one row, over the buffers of the shard.
+    ///
+    /// # Errors
+    /// When there is no such label.
+    pub fn events(&self, label: usize) -> Result<RaggedTable> {
+        let place = self.place(label)?;
+        let events = &self.shards[place.shard as usize].events;
+        events.row(place.row as usize)?.events(0..place.events as usize)?.to_table()
+    }
+
+    /// What holds of the subject of label `label` without a time, as a table of one row over the
+    /// buffers of the shard.
+    ///
+    /// # Errors
+    /// When there is no such label.
+    pub fn statics(&self, label: usize) -> Result<RaggedTable> {
+        let place = self.place(label)?;
+        let row = place.row as usize;
+        self.shards[place.shard as usize].statics.slice(row..row + 1)
+    }
+
+    fn place(&self, label: usize) -> Result<Place> {
+        self.places.get(label).copied().ok_or_else(|| Error::OutOfRange {
+            axis: 0,
+            index: i64::try_from(label).unwrap_or(i64::MAX),
+            size: self.len(),
+        })
+    }
+
+    /// The shards, in the order in which they were given.
+    pub(super) fn shards(&self) -> &[MedsShard] {
+        &self.shards
+    }
+
+    /// Shard, row there and number of events of a label that exists.
+    pub(super) fn at(&self, label: usize) -> (usize, usize, usize) {
+        let place = self.places[label];
+        (place.shard as usize, place.row as usize, place.events as usize)
+    }
+}
+
+/// The shard and row of every subject.
+fn subjects(shards: &[MedsShard]) -> Result<HashMap<i64, (u32, u32)>> {
+    let mut places = HashMap::with_capacity(shards.iter().map(|s| s.events.num_rows()).sum());
+    for (number, shard) in shards.iter().enumerate() {
+        let shard_number = small(number, "shards")?;
+        let ids = shard.events.column("subject_id")?.values();
+        for (row, id) in ids.as_primitive::<Int64Type>().values().iter().enumerate() {
+            match places.entry(*id) {
+                Entry::Vacant(entry) => {
+                    entry.insert((shard_number, small(row, "subjects of a shard")?));
+                }
+                Entry::Occupied(entry) => {
+                    let (first, _) = *entry.get();
+                    return Err(Error::invalid(format!(
+                        "subject {id} has rows in the shards {} and {}; what was known of it at a time must be in one",
+                        shards[first as usize].name, shard.name
+                    )));
+                }
+            }
+        }
+    }
+    Ok(places)
+}
+
+fn times(events: &RaggedTable) -> Result<&[i64]> {
+    let values = events.column("time")?.values();
+    match values.as_primitive_opt::<TimestampMicrosecondType>() {
+        Some(times) => Ok(times.values()),
+        None => Err(Error::type_of("time", "Timestamp(µs)", values.data_type())),
+    }
+}
+
+/// A search for a moment in times that are not in order could see past it.
+fn check_times(shards: &[MedsShard]) -> Result<()> {
+    shards.par_iter().try_for_each(|shard| {
+        let (times, layout) = (times(&shard.events)?, shard.events.layout(1)?);
+        let wrong = (0..layout.lists()).find(|row| !times[layout.range(*row)].is_sorted());
+        match wrong {
+            None => Ok(()),
+            Some(row) => {
+                let ids = shard.events.column("subject_id")?.values();
+                let id = ids.as_primitive::<Int64Type>().value(row);
+                Err(Error::invalid(format!(
+                    "shard {}: the times of subject {id} are not ascending, so that nothing can be said about what was known when",
+                    shard.name
+                )))
+            }
+        }
+    })
+}
+
+fn small(number: usize, what: &str) -> Result<u32> {
+    u32::try_from(number).map_err(|_| Error::invalid(format!("more than 2^32 - 1 {what}")))
+}
+
+/// Gives the codes of all shards one dictionary, so that rows of several shards can be put together
+/// by their numbers.
+fn share_dictionaries(shards: &mut [MedsShard]) -> Result<()> {
+    if shards.len() < 2 {
+        return Ok(());
+    }
+    let mut events: Vec<&mut RaggedTable> = Vec::with_capacity(shards.len());
+    let mut statics = Vec::with_capacity(shards.len());
+    for shard in shards {
+        events.push(&mut shard.events);
+        statics.push(&mut shard.statics);
+    }
+    share(&mut events)?;
+    share(&mut statics)
+}
+
+fn share(tables: &mut [&mut RaggedTable]) -> Result<()> {
+    let names: Vec<String> = tables[0]
+        .columns()
+        .iter()
+        .filter(|c| *c.data_type() == dictionary_type())
+        .map(|c| c.name().to_owned())
+        .collect();
+    for name in names {
+        let arrays = tables
+            .iter()
+            .map(|t| Ok(t.column(&name)?.values().as_dictionary::<UInt32Type>().clone()))
+            .collect::<Result<Vec<_>>>()?;
+        let one = &arrays[0];
+        if arrays.iter().all(|a| Arc::ptr_eq(a.values(), one.values())) {
+            continue;
+        }
+        for (table, values) in tables.iter_mut().zip(united(&arrays)?) {
+            let columns = table
+                .columns()
+                .iter()
+                .map(|c| match c.name() == name {
+                    false => c.clone(),
+                    true => {
+                        Column::with_field(Arc::clone(c.field()), c.axis(), Arc::clone(&values))
+                            .with_list_nulls(c.list_nulls().to_vec())
+                    }
+                })
+                .collect();
+            **table = table.with_columns(columns)?;
+        }
+    }
+    Ok(())
+}
+
+/// The same texts, with numbers from one dictionary.
+fn united(arrays: &[DictionaryArray<UInt32Type>]) -> Result<Vec<ArrayRef>> {
+    let mut numbers: HashMap<&str, u32> = HashMap::new();
+    let mut texts: Vec<&str> = Vec::new();
+    let mut maps: Vec<Vec<u32>> = Vec::with_capacity(arrays.len());
+    for array in arrays {
+        let values = array.values().as_string::<i32>();
+        let mut map = Vec::with_capacity(values.len());
+        for text in values.iter().map(Option::unwrap_or_default) {
+            let next = small(texts.len(), "codes")?;
+            let number = *numbers.entry(text).or_insert_with(|| {
+                texts.push(text);
+                next
+            });
+            map.push(number);
+        }
+        maps.push(map);
+    }
+    let values: ArrayRef = Arc::new(StringArray::from(texts));
+    arrays
+        .par_iter()
+        .zip(&maps)
+        .map(|(array, map)| {
+            // A number under a NULL may be any.
+            let at = |key: u32| map.get(key as usize).copied().unwrap_or(0);
+            let keys: PrimitiveArray<UInt32Type> = array.keys().unary(at);
+            Ok(Arc::new(DictionaryArray::try_new(keys, Arc::clone(&values))?) as ArrayRef)
+        })
+        .collect()
+}

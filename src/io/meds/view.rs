@@ -1,0 +1,239 @@
+//! [`View`]: a column of [`AsOf`] as ranges, cut further before anything is copied.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, Int64Array, new_empty_array};
+use arrow::datatypes::DataType;
+
+use super::asof::AsOf;
+use crate::array::ranges::gather_parts;
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray, leaf_type, list_depth};
+use crate::error::{Error, Result};
+use crate::table::RaggedTable;
+
+/// A list column of the rows of an [`AsOf`], and what of each list is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct View {
+    /// Whether it is a column of what has no time.
+    pub(crate) statics: bool,
+    /// Name of the column in its table.
+    pub(crate) column: String,
+    /// What is done to the lists, one after the other.
+    pub(crate) steps: Vec<Step>,
+}
+
+/// What can be done to a range without looking at values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// `start:stop` on axis 1, as Python slices a list.
+    Slice(Option<i64>, Option<i64>),
+    /// All values of a row in one list.
+    Flatten,
+}
+
+impl View {
+    /// The same with one more step.
+    pub(crate) fn then(&self, step: Step) -> Self {
+        let mut view = self.clone();
+        view.steps.push(step);
+        view
+    }
+
+    /// The view over the shards of `rows`.
+    pub(crate) fn of<'a>(&'a self, rows: &'a AsOf) -> Result<Ranges<'a>> {
+        let shards = rows
+            .shards()
+            .iter()
+            .map(|shard| {
+                let table = if self.statics { &shard.statics } else { &shard.events };
+                Lists::of(table, &self.column)
+            })
+            .collect::<Result<_>>()?;
+        Ok(Ranges { view: self, rows, shards })
+    }
+}
+
+/// A column of one shard.
+struct Lists<'a> {
+    outer: &'a Layout,
+    inner: Option<&'a Layout>,
+    values: &'a ArrayRef,
+}
+
+impl<'a> Lists<'a> {
+    fn of(table: &'a RaggedTable, name: &str) -> Result<Self> {
+        let column = table.column(name)?;
+        let outer = table.layout(1)?;
+        let inner = match column.axis() {
+            1 => None,
+            2 => Some(table.layout(2)?),
+            axis => {
+                return Err(Error::invalid(format!("column {name:?} on axis {axis} has no view")));
+            }
+        };
+        Ok(Self { outer, inner, values: column.values() })
+    }
+}
+
+/// A list of a shard: elements of axis 1, or leaves once it is flat.
+struct Span<'a> {
+    shard: usize,
+    range: Range<usize>,
+    /// The level below, if there is one still.
+    inner: Option<&'a Layout>,
+}
+
+impl Span<'_> {
+    fn leaves(&self) -> Range<usize> {
+        match self.inner {
+            Some(inner) => inner.ranges(self.range.clone()),
+            None => self.range.clone(),
+        }
+    }
+}
+
+/// A view over the shards.
+pub(crate) struct Ranges<'a> {
+    view: &'a View,
+    rows: &'a AsOf,
+    shards: Vec<Lists<'a>>,
+}
+
+impl<'a> Ranges<'a> {
+    fn span(&self, label: usize) -> Span<'a> {
+        let (shard, row, events) = self.rows.at(label);
+        let lists = &self.shards[shard];
+        let whole = lists.outer.range(row);
+        let range = match self.view.statics {
+            true => whole,
+            false => whole.start..whole.start + events,
+        };
+        let mut span = Span { shard, range, inner: lists.inner };
+        for step in &self.view.steps {
+            match step {
+                Step::Flatten => {
+                    span.range = span.leaves();
+                    span.inner = None;
+                }
+                Step::Slice(start, stop) => {
+                    let (from, to) = clip(span.range.len(), *start, *stop);
+                    span.range = span.range.start + from..span.range.start + to;
+                }
+            }
+        }
+        span
+    }
+
+    /// Number of leaves of a label.
+    pub(crate) fn leaves(&self, label: usize) -> usize {
+        self.span(label).leaves().len()
+    }
+
+    /// The lists of some labels, as Arrow has them: this is where leaves are copied.
+    pub(crate) fn gather(&self, labels: &[usize], target: &DataType) -> Result<ArrayRef> {
+        let mut lengths = Vec::with_capacity(labels.len());
+        let mut below: Option<Vec<usize>> = None;
+        let mut parts = Vec::with_capacity(labels.len());
+        for label in labels {
+            let span = self.span(*label);
+            lengths.push(span.range.len());
+            if let Some(inner) = span.inner {
+                let below = below.get_or_insert_default();
+                below.extend(span.range.clone().map(|i| inner.length(i)));
+            }
+            parts.push((span.shard, span.leaves()));
+        }
+        let mut axes: Vec<ListAxis> = vec![Offsets::from_lengths(lengths)?.into()];
+        if list_depth(target) > 1 {
+            axes.push(Offsets::from_lengths(below.unwrap_or_default())?.into());
+        }
+        let arrays: Vec<&ArrayRef> = self.shards.iter().map(|s| s.values).collect();
+        let leaves = match arrays.is_empty() {
+            true => new_empty_array(leaf_type(target)),
+            false => gather_parts(&arrays, &parts)?,
+        };
+        RaggedArray::try_new(labels.len(), axes, leaves)?.to_arrow_as(target)
+    }
+
+    /// Elements of axis 1 of some labels.
+    pub(crate) fn lengths(&self, labels: &[usize]) -> ArrayRef {
+        self.numbers(labels, |span| span.range.len())
+    }
+
+    /// Leaves of some labels that are not NULL.
+    pub(crate) fn counts(&self, labels: &[usize]) -> ArrayRef {
+        self.numbers(labels, |span| {
+            let leaves = span.leaves();
+            let nulls = self.shards[span.shard].values.nulls().filter(|n| n.null_count() > 0);
+            let missing = nulls.map_or(0, |n| n.slice(leaves.start, leaves.len()).null_count());
+            leaves.len() - missing
+        })
+    }
+
+    fn numbers(&self, labels: &[usize], number: impl Fn(&Span<'_>) -> usize) -> ArrayRef {
+        let numbers = labels.iter().map(|label| number(&self.span(*label)));
+        Arc::new(Int64Array::from_iter_values(
+            numbers.map(|n| i64::try_from(n).unwrap_or(i64::MAX)),
+        ))
+    }
+}
+
+/// Cuts labels into stretches of at most `rows` that have at most `leaves` leaves in all views
+/// together, or one label.
+pub(crate) fn stretches(
+    views: &[Ranges<'_>],
+    labels: usize,
+    leaves: usize,
+    rows: usize,
+) -> Vec<Range<usize>> {
+    let mut out = Vec::new();
+    let (mut start, mut sum) = (0, 0usize);
+    for label in 0..labels {
+        let own = views.iter().fold(0usize, |sum, v| sum.saturating_add(v.leaves(label)));
+        sum = sum.saturating_add(own);
+        if label > start && (sum > leaves || label - start >= rows) {
+            out.push(start..label);
+            (start, sum) = (label, own);
+        }
+    }
+    if start < labels {
+        out.push(start..labels);
+    }
+    out
+}
+
+/// `start:stop` of a list of `len` elements, as Python has it.
+fn clip(len: usize, start: Option<i64>, stop: Option<i64>) -> (usize, usize) {
+    let place = |at: Option<i64>, default: usize| match at {
+        None => default,
+        Some(at) => {
+            let back = usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX);
+            if at < 0 { len.saturating_sub(back) } else { back.min(len) }
+        }
+    };
+    let (start, stop) = (place(start, 0), place(stop, len));
+    (start, stop.max(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_clipped_as_in_python() {
+        for (len, start, stop, expected) in [
+            (5, None, None, (0, 5)),
+            (5, Some(-2), None, (3, 5)),
+            (5, Some(-9), None, (0, 5)),
+            (5, None, Some(-1), (0, 4)),
+            (5, None, Some(9), (0, 5)),
+            (5, Some(4), Some(2), (4, 4)),
+            (5, Some(i64::MIN), Some(i64::MAX), (0, 5)),
+            (5, Some(i64::MAX), None, (5, 5)),
+            (0, Some(-1), Some(1), (0, 0)),
+        ] {
+            assert_eq!(clip(len, start, stop), expected, "[{start:?}:{stop:?}] of {len}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Batches as files: a folder of them, or one stream.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use super::batch::Batch;
+use crate::error::{Error, Result};
+use crate::io::atomic::AtomicFolder;
+use crate::io::safetensors::dense;
+
+/// The file of a folder of batches that lists the others.
+const INDEX: &str = "batches.json";
+
+/// A folder of batches, one safetensors file each: `batch-000000.safetensors`, `batch-000001..`, on
+/// through all epochs in the order in which they are written.
+///
+/// `batches.json` lists them: `batches` has for each its `file`, the number of its `epoch` and that of
+/// its `items`, and beside it stands what [`finish`](Self::finish) is told. Epoch and number of a batch
+/// are in its own metadata too. The folder appears whole or not at all.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use serrate::arrow::array::UInt16Array;
+/// use serrate::loader::{BatchFolder, Loader, LoaderOptions};
+/// use serrate::table::RaggedTable;
+/// let table = RaggedTable::builder()
+///     .lengths([3, 1, 2])?
+///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9, 4, 5, 6])))
+///     .build()?;
+/// let dir = tempfile::tempdir()?;
+/// let out = dir.path().join("batches");
+/// let mut folder = BatchFolder::create(&out, false)?;
+/// for batch in Loader::try_new([table], LoaderOptions::new(2))?.epoch(0)? {
+///     folder.write(0, &batch?)?;
+/// }
+/// folder.finish(Default::default())?;
+/// assert!(out.join("batch-000001.safetensors").exists());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct BatchFolder {
+    folder: AtomicFolder,
+    batches: Vec<Value>,
+}
+
+impl BatchFolder {
+    /// Starts a folder; with `overwrite` it replaces a folder of batches that is there.
+    ///
+    /// # Errors
+    /// When there is a folder that is not empty and may not be replaced, or that is no folder of
+    /// batches; when none can be made there.
+    pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
+        let target = target.as_ref();
+        check_target(target, overwrite)?;
+        Ok(Self { folder: AtomicFolder::create(target)?, batches: Vec::new() })
+    }
+
+    /// Writes a batch of an epoch.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write(&mut self, epoch: u64, batch: &Batch) -> Result<()> {
+        let name = format!("batch-{:06}.safetensors", self.batches.len());
+        let path = self.folder.path().join(&name);
+        let encoded = encoded(&path, epoch, batch)?;
+        let write = || -> std::io::Result<()> {
+            let mut out = BufWriter::with_capacity(1 << 20, File::create(&path)?);
+            encoded.write_to(&mut out)?;
+            out.flush()
+        };
+        write().map_err(|e| Error::io(&path, e))?;
+        self.batches.push(json!({ "file": name, "epoch": epoch, "items": batch.len() }));
+        Ok(())
+    }
+
+    /// Gives the folder its name; returns the number of batches. `about` is kept in `batches.json`.
+    ///
+    /// # Errors
+    /// When the folder cannot be renamed.
+    pub fn finish(self, mut about: Map<String, Value>) -> Result<usize> {
+        let batches = self.batches.len();
+        about.insert("batches".into(), Value::Array(self.batches));
+        let path = self.folder.path().join(INDEX);
+        let text = format!("{:#}\n", Value::Object(about));
+        std::fs::write(&path, text).map_err(|e| Error::io(&path, e))?;
+        self.folder.commit()?;
+        Ok(batches)
+    }
+}
+
+/// A stream of batches: for each the length of a safetensors file, in 8 bytes, the lowest first, and
+/// the file itself; in the end a length of 0, without which the stream was cut off.
+#[derive(Debug)]
+pub struct BatchStream<W> {
+    out: W,
+    name: PathBuf,
+}
+
+impl<W: Write> BatchStream<W> {
+    /// To a writer, which should be buffered; `name` stands in messages.
+    pub fn new(out: W, name: impl Into<PathBuf>) -> Self {
+        Self { out, name: name.into() }
+    }
+
+    /// Writes a batch of an epoch.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&mut self, epoch: u64, batch: &Batch) -> Result<()> {
+        let encoded = encoded(&self.name, epoch, batch)?;
+        self.out
+            .write_all(&encoded.nbytes().to_le_bytes())
+            .and_then(|()| encoded.write_to(&mut self.out))
+            .map_err(|e| Error::io(&self.name, e))
+    }
+
+    /// Ends the stream; returns the writer.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn finish(mut self) -> Result<W> {
+        self.out
+            .write_all(&0u64.to_le_bytes())
+            .and_then(|()| self.out.flush())
+            .map_err(|e| Error::io(&self.name, e))?;
+        Ok(self.out)
+    }
+}
+
+fn encoded<'a>(
+    path: &Path,
+    epoch: u64,
+    batch: &'a Batch,
+) -> Result<crate::io::safetensors::Encoded<'a>> {
+    let metadata: BTreeMap<String, String> =
+        [("epoch".to_owned(), epoch.to_string()), ("batch".to_owned(), batch.number().to_string())]
+            .into();
+    let tensors = batch.tensors().iter().map(|(name, tensor)| (name.as_ref(), tensor));
+    dense::encode(path, tensors, &metadata)
+}
+
+/// Refuses a folder that is to be kept, before anything is read for it.
+///
+/// # Errors
+/// As [`BatchFolder::create`].
+pub(crate) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
+    if !target.exists() {
+        return Ok(());
+    }
+    let entries = std::fs::read_dir(target).map_err(|e| Error::io(target, e))?;
+    let names = entries
+        .map(|entry| Ok(entry.map_err(|e| Error::io(target, e))?.file_name()))
+        .collect::<Result<Vec<_>>>()?;
+    if names.is_empty() {
+        return Ok(());
+    }
+    if !overwrite {
+        return Err(Error::Exists(target.to_path_buf()));
+    }
+    let ours = |name: &str| {
+        name == INDEX || (name.starts_with("batch-") && name.ends_with(".safetensors"))
+    };
+    match names.iter().find(|name| !ours(&name.to_string_lossy())) {
+        None => Ok(()),
+        Some(other) => Err(Error::file(
+            target,
+            format!(
+                "it holds {:?}, which is no part of a folder of batches, and is not replaced; remove it, or write somewhere else",
+                other.to_string_lossy()
+            ),
+        )),
+    }
+}

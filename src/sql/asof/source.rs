@@ -1,0 +1,324 @@
+//! [`AsOfSource`]: reads the data once, then makes rows in the order of the labels.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::prep_null_mask_filter;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Statistics, exec_err};
+use datafusion::datasource::source::DataSource;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::projection::{ProjectionExpr, ProjectionExprs, Projector};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, apply_expression_roots};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use rayon::prelude::*;
+use tokio::sync::OnceCell;
+
+use super::inputs::Inputs;
+use crate::io::meds::{AsOf, Labels, MedsOptions, MedsShard, stretches};
+use crate::sql::config::SerrateOptions;
+use crate::sql::meds::{Data, further};
+
+/// Name of the metric that counts labels without a subject.
+const UNKNOWN: &str = "labels_of_unknown_subjects";
+
+/// Rows of labels: one partition, so that their order is that of the labels whatever is above, in
+/// batches that are made several at a time.
+#[derive(Clone)]
+pub(super) struct AsOfSource {
+    data: Data,
+    labels: Arc<Labels>,
+    /// All columns there are, those of the labels first.
+    table: SchemaRef,
+    projection: ProjectionExprs,
+    filters: Vec<Arc<dyn PhysicalExpr>>,
+    limit: Option<usize>,
+    /// Of the output.
+    schema: SchemaRef,
+    /// Batches made at a time.
+    at_once: usize,
+    shared_subjects: bool,
+    rows: Arc<OnceCell<Arc<AsOf>>>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl AsOfSource {
+    pub(super) fn try_new(
+        data: Data,
+        labels: Arc<Labels>,
+        table: SchemaRef,
+        projection: ProjectionExprs,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        at_once: usize,
+        shared_subjects: bool,
+    ) -> Result<Self> {
+        let schema = Arc::new(projection.project_schema(&table)?);
+        Ok(Self {
+            data,
+            labels,
+            table,
+            projection,
+            filters,
+            limit: None,
+            schema,
+            at_once: at_once.max(1),
+            shared_subjects,
+            rows: Arc::default(),
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+
+    pub(super) fn with_limit(self, limit: Option<usize>) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// How rows are made; what of the data that takes is known only now.
+    fn rule(&self) -> Result<Rule> {
+        let labels = self.labels.schema().fields().len();
+        let add =
+            |inputs: &mut Inputs, e: &Arc<dyn PhysicalExpr>| inputs.add(e, &self.table, labels);
+        let mut filters = Vec::with_capacity(self.filters.len());
+        for filter in &self.filters {
+            let mut inputs = Inputs::default();
+            let condition = add(&mut inputs, filter)?;
+            filters.push((condition, inputs));
+        }
+        // Those on labels first: they cost next to nothing.
+        filters.sort_by_key(|(_, inputs)| inputs.has_lists());
+        let mut inputs = Inputs::default();
+        let expressions = self
+            .projection
+            .iter()
+            .map(|e| {
+                let expr = add(&mut inputs, &e.expr)?;
+                Ok(ProjectionExpr { expr, alias: e.alias.clone() })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let projector = ProjectionExprs::new(expressions).make_projector(&inputs.schema())?;
+        Ok(Rule { filters, inputs, projector, schema: Arc::clone(&self.schema) })
+    }
+
+    /// Reads the columns that a rule looks at.
+    fn read(&self, rule: &Rule) -> crate::Result<AsOf> {
+        let all = rule.filters.iter().map(|(_, inputs)| inputs).chain([&rule.inputs]);
+        let mut wanted: Vec<(bool, &str)> = all.flat_map(Inputs::columns).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let names = wanted.iter().map(|(_, name)| *name);
+        let options = MedsOptions {
+            columns: Some(further(&self.table, names)),
+            shared_subjects: self.shared_subjects,
+            ..MedsOptions::default()
+        };
+        let of = |statics: bool, always: &[&'static str]| {
+            let mut names = always.to_vec();
+            names.extend(wanted.iter().filter(|(s, _)| *s == statics).map(|(_, name)| *name));
+            names.sort_unstable();
+            names.dedup();
+            names
+        };
+        let (events, statics) = (of(false, &["subject_id", "time"]), of(true, &["subject_id"]));
+        let shards = (0..self.data.shards())
+            .into_par_iter()
+            .map(|shard| {
+                let Some(read) = self.data.read(shard, &options)? else { return Ok(None) };
+                Ok(Some(MedsShard {
+                    name: read.name,
+                    events: read.events.select(&events)?,
+                    statics: read.statics.select(&statics)?,
+                }))
+            })
+            .collect::<crate::Result<Vec<_>>>()?;
+        AsOf::try_new(shards.into_iter().flatten().collect(), &self.labels)
+    }
+}
+
+/// Conditions and columns of a query, over what they need of a row.
+struct Rule {
+    filters: Vec<(Arc<dyn PhysicalExpr>, Inputs)>,
+    inputs: Inputs,
+    projector: Projector,
+    schema: SchemaRef,
+}
+
+impl Rule {
+    /// The labels in stretches whose batches have about `leaves` leaves.
+    fn stretches(
+        &self,
+        rows: &AsOf,
+        leaves: usize,
+        batch_size: usize,
+    ) -> Result<Vec<Range<usize>>> {
+        let mut copied = self.inputs.copied(rows)?;
+        for (_, inputs) in &self.filters {
+            copied.extend(inputs.copied(rows)?);
+        }
+        Ok(stretches(&copied, rows.len(), leaves, batch_size))
+    }
+
+    fn batch(&self, rows: &AsOf, labels: Range<usize>) -> Result<RecordBatch> {
+        let mut labels: Vec<usize> = labels.collect();
+        for (condition, inputs) in &self.filters {
+            let batch = inputs.batch(rows, &labels)?;
+            let keep = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
+            let Some(keep) = keep.as_boolean_opt() else {
+                return exec_err!("a condition is {}, not true or false", keep.data_type());
+            };
+            let keep = match keep.nulls() {
+                None => keep.clone(),
+                Some(_) => prep_null_mask_filter(keep),
+            };
+            let kept = labels.iter().zip(keep.values().iter()).filter(|(_, keep)| *keep);
+            labels = kept.map(|(label, _)| *label).collect();
+        }
+        let batch = self.projector.project_batch(&self.inputs.batch(rows, &labels)?)?;
+        // Names and nullability as they were planned.
+        let options =
+            arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(
+            Arc::clone(&self.schema),
+            batch.columns().to_vec(),
+            &options,
+        )?)
+    }
+}
+
+impl fmt::Debug for AsOfSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsOfSource").field("root", &self.data.root()).finish_non_exhaustive()
+    }
+}
+
+/// Runs work that blocks.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
+}
+
+impl DataSource for AsOfSource {
+    fn open(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        if partition != 0 {
+            return exec_err!("the rows of labels are one partition; there is no {partition}");
+        }
+        let leaves = SerrateOptions::of(context.session_config().options()).leaf_batch_size;
+        let batch_size = context.session_config().batch_size();
+        let unknown = MetricBuilder::new(&self.metrics).counter(UNKNOWN, partition);
+        let rule = Arc::new(self.rule()?);
+        let (source, at_once) = (self.clone(), self.at_once);
+        let limit = self.limit.unwrap_or(usize::MAX);
+        let batches = async move {
+            let of = Arc::clone(&rule);
+            let cell = Arc::clone(&source.rows);
+            let read = blocking(move || Ok(Arc::new(source.read(&of)?)));
+            let rows = Arc::clone(cell.get_or_try_init(|| read).await?);
+            unknown.add(rows.unknown());
+            let stretches = rule.stretches(&rows, leaves, batch_size)?;
+            let made = stream::iter(stretches).map(move |labels| {
+                let (rule, rows) = (Arc::clone(&rule), Arc::clone(&rows));
+                blocking(move || rule.batch(&rows, labels))
+            });
+            Ok::<_, DataFusionError>(made.buffered(at_once))
+        };
+        let batches = stream::once(batches).try_flatten().scan(
+            0usize,
+            move |seen, batch: Result<RecordBatch>| {
+                let left = limit.saturating_sub(*seen);
+                let batch = batch.map(|b| b.slice(0, b.num_rows().min(left)));
+                *seen = seen.saturating_add(batch.as_ref().map_or(0, RecordBatch::num_rows));
+                std::future::ready((left > 0).then_some(batch))
+            },
+        );
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
+    }
+
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "MedsAsOf: folder={}, shards={}, labels={}, projection={}",
+            self.data.root().display(),
+            self.data.shards(),
+            self.labels.len(),
+            self.projection
+        )?;
+        if !self.filters.is_empty() {
+            let filters: Vec<String> = self.filters.iter().map(ToString::to_string).collect();
+            write!(f, ", filters=[{}]", filters.join(" AND "))?;
+        }
+        match self.limit {
+            Some(limit) => write!(f, ", limit={limit}"),
+            None => Ok(()),
+        }
+    }
+
+    fn output_partitioning(&self) -> Partitioning {
+        Partitioning::UnknownPartitioning(1)
+    }
+
+    fn eq_properties(&self) -> EquivalenceProperties {
+        EquivalenceProperties::new(Arc::clone(&self.schema))
+    }
+
+    fn partition_statistics(&self, _partition: Option<usize>) -> Result<Arc<Statistics>> {
+        let mut statistics = Statistics::new_unknown(&self.schema);
+        let most = self.labels.len().min(self.limit.unwrap_or(usize::MAX));
+        statistics.num_rows = Precision::Inexact(most);
+        Ok(Arc::new(statistics))
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
+        Some(Arc::new(self.clone().with_limit(limit)))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.limit
+    }
+
+    fn metrics(&self) -> ExecutionPlanMetricsSet {
+        self.metrics.clone()
+    }
+
+    fn try_swapping_with_projection(
+        &self,
+        projection: &ProjectionExprs,
+    ) -> Result<Option<Arc<dyn DataSource>>> {
+        // What was computed once stays computed once.
+        if !self.projection.iter().all(|e| e.expr.downcast_ref::<Column>().is_some()) {
+            return Ok(None);
+        }
+        let projection = self.projection.try_merge(projection)?;
+        let schema = Arc::new(projection.project_schema(&self.table)?);
+        Ok(Some(Arc::new(Self { projection, schema, rows: Arc::default(), ..self.clone() })))
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        match apply_expression_roots(self.projection.iter(), f)? {
+            TreeNodeRecursion::Stop => Ok(TreeNodeRecursion::Stop),
+            _ => apply_expression_roots(self.filters.iter(), f),
+        }
+    }
+}
+
+/// How many labels had no row in a plan that has run, because their subjects are not in the data.
+pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    let own = plan.metrics().and_then(|m| m.sum_by_name(UNKNOWN)).map_or(0, |v| v.as_usize());
+    plan.children().into_iter().map(unknown_labels).fold(own, usize::saturating_add)
+}

@@ -1,0 +1,203 @@
+//! `serrate batches`: folders, streams, labels.
+
+use super::*;
+
+fn batch(place: &Place, name: &str) -> Vec<(String, serrate::dense::DenseTensor)> {
+    dense::read(place.path(name), false).unwrap()
+}
+
+fn tensor<'a>(
+    batch: &'a [(String, serrate::dense::DenseTensor)],
+    name: &str,
+) -> &'a serrate::dense::DenseTensor {
+    &batch.iter().find(|(n, _)| n == name).unwrap().1
+}
+
+fn index(place: &Place, folder: &str) -> serde_json::Value {
+    let text = fs::read_to_string(place.path(folder).join("batches.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn batches_are_files_that_a_seed_decides() {
+    let place = Place::new();
+    let cohort = data("synthea-meds-torch-data");
+    let run = |out: &str, more: &[&str]| {
+        let mut args = vec!["batches", cohort.as_str(), "--batch", "5", "--len", "16", "-o", out];
+        args.extend(more);
+        place.run(&args)
+    };
+    let said = run("a", &["--shuffle", "--seed", "7", "--epochs", "2"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.starts_with("wrote 12 batches of 56 items ("), "{}", said.out);
+    let about = index(&place, "a");
+    assert_eq!((about["epochs"].as_u64(), about["items"].as_u64()), (Some(2), Some(28)));
+    assert_eq!(about["batches"].as_array().unwrap().len(), 12);
+    assert_eq!(about["batches"][11]["file"], "batch-000011.safetensors");
+    assert_eq!(
+        (&about["batches"][11]["epoch"], &about["batches"][11]["items"]),
+        (&1.into(), &3.into())
+    );
+    let first = batch(&place, "a/batch-000000.safetensors");
+    assert_eq!(tensor(&first, "code").shape(), [5, 16]);
+
+    // Seeds decide, threads do not.
+    run("b", &["--shuffle", "--seed", "7", "--epochs", "2", "--threads", "1"]);
+    run("c", &["--shuffle", "--seed", "8", "--epochs", "2"]);
+    let bytes = |folder: &str, n: usize| {
+        fs::read(place.path(&format!("{folder}/batch-{n:06}.safetensors"))).unwrap()
+    };
+    for n in 0..12 {
+        assert_eq!(bytes("a", n), bytes("b", n));
+    }
+    assert_ne!(bytes("a", 0), bytes("c", 0));
+    assert_ne!(bytes("a", 0), bytes("a", 6));
+
+    // What exists is kept.
+    let kept = run("a", &[]);
+    assert!(kept.code == 1 && kept.err.contains("--overwrite"), "{}", kept.err);
+    let said = run(
+        "a",
+        &[
+            "--overwrite",
+            "--split",
+            "train",
+            "--drop-last",
+            "--unit",
+            "event",
+            "--side",
+            "left",
+            "--static",
+            "omit",
+        ],
+    );
+    assert_eq!(said.code, 0, "{}", said.err);
+    let first = batch(&place, "a/batch-000000.safetensors");
+    assert_eq!(tensor(&first, "code").shape()[..2], tensor(&first, "event_mask").shape()[..]);
+    assert!(first.iter().all(|(name, _)| !name.starts_with("static")));
+    place.file("c/notes.txt", "mine");
+    let kept = run("c", &["--overwrite"]);
+    assert!(kept.code == 1 && kept.err.contains("notes.txt"), "{}", kept.err);
+
+    // A raw folder needs no step in between.
+    let raw = data("synthea-meds");
+    let said = place
+        .run(&["batches", &raw, "--split", "tuning", "--batch", "2", "--len", "8", "-o", "raw"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(place.exists("raw/batch-000000.safetensors"));
+}
+
+#[test]
+fn a_stream_has_the_same_batches_and_an_end() {
+    let place = Place::new();
+    let cohort = data("synthea-meds-torch-data");
+    let args = [
+        "batches",
+        cohort.as_str(),
+        "--batch",
+        "6",
+        "--len",
+        "12",
+        "--seed",
+        "3",
+        "--packed",
+        "-o",
+    ];
+    let said = place.run(&[args.as_slice(), &["out"]].concat());
+    assert_eq!(said.code, 0, "{}", said.err);
+    let output = place.command().args(args).arg("-").output().unwrap();
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("wrote 5 batches of 28 items"));
+    let mut rest = output.stdout.as_slice();
+    let mut frames = Vec::new();
+    loop {
+        let (size, after) = rest.split_at(8);
+        let size = usize::try_from(u64::from_le_bytes(size.try_into().unwrap())).unwrap();
+        if size == 0 {
+            assert!(after.is_empty());
+            break;
+        }
+        let (frame, after) = after.split_at(size);
+        frames.push(frame);
+        rest = after;
+    }
+    assert_eq!(frames.len(), 5);
+    for (n, frame) in frames.into_iter().enumerate() {
+        let file = fs::read(place.path(&format!("out/batch-{n:06}.safetensors"))).unwrap();
+        assert_eq!(frame, file);
+    }
+    let first = batch(&place, "out/batch-000000.safetensors");
+    assert_eq!(tensor(&first, "dim1/cu_seqlens").shape(), [7]);
+}
+
+#[test]
+fn labels_are_items_that_end_with_them() {
+    let place = Place::new();
+    let (cohort, labels) = (data("synthea-meds-torch-data"), data("synthea-meds") + "/labels");
+    let said = place.run(&[
+        "batches", &cohort, "--labels", &labels, "--split", "train", "--batch", "200", "--len",
+        "8", "--unit", "event", "-o", "out",
+    ]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.err.contains("533 labels are of subjects not in the split train"), "{}", said.err);
+    assert!(said.out.contains("of 1,182 items"), "{}", said.out);
+    let about = index(&place, "out");
+    assert_eq!(about["unknown_labels"], 533);
+    let files = about["batches"].as_array().unwrap();
+    let mut subjects = Vec::new();
+    for file in files {
+        let batch = batch(&place, &format!("out/{}", file["file"].as_str().unwrap()));
+        subjects.extend(tensor(&batch, "subject_id").as_slice::<i64>().unwrap().to_vec());
+        assert_eq!(
+            tensor(&batch, "boolean_value").shape(),
+            tensor(&batch, "prediction_time").shape()
+        );
+        assert!(tensor(&batch, "event_mask").shape()[1] <= 8);
+    }
+    let all = serrate::io::meds::Labels::read(labels + "/emergency_within_a_year/train").unwrap();
+    assert_eq!(subjects, all.subject_ids().values().as_ref());
+
+    // SQL counts them as well.
+    place.file(
+        "q.sql",
+        format!("SELECT count(*) AS n FROM meds_asof('{cohort}', 'labels.parquet');"),
+    );
+    let copy = format!(
+        "COPY (SELECT 99 AS subject_id, TIMESTAMP '2020-01-01' AS prediction_time) TO 'labels.parquet'"
+    );
+    assert_eq!(place.run(&["-c", &copy]).code, 0);
+    let said = place.run(&["q.sql", "--format", "csv"]);
+    assert_eq!(said.out.trim(), "n\n0");
+    assert!(said.err.contains("1 label is of subjects that are not in the data"), "{}", said.err);
+}
+
+#[test]
+fn what_makes_no_batches_is_said() {
+    let place = Place::new();
+    let cohort = data("synthea-meds-torch-data");
+    place.file("x.nrt", "");
+    let base = ["batches", cohort.as_str(), "-o", "out", "--batch", "2", "--len", "4"];
+    for (args, code, part) in [
+        (
+            vec!["batches", "x.nrt", "-o", "out", "--batch", "2", "--len", "4"],
+            2,
+            "STORED AS BATCHES",
+        ),
+        (vec!["batches", "nowhere", "-o", "out", "--batch", "2", "--len", "4"], 1, "nowhere"),
+        (vec!["batches", cohort.as_str(), "-o", "out", "--len", "4"], 2, "--batch"),
+        ([&base[..], &["--unit", "visit"]].concat(), 2, "measurement"),
+        ([&base[..], &["--window", "middle"]].concat(), 2, "middle"),
+        ([&base[..], &["--window", "end", "--stride", "3"]].concat(), 2, "step"),
+        ([&base[..], &["--split", "test"]].concat(), 1, "test"),
+        ([&base[..], &["--labels", "nowhere"]].concat(), 1, "nowhere"),
+        ([&base[..], &["--compat", "--packed"]].concat(), 2, "--packed"),
+        ([&base[..], &["--per-event", "3"]].concat(), 1, "event"),
+    ] {
+        let said = place.run(&args);
+        assert_eq!(said.code, code, "{args:?}: {}", said.err);
+        assert!(said.err.contains(part), "{args:?}: {}", said.err);
+        assert!(!place.exists("out"));
+    }
+    let help = place.run(&["batches", "--help"]);
+    assert!(help.code == 0 && help.out.contains("--labels labels/"), "{}", help.out);
+}

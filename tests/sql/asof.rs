@@ -1,0 +1,425 @@
+//! `meds_asof`: rows of labels that end where the labels say.
+
+use std::collections::HashMap;
+
+use datafusion::arrow::array::{BooleanArray, TimestampMicrosecondArray};
+use datafusion::arrow::compute::{cast, concat_batches};
+use datafusion::arrow::datatypes::{DataType, TimestampMicrosecondType, UInt32Type};
+use datafusion::parquet::arrow::ArrowWriter;
+use serrate::io::meds::{AsOf, LabelKind, Labels, MedsDataset, MedsShard};
+
+use super::*;
+
+const MEDS: &str = "tests/data/synthea-meds";
+const COHORT: &str = "tests/data/synthea-meds-torch-data";
+const LABELS: &str = "tests/data/synthea-meds/labels";
+
+fn from(data: &str, labels: &Path) -> String {
+    format!("meds_asof('{data}', '{}')", show(labels))
+}
+
+/// Labels of boolean values, in a file.
+fn labels_file(path: &Path, rows: &[(i64, i64, bool)]) {
+    let ids: Int64Array = rows.iter().map(|r| Some(r.0)).collect();
+    let times: TimestampMicrosecondArray = rows.iter().map(|r| Some(r.1)).collect();
+    let values: BooleanArray = rows.iter().map(|r| Some(r.2)).collect();
+    let batch = RecordBatch::try_from_iter([
+        ("subject_id", Arc::new(ids) as ArrayRef),
+        ("prediction_time", Arc::new(times)),
+        ("boolean_value", Arc::new(values)),
+    ])
+    .unwrap();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+async fn whole(ctx: &SessionContext, sql: &str) -> RecordBatch {
+    let batches = batches(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    concat_batches(&batches[0].schema(), &batches).unwrap()
+}
+
+fn shards(root: &str) -> Vec<MedsShard> {
+    let data = MedsDataset::open(root).unwrap();
+    data.shards().map(|s| s.read(&Default::default()).unwrap()).collect()
+}
+
+/// One measurement: its token, code, and number by its bits.
+type Measurement = (u32, String, Option<u32>);
+
+/// A subject as rows of events, and its static codes.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct History {
+    events: Vec<(i64, Vec<Measurement>)>,
+    statics: Vec<String>,
+}
+
+/// Everything about every subject, taken apart list by list.
+fn histories() -> HashMap<i64, History> {
+    let mut out = HashMap::new();
+    for shard in shards(MEDS) {
+        let batch = shard.to_batch().unwrap();
+        let ids = batch["subject_id"].as_primitive::<Int64Type>();
+        for row in 0..batch.num_rows() {
+            out.insert(ids.value(row), history(&batch, row));
+        }
+    }
+    out
+}
+
+fn texts(array: &ArrayRef) -> Vec<String> {
+    let texts = cast(array, &DataType::Utf8).unwrap();
+    texts.as_string::<i32>().iter().map(|t| t.unwrap().to_owned()).collect()
+}
+
+fn history(batch: &RecordBatch, row: usize) -> History {
+    let list = |name: &str| batch[name].as_list::<i32>().value(row);
+    let times = list("time");
+    let (tokens, codes, numbers) = (list("code_id"), list("code"), list("numeric_value"));
+    let events = times.as_primitive::<TimestampMicrosecondType>().values().iter().enumerate();
+    let events = events.map(|(event, time)| {
+        let of = |lists: &ArrayRef| lists.as_list::<i32>().value(event);
+        let tokens = of(&tokens).as_primitive::<UInt32Type>().values().to_vec();
+        let numbers = of(&numbers);
+        let numbers = numbers.as_primitive::<datafusion::arrow::datatypes::Float32Type>();
+        let numbers: Vec<Option<u32>> = numbers.iter().map(|v| v.map(f32::to_bits)).collect();
+        let measurements = tokens.into_iter().zip(texts(&of(&codes))).zip(numbers);
+        (*time, measurements.map(|((t, c), n)| (t, c, n)).collect())
+    });
+    History { events: events.collect(), statics: texts(&list("static_code")) }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_row_is_what_a_join_by_hand_gives() {
+    let ctx = four();
+    batches(&ctx, "SET serrate.leaf_batch_size = 5000").await.unwrap();
+    let labels = Labels::read(LABELS).unwrap();
+    let all = histories();
+    for data in [MEDS, COHORT] {
+        let sql = format!("SELECT * FROM {}", from(data, Path::new(LABELS)));
+        let parts = batches(&ctx, &sql).await.unwrap();
+        assert!(parts.len() > 20, "{} batches", parts.len());
+        let rows = concat_batches(&parts[0].schema(), &parts).unwrap();
+        assert_eq!(rows.num_rows(), 1715);
+        // The order is that of the labels, on four partitions.
+        assert_eq!(rows["subject_id"].as_ref(), labels.subject_ids());
+        assert_eq!(rows["prediction_time"].as_ref(), labels.prediction_times());
+        assert_eq!(&rows["boolean_value"], labels.value(LabelKind::Boolean).unwrap());
+        let mut events = 0;
+        for row in 0..rows.num_rows() {
+            let due = labels.prediction_times().value(row);
+            let mut expected = all[&labels.subject_ids().value(row)].clone();
+            expected.events.retain(|(time, _)| *time <= due);
+            let mut found = history(&rows, row);
+            if data == COHORT {
+                // Its tensors have other numbers and no code outside the vocabulary.
+                let known = |(token, code, _): Measurement| (token, code, None);
+                for (_, event) in expected.events.iter_mut().chain(&mut found.events) {
+                    *event = event.drain(..).filter(|m| m.0 > 0).map(known).collect();
+                }
+                expected.events.retain(|(_, event)| !event.is_empty());
+                found.events.retain(|(_, event)| !event.is_empty());
+            }
+            assert!(found.events.iter().all(|(time, _)| *time <= due));
+            assert_eq!(found.events, expected.events, "row {row} of {data}");
+            if data == MEDS {
+                assert_eq!(found.statics, expected.statics);
+            }
+            events += found.events.len();
+        }
+        assert!(events > 10_000, "{events}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_query_sees_the_future() {
+    let ctx = four();
+    for data in [MEDS, COHORT] {
+        let from = from(data, Path::new(LABELS));
+        for sql in [
+            format!("SELECT count(*) FROM {from} WHERE ragged_max(time) > prediction_time"),
+            format!(
+                "SELECT count(*) FROM (SELECT prediction_time, unnest(time) AS t FROM {from}) WHERE t > prediction_time"
+            ),
+            format!("SELECT count(*) FROM {from} WHERE time[-1] > prediction_time"),
+            format!(
+                "SELECT count(*) FROM {from} WHERE ragged_at(ragged_tail(time, 3), -1) > prediction_time"
+            ),
+        ] {
+            assert_eq!(one(&ctx, &sql).await, 0, "{sql}");
+        }
+        // Something is seen at the very moment.
+        let last =
+            format!("SELECT count(*) FROM {from} WHERE ragged_at(time, -1) = prediction_time");
+        assert!(one(&ctx, &last).await > 100);
+    }
+}
+
+#[test]
+fn labels_share_what_they_look_at() {
+    let labels = Labels::read(LABELS).unwrap();
+    let rows = AsOf::try_new(shards(MEDS), &labels).unwrap();
+    assert_eq!((rows.len(), rows.unknown()), (1715, 0));
+    let ids = rows.labels().subject_ids().values();
+    let at = |label: usize, column: &str| {
+        let table = rows.events(label).unwrap();
+        let values = table.column(column).unwrap().values().to_data();
+        (values.buffers()[0].as_ptr() as usize + values.offset() * 4, values.len())
+    };
+    let mut pairs = 0;
+    for label in 1..rows.len() {
+        if ids[label] != ids[label - 1] {
+            continue;
+        }
+        for column in ["code_id", "numeric_value"] {
+            let (a, b) = (at(label - 1, column), at(label, column));
+            assert_eq!(a.0, b.0, "{column} of labels {} and {label}", label - 1);
+            assert!(b.1 >= a.1);
+        }
+        let (a, b) = (rows.statics(label - 1).unwrap(), rows.statics(label).unwrap());
+        let text = |t: &RaggedTable| {
+            let data = t.column("static_code_id").unwrap().values().to_data();
+            data.buffers()[0].as_ptr() as usize + data.offset() * 4
+        };
+        assert_eq!(text(&a), text(&b));
+        pairs += 1;
+    }
+    assert!(pairs > 1000, "{pairs}");
+    assert!(rows.events(1715).is_err());
+    for label in [0, 700, 1714] {
+        let table = rows.events(label).unwrap();
+        assert_eq!(table.axis_len(1).unwrap(), rows.num_events(label).unwrap());
+    }
+}
+
+/// What is made of ranges is what is made of the lists themselves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn functions_on_ranges_are_functions_on_lists() {
+    let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
+    let from = from(MEDS, Path::new(LABELS));
+    batches(&ctx, "SET serrate.leaf_batch_size = 20000").await.unwrap();
+    batches(&ctx, &format!("CREATE TABLE t AS SELECT * FROM {from}")).await.unwrap();
+    for e in [
+        "ragged_tail(code_id, 3)",
+        "ragged_tail(code_id, 0)",
+        "ragged_tail(time, -2)",
+        "ragged_tail(numeric_value, NULL)",
+        "ragged_tail(code_id, 2, 2)",
+        "ragged_tail(code_id, 2, 1)",
+        "ragged_head(code, 2)",
+        "ragged_head(time_delta_days, -4)",
+        "ragged_slice(code_id, -5, -2)",
+        "ragged_slice(code_id, 1, NULL, 1)",
+        "ragged_slice(time, NULL, NULL, 2)",
+        "ragged_flatten(code_id)",
+        "ragged_tail(ragged_flatten(code), 10)",
+        "ragged_flatten(ragged_head(ragged_tail(numeric_value, 4), 2))",
+        "ragged_tail(static_code, 1)",
+        "ragged_lengths(code_id)",
+        "ragged_lengths(code_id, 1)",
+        "ragged_lengths(code_id, 2)",
+        "ragged_lengths(ragged_flatten(ragged_tail(code, 3)))",
+        "ragged_count(numeric_value)",
+        "ragged_count(ragged_tail(numeric_value, 2))",
+        "ragged_count(static_numeric_value)",
+        "ragged_at(time, -1)",
+        "ragged_at(time, 2)",
+        "ragged_at(ragged_flatten(code), -3)",
+        "ragged_at(code_id, -2, 0)",
+        "ragged_at(time, ragged_count(code_id) % 7)",
+        "time[1]",
+        "time[-2]",
+        "code_id[-1][1]",
+        "ragged_sum(numeric_value)",
+        "ragged_tail(code_id, 1) , code_id, ragged_count(code_id) + 1, subject_id * 2",
+        "ragged_tail(code_id, ragged_count(code_id) % 4)",
+        "subject_id, boolean_value, prediction_time",
+        "1",
+    ] {
+        let plan = text(&ctx, &format!("EXPLAIN SELECT {e} FROM {from}")).await;
+        assert!(!plan.contains("ProjectionExec"), "{plan}");
+        let a = whole(&ctx, &format!("SELECT {e} FROM {from}")).await;
+        let b = whole(&ctx, &format!("SELECT {e} FROM t")).await;
+        assert_eq!(a.columns(), b.columns(), "{e}");
+    }
+    let none = |columns: &[ArrayRef]| columns.iter().all(|c| c.is_empty());
+    for condition in [
+        "boolean_value",
+        "NOT boolean_value AND ragged_count(code_id) % 3 = 1",
+        "ragged_at(time, -1) > prediction_time - INTERVAL '1 day'",
+        "ragged_at(numeric_value, -1, 0) > 10",
+        "subject_id IN (SELECT subject_id FROM t WHERE boolean_value)",
+        "ragged_any(numeric_value > 150)",
+        "false",
+        "NULL::boolean",
+    ] {
+        let of = |table: &str| {
+            format!(
+                "SELECT subject_id, prediction_time, ragged_tail(code_id, 2), ragged_lengths(time) FROM {table} WHERE {condition} ORDER BY 1, 2"
+            )
+        };
+        let a = batches(&ctx, &of(&from)).await.unwrap();
+        let b = batches(&ctx, &of("t")).await.unwrap();
+        let columns = |batches: &[RecordBatch]| match batches.first() {
+            None => Vec::new(),
+            Some(one) => concat_batches(&one.schema(), batches).unwrap().columns().to_vec(),
+        };
+        let (a, b) = (columns(&a), columns(&b));
+        assert!(a == b || (none(&a) && none(&b)), "{condition}");
+    }
+    let sum = |table: &str| format!("SELECT sum(ragged_count(code_id)) FROM {table}");
+    assert_eq!(one(&ctx, &sum(&from)).await, one(&ctx, &sum("t")).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn conditions_and_cuts_are_looked_at_before_values_are_copied() {
+    let ctx = four();
+    let from = from(MEDS, Path::new(LABELS));
+    let sql = format!(
+        "SELECT subject_id, ragged_tail(code_id, 10) FROM {from} WHERE boolean_value AND ragged_count(code_id) > 5"
+    );
+    let plan = text(&ctx, &format!("EXPLAIN {sql}")).await;
+    assert!(!plan.contains("FilterExec") && !plan.contains("ProjectionExec"), "{plan}");
+    assert!(plan.contains("MedsAsOf: folder=tests/data/synthea-meds"), "{plan}");
+    // Ten events and not the whole history are what fills batches.
+    batches(&ctx, "SET serrate.leaf_batch_size = 100000").await.unwrap();
+    let cut = batches(&ctx, &format!("SELECT ragged_tail(code_id, 10) FROM {from}")).await.unwrap();
+    let all = batches(&ctx, &format!("SELECT code_id FROM {from}")).await.unwrap();
+    assert!(cut.len() * 3 < all.len(), "{} and {} batches", cut.len(), all.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn labels_in_any_order_of_anybody() {
+    let ctx = four();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("labels.parquet");
+    // Subject 8 begins 1920; 99 and 98 are nobody.
+    let day = 86_400_000_000;
+    let rows = [
+        (8, 50 * 365 * day, true),
+        (99, 0, true),
+        (1, 40 * 365 * day, false),
+        (8, -100_000 * day, true),
+        (8, 10 * 365 * day, false),
+        (98, 0, false),
+        (8, 50 * 365 * day, false),
+    ];
+    labels_file(&path, &rows);
+    let from = from(MEDS, &path);
+    let known: Vec<i64> = rows.iter().map(|r| r.0).filter(|id| *id < 90).collect();
+    assert_eq!(ints(&ctx, &format!("SELECT subject_id FROM {from}")).await, known);
+    let lengths = ints(&ctx, &format!("SELECT ragged_lengths(time) FROM {from}")).await;
+    assert_eq!(lengths[2], 0);
+    assert!(lengths[0] > lengths[3] && lengths[3] > 0 && lengths[0] == lengths[4], "{lengths:?}");
+    let empty = format!("SELECT ragged_lengths(code_id) FROM {from} WHERE code_id IS NOT NULL");
+    assert_eq!(ints(&ctx, &empty).await, lengths);
+    let statics = format!("SELECT ragged_lengths(static_code) FROM {from}");
+    let statics = ints(&ctx, &statics).await;
+    assert!(statics[2] > 0 && statics[2] == statics[0], "{statics:?}");
+    assert_eq!(ints(&ctx, &format!("SELECT subject_id FROM {from} LIMIT 2")).await, [8, 1]);
+    assert_eq!(
+        ints(&ctx, &format!("SELECT subject_id FROM {from} LIMIT 2 OFFSET 1")).await,
+        [1, 8]
+    );
+    assert_eq!(one(&ctx, &format!("SELECT count(*) FROM {from}")).await, 5);
+
+    // Those who are nobody are counted.
+    let frame = ctx.sql(&format!("SELECT count(*) FROM {from}")).await.unwrap();
+    let plan = frame.create_physical_plan().await.unwrap();
+    datafusion::physical_plan::collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
+    assert_eq!(serrate::sql::unknown_labels(&plan), 2);
+    let analyzed = text(&ctx, &format!("EXPLAIN ANALYZE SELECT subject_id FROM {from}")).await;
+    assert!(analyzed.contains("labels_of_unknown_subjects=2"), "{analyzed}");
+
+    // Written in the order of the labels.
+    let out = dir.path().join("out.nrt");
+    let copy = format!(
+        "COPY (SELECT prediction_time::BIGINT AS due, ragged_tail(time_delta_days, 4) AS days, ragged_tail(code_id, 4) AS code FROM {from}) TO '{}'",
+        show(&out)
+    );
+    batches(&ctx, &copy).await.unwrap();
+    let table = nrt::NrtFile::open(&out, &Default::default()).unwrap().table().unwrap();
+    let due = table.column("due").unwrap().values().clone();
+    let expected: Vec<i64> = rows.iter().filter(|r| r.0 < 90).map(|r| r.1).collect();
+    assert_eq!(due.as_primitive::<Int64Type>().values(), expected.as_slice());
+    assert_eq!(table.array("days").unwrap().lengths(1).unwrap(), [4, 4, 0, 1, 4]);
+
+    // No label at all.
+    labels_file(&path, &[]);
+    assert_eq!(one(&ctx, &format!("SELECT count(*) FROM {from}")).await, 0);
+    assert!(batches(&ctx, &format!("SELECT * FROM {from}")).await.unwrap().len() < 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn further_columns_are_cut_as_well() {
+    let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("labels.parquet");
+    let tiny = "tests/data/tiny-meds";
+    let subjects = ints(&ctx, &format!("SELECT subject_id FROM meds('{tiny}')")).await;
+    let mut rows: Vec<(i64, i64, bool)> = Vec::new();
+    for id in &subjects {
+        rows.push((*id, i64::MAX, true));
+        rows.push((*id, i64::MIN, false));
+    }
+    labels_file(&path, &rows);
+    let from = from(tiny, &path);
+    // At the end of time everything is known.
+    let columns = "subject_id, time, time_delta_days, code, numeric_value, text_value, static_code, static_text_value";
+    let a = whole(&ctx, &format!("SELECT {columns} FROM {from} WHERE boolean_value")).await;
+    let b = whole(&ctx, &format!("SELECT {columns} FROM meds('{tiny}')")).await;
+    let rows =
+        |b: &RecordBatch| pretty_format_batches(std::slice::from_ref(b)).unwrap().to_string();
+    assert_eq!(rows(&a), rows(&b));
+    let before = format!(
+        "SELECT sum(ragged_lengths(text_value) + ragged_count(code)) FROM {from} WHERE NOT boolean_value"
+    );
+    assert_eq!(one(&ctx, &before).await, 0);
+    let texts = format!(
+        "SELECT ragged_tail(ragged_flatten(text_value), 1) AS t FROM {from} WHERE ragged_count(text_value) > 0"
+    );
+    let all = format!(
+        "SELECT ragged_tail(ragged_flatten(text_value), 1) AS t FROM meds('{tiny}') WHERE ragged_count(text_value) > 0"
+    );
+    assert_eq!(text(&ctx, &texts).await, text(&ctx, &all).await);
+}
+
+#[tokio::test]
+async fn what_is_not_sound_is_refused() {
+    let ctx = four();
+    for sql in [
+        "SELECT * FROM meds_asof('tests/data/synthea-meds')",
+        "SELECT * FROM meds_asof('tests/data/synthea-meds', 3)",
+    ] {
+        let e = error(&ctx, sql).await;
+        assert!(e.contains("file or folder of labels"), "{e}");
+    }
+    let e =
+        error(&ctx, "SELECT * FROM meds_asof('nowhere', 'tests/data/synthea-meds/labels')").await;
+    assert!(e.contains("nowhere"), "{e}");
+    let e = error(&ctx, "SELECT * FROM meds_asof('tests/data/synthea-meds', 'nowhere')").await;
+    assert!(e.contains("nowhere"), "{e}");
+    let data = "tests/data/synthea-meds/data/train";
+    let e = error(&ctx, &format!("SELECT * FROM meds_asof('{MEDS}', '{data}')")).await;
+    assert!(e.contains("prediction_time") && e.contains("0.parquet"), "{e}");
+
+    let labels = Labels::read(LABELS).unwrap();
+    let mut twice = shards(MEDS);
+    twice.push(twice[0].clone());
+    let e = AsOf::try_new(twice, &labels).unwrap_err().to_string();
+    assert!(e.contains("has rows in the shards"), "{e}");
+    let mut unsorted = shards(MEDS);
+    let events = &unsorted[1].events;
+    let columns = events.columns().iter().map(|c| match c.name() {
+        "time" => {
+            let times = c.values().as_primitive::<TimestampMicrosecondType>();
+            let times: TimestampMicrosecondArray = times.iter().map(|t| t.map(|t| -t)).collect();
+            serrate::table::Column::new("time", 1, Arc::new(times))
+        }
+        _ => c.clone(),
+    });
+    unsorted[1].events = events.with_columns(columns.collect()).unwrap();
+    let e = AsOf::try_new(unsorted, &labels).unwrap_err().to_string();
+    assert!(e.contains("not ascending"), "{e}");
+}

@@ -1,0 +1,197 @@
+//! `COPY .. STORED AS BATCHES`.
+
+use serrate::dense::{DType, DenseTensor};
+use serrate::io::safetensors::dense;
+
+use super::*;
+
+/// The tensors of the batches in a folder, in the order that `batches.json` has.
+fn read(folder: &Path) -> Vec<Vec<(String, DenseTensor)>> {
+    let text = std::fs::read_to_string(folder.join("batches.json")).unwrap();
+    let index: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let batches = index["batches"].as_array().unwrap();
+    let files = batches.iter().map(|b| folder.join(b["file"].as_str().unwrap()));
+    let read: Vec<_> = files.map(|file| dense::read(file, false).unwrap()).collect();
+    for (batch, tensors) in batches.iter().zip(&read) {
+        let items = usize::try_from(batch["items"].as_u64().unwrap()).unwrap();
+        assert!(tensors.iter().all(|(_, t)| t.shape()[0] == items || batch["packed"].is_null()));
+    }
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), read.len() + 1);
+    read
+}
+
+fn tensor<'a>(batch: &'a [(String, DenseTensor)], name: &str) -> &'a DenseTensor {
+    let names: Vec<&str> = batch.iter().map(|(n, _)| n.as_str()).collect();
+    let found = batch.iter().find(|(n, _)| n == name);
+    &found.unwrap_or_else(|| panic!("no {name} in {names:?}")).1
+}
+
+fn ids(batches: &[Vec<(String, DenseTensor)>]) -> Vec<i64> {
+    let of = |b: &Vec<_>| tensor(b, "id").as_slice::<i64>().unwrap().to_vec();
+    batches.iter().flat_map(of).collect()
+}
+
+async fn copy(ctx: &SessionContext, query: &str, folder: &Path, options: &str) -> Result<i64> {
+    let sql = format!("COPY ({query}) TO '{}' STORED AS BATCHES {options}", show(folder));
+    let batches = serrate::sql::sql(ctx, &sql).await?.collect().await?;
+    let counts = datafusion::arrow::compute::cast(
+        batches[0].column(0),
+        &datafusion::arrow::datatypes::DataType::Int64,
+    )?;
+    Ok(counts.as_primitive::<Int64Type>().value(0))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_query_is_a_training_set() {
+    let dir = tempfile::tempdir().unwrap();
+    for part in 0..3 {
+        write(&dir.path().join(format!("in/{part}.nrt")), &numbered(part * 100, 100));
+    }
+    let ctx = four();
+    let from = format!("SELECT id, code FROM '{}'", show(&dir.path().join("in")));
+    let out = dir.path().join("out");
+    assert_eq!(copy(&ctx, &from, &out, "(batch 64)").await.unwrap(), 300);
+    let batches = read(&out);
+    assert_eq!(batches.len(), 5);
+    // Source order, on four partitions.
+    assert_eq!(ids(&batches), (0..300).collect::<Vec<i64>>());
+    let code = tensor(&batches[1], "code");
+    assert_eq!((code.dtype(), code.shape()), (DType::I64, [64, 1, 9].as_slice()));
+    let mask = tensor(&batches[1], "dim2/mask");
+    let found: Vec<i64> = code
+        .as_slice::<i64>()
+        .unwrap()
+        .iter()
+        .zip(mask.as_bytes())
+        .filter_map(|(code, there)| (*there == 1).then_some(*code))
+        .collect();
+    assert_eq!(
+        found,
+        (64..128).flat_map(|i| (0..i % 10).map(move |k| i * 10 + k)).collect::<Vec<i64>>()
+    );
+
+    // What exists is kept, unless it may go.
+    let e = copy(&ctx, &from, &out, "(batch 64)").await.unwrap_err().strip_backtrace();
+    assert!(e.contains("exists") && e.contains("overwrite true"), "{e}");
+    let options =
+        "OPTIONS (batch 100, shuffle true, seed 7, epochs 2, drop_last true, overwrite true)";
+    copy(&ctx, &format!("{from} WHERE id < 250"), &out, options).await.unwrap();
+    let batches = read(&out);
+    assert_eq!(batches.len(), 4);
+    assert_ne!(ids(&batches[..2]), ids(&batches[2..]));
+    let again = dir.path().join("again");
+    copy(&ctx, &format!("{from} WHERE id < 250"), &again, options).await.unwrap();
+    assert_eq!(ids(&read(&again)), ids(&batches));
+    std::fs::write(out.join("notes.txt"), "mine").unwrap();
+    let e = copy(&ctx, &from, &out, "(batch 64, overwrite true)").await.unwrap_err();
+    assert!(e.strip_backtrace().contains("notes.txt"), "{e}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn windows_forms_and_sides() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let table = RaggedTable::builder()
+        .lengths([5, 0, 2])
+        .unwrap()
+        .column("id", 0, flat([0, 1, 2]))
+        .column("v", 1, flat(1..8))
+        .build()
+        .unwrap();
+    serrate::sql::register_table(&ctx, "t", table).unwrap();
+    let made = async |name: &str, options: &str| {
+        let out = dir.path().join(name);
+        copy(&ctx, "SELECT id, v FROM t", &out, options).await.unwrap();
+        read(&out)
+    };
+    let v = |batch: &[(String, DenseTensor)]| {
+        (
+            tensor(batch, "v").shape().to_vec(),
+            tensor(batch, "v").as_slice::<i64>().unwrap().to_vec(),
+        )
+    };
+    let end = made("end", "(batch 3, len 3)").await;
+    assert_eq!(v(&end[0]), (vec![3, 3], vec![3, 4, 5, 0, 0, 0, 6, 7, 0]));
+    let start = made("start", "(batch 3, len 3, window 'start', side 'left')").await;
+    assert_eq!(v(&start[0]), (vec![3, 3], vec![1, 2, 3, 0, 0, 0, 0, 6, 7]));
+    let step = made("step", "(batch 10, len 2, window 'step')").await;
+    assert_eq!(ids(&step), [0, 0, 0, 1, 2]);
+    let fixed = made("fixed", "(batch 2, len 8, fixed true)").await;
+    assert_eq!(tensor(&fixed[1], "v").shape(), [1, 8]);
+    let out = dir.path().join("packed");
+    copy(&ctx, "SELECT id, v FROM t", &out, "(batch 3, len 3, packed true)").await.unwrap();
+    let packed = dense::read(out.join("batch-000000.safetensors"), false).unwrap();
+    assert_eq!(tensor(&packed, "v").as_slice::<i64>().unwrap(), [3, 4, 5, 6, 7]);
+    assert_eq!(tensor(&packed, "dim1/cu_seqlens").as_slice::<i32>().unwrap(), [0, 3, 3, 5]);
+    let kept = dir.path().join("kept");
+    copy(&ctx, "SELECT id::SMALLINT AS id, v FROM t", &kept, "(batch 3, keep_types true)")
+        .await
+        .unwrap();
+    let kept = dense::read(kept.join("batch-000000.safetensors"), false).unwrap();
+    assert_eq!(tensor(&kept, "id").dtype(), DType::I16);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn labels_become_batches_that_end_with_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    batches(&ctx, "SET serrate.leaf_batch_size = 3000").await.unwrap();
+    let out = dir.path().join("out");
+    let from = "meds_asof('tests/data/synthea-meds-torch-data', 'tests/data/synthea-meds/labels')";
+    let query = format!(
+        "SELECT subject_id AS id, prediction_time::BIGINT AS due, boolean_value, ragged_tail(time, 4) AS time, ragged_tail(code_id, 4) AS code FROM {from}"
+    );
+    assert_eq!(copy(&ctx, &query, &out, "(batch 256, len 4)").await.unwrap(), 1715);
+    let batches = read(&out);
+    assert_eq!(ids(&batches), ints(&ctx, &format!("SELECT subject_id FROM {from}")).await);
+    for batch in &batches {
+        let due = tensor(batch, "due").as_slice::<i64>().unwrap();
+        let time = tensor(batch, "time");
+        let width = time.shape()[1];
+        assert!(width <= 4);
+        for (row, times) in time.as_slice::<i64>().unwrap().chunks(width).enumerate() {
+            let mask = &tensor(batch, "dim1/mask").as_bytes()[row * width..][..width];
+            assert!(times.iter().zip(mask).all(|(t, there)| *there == 0 || *t <= due[row]));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_makes_no_batches_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let out = dir.path().join("out");
+    for (query, options, part) in [
+        ("SELECT [1] AS v", "", "batch 256"),
+        ("SELECT [1] AS v", "(len 3)", "how large are the batches"),
+        ("SELECT [1] AS v", "(batch 0)", "at least 1"),
+        ("SELECT [1] AS v", "(batch x)", "'batch' is a number, not 'x'"),
+        ("SELECT [1] AS v", "(batch 1, size 3)", "no option 'size'"),
+        ("SELECT [1] AS v", "(batch 1, window 'random')", "what length"),
+        ("SELECT [1] AS v", "(batch 1, fixed true)", "what length"),
+        ("SELECT [1] AS v", "(batch 1, len 2, window 'middle')", "'middle'"),
+        ("SELECT [1] AS v", "(batch 1, len 2, stride 2)", "window 'step'"),
+        ("SELECT [1] AS v", "(batch 1, packed maybe)", "true or false"),
+        ("SELECT ['a'] AS v", "(batch 1)", "\"v\""),
+        ("SELECT [1] AS a, [1, 2] AS b", "(batch 1)", "\"b\""),
+    ] {
+        let e = copy(&ctx, query, &out, options).await.unwrap_err().strip_backtrace();
+        assert!(e.contains(part), "{options}: {e}");
+        assert!(!out.exists(), "{options}");
+    }
+    let e = copy(
+        &ctx,
+        "SELECT v, count(*) AS n FROM (SELECT unnest([1, 2]) AS v) GROUP BY v",
+        &out,
+        "(batch 1)",
+    )
+    .await
+    .unwrap_err()
+    .strip_backtrace();
+    assert!(e.contains("ORDER BY"), "{e}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "something was left behind");
+    // Texts that only look like it stay as they are.
+    let rows =
+        serrate::sql::sql(&ctx, "SELECT 'stored as batches (' AS t -- stored as batches (\n").await;
+    assert_eq!(rows.unwrap().collect().await.unwrap()[0].num_rows(), 1);
+}
