@@ -23,7 +23,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::config::SerrateOptions;
 use super::table::{own_extent, rows_within};
-use crate::io::meds::{MedsDataset, MedsOptions, MedsShard};
+use crate::io::meds::{MedsDataset, MedsOptions, MedsShard, Needed};
 use crate::io::meds_torch::TensorizedCohort;
 
 /// Table function `meds('DIR')`.
@@ -81,11 +81,15 @@ impl Data {
         &self,
         shard: usize,
         options: &MedsOptions,
+        columns: &[&str],
     ) -> crate::Result<Option<MedsShard>> {
+        let needed = Needed(Some(columns));
         match self {
-            Self::Meds(data) => data.shards().nth(shard).map(|s| s.read(options)).transpose(),
+            Self::Meds(data) => {
+                data.shards().nth(shard).map(|s| s.read_needed(options, needed)).transpose()
+            }
             Self::Cohort(cohort) if shard < cohort.shards().len() => {
-                cohort.read_meds(shard).map(Some)
+                cohort.read_needed(shard, needed).map(Some)
             }
             Self::Cohort(_) => Ok(None),
         }
@@ -221,7 +225,10 @@ impl fmt::Debug for MedsSource {
 impl MedsSource {
     /// A shard as batches of about `leaves` measurements.
     fn read(&self, shard: usize, leaves: usize, batch_size: usize) -> Result<Vec<RecordBatch>> {
-        let Some(whole) = self.data.read(shard, &self.options)? else { return Ok(Vec::new()) };
+        let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
+        let Some(whole) = self.data.read(shard, &self.options, &names)? else {
+            return Ok(Vec::new());
+        };
         let rows = whole.events.num_rows();
         let axis = whole.events.ndim() - 1;
         let mut batches = Vec::new();

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Float64Array, Int32Array, Int64Array,
-    NullArray, RecordBatch, StringArray, TimestampMicrosecondArray, TimestampNanosecondArray,
+    ArrayRef, AsArray, BooleanArray, Date32Array, Float64Array, Int32Array, Int64Array, NullArray,
+    RecordBatch, StringArray, TimestampMicrosecondArray, TimestampNanosecondArray,
     TimestampSecondArray, UInt64Array,
 };
 use arrow::datatypes::{Float32Type, Int64Type};

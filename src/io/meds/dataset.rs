@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Field, Int64Type, SchemaRef};
 use walkdir::WalkDir;
 
 use super::file::Source;
-use super::shard::{DERIVED, Long, MedsShard, Shard};
+use super::shard::{DERIVED, Long, MedsShard, Needed, Shard};
 use super::vocabulary::Vocabulary;
 use crate::error::{Error, Result};
 use crate::io::order::natural;
@@ -177,8 +177,9 @@ impl MedsDataset {
         let further = self.inner.further(options)?;
         let (_, source) = &self.inner.shards[0];
         let empty = RecordBatch::new_empty(Arc::clone(source.schema()));
-        let (events, statics) = Long::new(source, &empty, &further, self.inner.vocabulary()?)?
-            .nest(options.unsorted)?;
+        let (events, statics) =
+            Long::new(source, &empty, &further, self.inner.vocabulary()?, Needed::ALL)?
+                .nest(options.unsorted)?;
         Ok(MedsShard { name: String::new(), events, statics }.to_batch()?.schema())
     }
 

@@ -16,7 +16,7 @@ mod view;
 mod vocabulary;
 
 pub(crate) use chunk::{Chunk, Values};
-pub(crate) use shard::{delta_days, time_type};
+pub(crate) use shard::{Needed, delta_days, time_type};
 pub(crate) use splits::{Place, Splits, TRAIN, below_split};
 pub(crate) use view::{Ranges, Step, View, stretches};
 

@@ -55,12 +55,26 @@ impl Shard {
     /// When the file cannot be read or is not as MEDS says; the message names file, column and row.
     /// See [`MedsOptions`] for what else is refused.
     pub fn read(&self, options: &MedsOptions) -> Result<MedsShard> {
+        self.read_needed(options, Needed::ALL)
+    }
+
+    /// As [`read`](Self::read), with `subject_id`, `time`, `time_delta_days` and what is needed.
+    pub(crate) fn read_needed(
+        &self,
+        options: &MedsOptions,
+        needed: Needed<'_>,
+    ) -> Result<MedsShard> {
         let further = self.dataset.further(options)?;
         let mut columns = vec!["subject_id", "time", "code", "numeric_value"];
         columns.extend(further.iter().map(|f| f.name().as_str()));
         let source = self.source();
+        columns.retain(|c| match *c {
+            "subject_id" | "time" => true,
+            "code" => needed.of("code") || needed.of("code_id"),
+            other => needed.of(other),
+        });
         let batch = source.read(&columns, Some("code"))?;
-        let long = Long::new(source, &batch, &further, self.dataset.vocabulary()?)?;
+        let long = Long::new(source, &batch, &further, self.dataset.vocabulary()?, needed)?;
         let (events, statics) = long.nest(options.unsorted).map_err(|e| match e {
             Error::Invalid(message) => Error::file(source.path(), message),
             other => other,
@@ -70,6 +84,25 @@ impl Shard {
             self.dataset.check_subjects(self.index, ids.values())?;
         }
         Ok(MedsShard { name: self.name().into(), events, statics })
+    }
+}
+
+/// Which columns of events and of static facts are wanted; none is read for nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Needed<'a>(pub(crate) Option<&'a [&'a str]>);
+
+impl Needed<'_> {
+    /// Whatever there is.
+    pub(crate) const ALL: Self = Self(None);
+
+    /// Whether a column of the tables is wanted.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.is_none_or(|names| names.contains(&name))
+    }
+
+    /// Whether a column of events, or that of static facts made of the same, is wanted.
+    pub(crate) fn of(&self, name: &str) -> bool {
+        self.has(name) || self.has(&format!("static_{name}"))
     }
 }
 
@@ -138,19 +171,21 @@ pub(crate) fn time_type() -> DataType {
 }
 
 /// The columns of a file, checked and in the types of the result, one value per measurement.
-pub(super) struct Long {
+pub(super) struct Long<'a> {
     subject_id: ArrayRef,
     time: ArrayRef,
     /// From `code` on.
     others: Vec<(FieldRef, ArrayRef)>,
+    needed: Needed<'a>,
 }
 
-impl Long {
+impl<'a> Long<'a> {
     pub(super) fn new(
         source: &Source,
         batch: &RecordBatch,
         further: &[Field],
         vocabulary: &Vocabulary,
+        needed: Needed<'a>,
     ) -> Result<Self> {
         let required =
             |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
@@ -176,37 +211,47 @@ impl Long {
         }
         let time = source.cast("time", time, &time_type())?;
 
-        let code = required("code")?;
-        if !string_like(code.data_type()) {
-            return Err(source.wrong_type("code", "strings", code.data_type()));
-        }
-        not_null("code", code)?;
-        let code = source.cast("code", code, &dictionary_type())?;
-        let code_id: ArrayRef = Arc::new(vocabulary.encode_array(&code)?);
-
-        let numeric_value = match batch.column_by_name("numeric_value") {
-            None => new_null_array(&DataType::Float32, batch.num_rows()),
-            Some(v) if v.data_type().is_numeric() || *v.data_type() == DataType::Null => {
-                source.cast("numeric_value", v, &DataType::Float32)?
+        let mut others: Vec<(FieldRef, ArrayRef)> = Vec::new();
+        if needed.of("code") || needed.of("code_id") {
+            let code = required("code")?;
+            if !string_like(code.data_type()) {
+                return Err(source.wrong_type("code", "strings", code.data_type()));
             }
-            Some(v) => return Err(source.wrong_type("numeric_value", "numbers", v.data_type())),
-        };
-
-        let tokens = Field::new("code_id", DataType::UInt32, false)
-            .with_metadata([(VOCABULARY_METADATA.to_string(), vocabulary.id().to_string())].into());
-        let mut others = vec![
-            (Arc::new(Field::new("code", code.data_type().clone(), false)), code),
-            (Arc::new(tokens), code_id),
-            (Arc::new(Field::new("numeric_value", DataType::Float32, true)), numeric_value),
-        ];
-        for field in further {
+            not_null("code", code)?;
+            let code = source.cast("code", code, &dictionary_type())?;
+            let code_id = vocabulary.encode_array(&code)?;
+            let tokens = Field::new("code_id", DataType::UInt32, false).with_metadata(
+                [(VOCABULARY_METADATA.to_string(), vocabulary.id().to_string())].into(),
+            );
+            if needed.of("code") {
+                let field = Field::new("code", code.data_type().clone(), false);
+                others.push((Arc::new(field), code));
+            }
+            if needed.of("code_id") {
+                others.push((Arc::new(tokens), Arc::new(code_id)));
+            }
+        }
+        if needed.of("numeric_value") {
+            let values = match batch.column_by_name("numeric_value") {
+                None => new_null_array(&DataType::Float32, batch.num_rows()),
+                Some(v) if v.data_type().is_numeric() || *v.data_type() == DataType::Null => {
+                    source.cast("numeric_value", v, &DataType::Float32)?
+                }
+                Some(v) => {
+                    return Err(source.wrong_type("numeric_value", "numbers", v.data_type()));
+                }
+            };
+            let field = Field::new("numeric_value", DataType::Float32, true);
+            others.push((Arc::new(field), values));
+        }
+        for field in further.iter().filter(|f| needed.of(f.name())) {
             let values = match batch.column_by_name(field.name()) {
                 Some(values) => source.cast(field.name(), values, field.data_type())?,
                 None => new_null_array(field.data_type(), batch.num_rows()),
             };
             others.push((Arc::new(field.clone()), values));
         }
-        Ok(Self { subject_id, time, others })
+        Ok(Self { subject_id, time, others, needed })
     }
 
     /// The tables of events and of statics, with the same rows.
@@ -232,10 +277,13 @@ impl Long {
         let mut statics = vec![key("subject_id", part(&self.subject_id, false)?)];
         for (field, values) in self.others {
             let name = format!("static_{}", field.name());
-            statics.push(
-                Column::with_field(Arc::clone(&field), 0, part(&values, false)?).renamed(name),
-            );
-            events.push(Column::with_field(field, 0, part(&values, true)?));
+            if self.needed.has(&name) {
+                let values = part(&values, false)?;
+                statics.push(Column::with_field(Arc::clone(&field), 0, values).renamed(name));
+            }
+            if self.needed.has(field.name()) {
+                events.push(Column::with_field(field, 0, part(&values, true)?));
+            }
         }
 
         let options = NestOptions { unsorted };

@@ -15,7 +15,7 @@ use super::{SCHEMAS, TENSORS};
 use crate::array::{Layout, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::io::meds::file::{Source, files};
-use crate::io::meds::{MedsShard, VOCABULARY_METADATA, Vocabulary, time_type};
+use crate::io::meds::{MedsShard, Needed, VOCABULARY_METADATA, Vocabulary, time_type};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::{Column, RaggedTable};
 
@@ -127,13 +127,18 @@ impl TensorizedCohort {
     /// # Errors
     /// As [`CohortShard::read`]; also when there is no vocabulary, or a token is not in it.
     pub fn read_meds(&self, index: usize) -> Result<MedsShard> {
+        self.read_needed(index, Needed::ALL)
+    }
+
+    /// As [`read_meds`](Self::read_meds), with `subject_id`, `time` and what is needed.
+    pub(crate) fn read_needed(&self, index: usize, needed: Needed<'_>) -> Result<MedsShard> {
         let shard = self.shards.get(index).ok_or_else(|| Error::OutOfRange {
             axis: 0,
             index: i64::try_from(index).unwrap_or(i64::MAX),
             size: self.shards.len(),
         })?;
         let codes = Codes::of(self.vocabulary()?)?;
-        codes.decode(shard.read()?).map_err(|e| match e {
+        codes.decode(shard.read()?, needed).map_err(|e| match e {
             Error::Invalid(message) => Error::file(&shard.tensors, message),
             other => other,
         })
@@ -145,7 +150,7 @@ impl TensorizedCohort {
     /// When there is no vocabulary.
     pub fn meds_schema(&self) -> Result<SchemaRef> {
         let codes = Codes::of(self.vocabulary()?)?;
-        Ok(codes.decode(CohortTables::empty()?)?.to_batch()?.schema())
+        Ok(codes.decode(CohortTables::empty()?, Needed::ALL)?.to_batch()?.schema())
     }
 }
 
@@ -478,36 +483,50 @@ impl Codes {
         Ok(Self { texts: Arc::new(texts), id: vocabulary.id().to_string() })
     }
 
-    fn decode(&self, tables: CohortTables) -> Result<MedsShard> {
+    fn decode(&self, tables: CohortTables, needed: Needed<'_>) -> Result<MedsShard> {
         let CohortTables { name, events, statics } = tables;
-        let tokens = cast_tokens(events.column("code")?.values())?;
-        let values = match events.column("numeric_value") {
-            Ok(column) => column.values().clone(),
-            Err(_) => arrow::array::new_null_array(&DataType::Float32, tokens.len()),
-        };
-        let [code, code_id] = self.columns("", 2, &tokens)?;
-        let days = cast(events.column("time_delta_days")?.values(), &DataType::Float32)?;
-        let events = events.with_columns(vec![
-            required(events.column("subject_id")?),
-            required(events.column("time")?),
-            Column::new("time_delta_days", 1, nan_to_null(&days)),
-            code,
-            code_id,
-            Column::new("numeric_value", 2, nan_to_null(&cast(&values, &DataType::Float32)?)),
-        ])?;
-        let tokens = cast_tokens(statics.column("static_code")?.values())?;
-        let [code, code_id] = self.columns("static_", 1, &tokens)?;
-        let values = statics.column("static_numeric_value")?.values();
-        let statics = statics.with_columns(vec![
-            required(statics.column("subject_id")?),
-            code,
-            code_id,
-            Column::new("static_numeric_value", 1, nan_to_null(values)),
-        ])?;
+        let mut columns =
+            vec![required(events.column("subject_id")?), required(events.column("time")?)];
+        if needed.has("time_delta_days") {
+            let days = cast(events.column("time_delta_days")?.values(), &DataType::Float32)?;
+            columns.push(Column::new("time_delta_days", 1, nan_to_null(&days)));
+        }
+        self.columns("", events.column("code")?, needed, &mut columns)?;
+        if needed.has("numeric_value") {
+            let values = match events.column("numeric_value") {
+                Ok(column) => cast(column.values(), &DataType::Float32)?,
+                Err(_) => {
+                    let len = events.column("code")?.values().len();
+                    arrow::array::new_null_array(&DataType::Float32, len)
+                }
+            };
+            columns.push(Column::new("numeric_value", 2, nan_to_null(&values)));
+        }
+        let events = events.with_columns(columns)?;
+
+        let mut columns = vec![required(statics.column("subject_id")?)];
+        self.columns("static_", statics.column("static_code")?, needed, &mut columns)?;
+        if needed.has("static_numeric_value") {
+            let values = statics.column("static_numeric_value")?.values();
+            columns.push(Column::new("static_numeric_value", 1, nan_to_null(values)));
+        }
+        let statics = statics.with_columns(columns)?;
         Ok(MedsShard { name, events, statics })
     }
 
-    fn columns(&self, prefix: &str, axis: usize, tokens: &UInt32Array) -> Result<[Column; 2]> {
+    /// Adds tokens and their codes, as far as they are needed.
+    fn columns(
+        &self,
+        prefix: &str,
+        tokens: &Column,
+        needed: Needed<'_>,
+        columns: &mut Vec<Column>,
+    ) -> Result<()> {
+        let (code, code_id) = (format!("{prefix}code"), format!("{prefix}code_id"));
+        if !needed.has(&code) && !needed.has(&code_id) {
+            return Ok(());
+        }
+        let (axis, tokens) = (tokens.axis(), cast_tokens(tokens.values())?);
         let size = self.texts.len();
         if let Some(at) = tokens.values().iter().position(|t| *t as usize >= size) {
             return Err(Error::invalid(format!(
@@ -516,17 +535,20 @@ impl Codes {
                 size.saturating_sub(1)
             )));
         }
-        // Padding, and codes that were not known, have no text.
-        let known = BooleanBuffer::collect_bool(tokens.len(), |i| tokens.value(i) != 0);
-        let nulls = Some(NullBuffer::new(known)).filter(|n| n.null_count() > 0);
-        let keys = UInt32Array::try_new(tokens.values().clone(), nulls)?;
-        let texts = DictionaryArray::<UInt32Type>::try_new(keys, self.texts.clone())?;
-        let id = Field::new(format!("{prefix}code_id"), DataType::UInt32, false)
-            .with_metadata([(VOCABULARY_METADATA.to_string(), self.id.clone())].into());
-        Ok([
-            Column::new(format!("{prefix}code"), axis, Arc::new(texts)),
-            Column::with_field(Arc::new(id), axis, Arc::new(tokens.clone())),
-        ])
+        if needed.has(&code) {
+            // Padding, and codes that were not known, have no text.
+            let known = BooleanBuffer::collect_bool(tokens.len(), |i| tokens.value(i) != 0);
+            let nulls = Some(NullBuffer::new(known)).filter(|n| n.null_count() > 0);
+            let keys = UInt32Array::try_new(tokens.values().clone(), nulls)?;
+            let texts = DictionaryArray::<UInt32Type>::try_new(keys, self.texts.clone())?;
+            columns.push(Column::new(code, axis, Arc::new(texts)));
+        }
+        if needed.has(&code_id) {
+            let id = Field::new(code_id, DataType::UInt32, false)
+                .with_metadata([(VOCABULARY_METADATA.to_string(), self.id.clone())].into());
+            columns.push(Column::with_field(Arc::new(id), axis, Arc::new(tokens)));
+        }
+        Ok(())
     }
 }
 

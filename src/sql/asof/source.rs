@@ -24,7 +24,7 @@ use rayon::prelude::*;
 use tokio::sync::OnceCell;
 
 use super::inputs::Inputs;
-use crate::io::meds::{AsOf, Labels, MedsOptions, MedsShard, stretches};
+use crate::io::meds::{AsOf, Labels, MedsOptions, stretches};
 use crate::sql::config::SerrateOptions;
 use crate::sql::meds::{Data, further};
 
@@ -119,24 +119,10 @@ impl AsOfSource {
             shared_subjects: self.shared_subjects,
             ..MedsOptions::default()
         };
-        let of = |statics: bool, always: &[&'static str]| {
-            let mut names = always.to_vec();
-            names.extend(wanted.iter().filter(|(s, _)| *s == statics).map(|(_, name)| *name));
-            names.sort_unstable();
-            names.dedup();
-            names
-        };
-        let (events, statics) = (of(false, &["subject_id", "time"]), of(true, &["subject_id"]));
+        let needed: Vec<&str> = wanted.iter().map(|(_, name)| *name).collect();
         let shards = (0..self.data.shards())
             .into_par_iter()
-            .map(|shard| {
-                let Some(read) = self.data.read(shard, &options)? else { return Ok(None) };
-                Ok(Some(MedsShard {
-                    name: read.name,
-                    events: read.events.select(&events)?,
-                    statics: read.statics.select(&statics)?,
-                }))
-            })
+            .map(|shard| self.data.read(shard, &options, &needed))
             .collect::<crate::Result<Vec<_>>>()?;
         AsOf::try_new(shards.into_iter().flatten().collect(), &self.labels)
     }
