@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import time
@@ -38,9 +39,10 @@ def training_file(data: Path, work: Path) -> Path:
     return out
 
 
-def run_json(*command):
-    """Runs a command that prints one JSON object."""
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+def run_json(*command, target=None):
+    """Runs a command that prints one JSON object; `target` is the folder of Rust builds, where it builds."""
+    env = {**os.environ, "CARGO_TARGET_DIR": str(target)} if target else None
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=env)
     if done.returncode:
         raise SystemExit(f"{' '.join(map(str, command))} failed:\n{done.stderr}")
     return json.loads(done.stdout)
@@ -71,8 +73,6 @@ def machine() -> str:
                 break
     except OSError:
         pass
-    import os
-
     return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}, numpy {np.__version__}"
 
 

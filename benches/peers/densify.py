@@ -39,7 +39,7 @@ def main():
     for _ in range(args.rounds):
         for name, run in engines.items():
             times[name].append(seconds(run)[0])
-        for result in run_json("cargo", "bench", "--quiet", "--bench", "peers", "--", "densify", path, "--rows", ROWS):
+        for result in run_json("cargo", "bench", "--quiet", "--bench", "peers", "--", "densify", path, "--rows", ROWS, target=args.bin.parent):
             times.setdefault(result["name"], []).append(result["seconds"])
             ours[result["name"]] = int(result["checksum"], 16)
     for name in ("nested_ragged_tensors to_dense", "numpy by hand"):

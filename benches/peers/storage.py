@@ -238,7 +238,7 @@ def main():
         for store in (Dense(), Pickled(), Named(), Library(), Parquet())
     ]
     command = ["cargo", "bench", "--quiet", "--bench", "peers", "--", "storage", path]
-    rows += run_json(*command, "--batch", BATCH, "--window", WINDOW, "--rounds", args.rounds)
+    rows += run_json(*command, "--batch", BATCH, "--window", WINDOW, "--rounds", args.rounds, target=args.bin.parent)
     print(f"## A data set of {len(tensors['dim1/bounds']):,} patients, by the way it is stored\n")
     print(f"{machine()}; items: median of one access; the epoch: best of {args.rounds}.\n")
     table(

@@ -29,8 +29,14 @@ struct Workers {
     /// Whether others put work into the pool, which ours may have to wait for.
     foreign: bool,
     in_flight: usize,
+    /// Whether all threads make one batch together, tensor by tensor.
+    together: bool,
     shared: Arc<Shared>,
 }
+
+/// Bytes of a batch from which on threads make it together: as fast, the first one sooner, and
+/// without the memory of a batch per thread. Below, each thread makes a batch of its own.
+const LARGE: usize = 8 << 20;
 
 /// What the threads of an epoch and its iterator share.
 #[derive(Debug)]
@@ -49,6 +55,8 @@ struct State {
     first: usize,
     done: VecDeque<Option<Result<Batch>>>,
     running: usize,
+    /// Whether a job makes one batch after the other.
+    in_turn: bool,
     /// How many of the running ones are skipped by now.
     skipped: usize,
 }
@@ -62,9 +70,15 @@ impl Epoch {
         let plan = Arc::new(plan);
         let mut epoch = Self { plan, next: 0, workers: None };
         if let Some((pool, foreign)) = pool {
-            let in_flight = epoch.plan.inner.options.in_flight();
+            let options = &epoch.plan.inner.options;
+            // Where the batch cannot be drafted, making it says why.
+            let together = pool.current_num_threads() > 1
+                && first < epoch.plan.num_batches()
+                && epoch.plan.draft(first).is_ok_and(|draft| draft.bytes >= LARGE);
+            let in_flight =
+                if together { options.prefetch.saturating_add(1) } else { options.in_flight() };
             let shared = Arc::new(Shared::new(Arc::clone(&epoch.plan), 0));
-            epoch.workers = Some(Workers { pool, foreign, in_flight, shared });
+            epoch.workers = Some(Workers { pool, foreign, in_flight, together, shared });
         }
         epoch.skip_to(first)
     }
@@ -112,7 +126,7 @@ impl Iterator for Epoch {
         }
         self.next += 1;
         Some(match &self.workers {
-            None => make(&self.plan, batch),
+            None => make(&self.plan, batch, false),
             Some(workers) => workers.next(batch),
         })
     }
@@ -151,10 +165,20 @@ impl Workers {
         let end = shared.plan.num_batches().min(batch.saturating_add(ahead));
         let added = end.saturating_sub(state.limit);
         state.limit = end.max(state.limit);
-        drop(state);
-        for _ in 0..added {
-            let shared = Arc::clone(shared);
-            self.pool.spawn_fifo(move || shared.work());
+        if self.together {
+            let start = !state.in_turn && state.unclaimed < state.limit;
+            state.in_turn |= start;
+            drop(state);
+            if start {
+                let shared = Arc::clone(shared);
+                self.pool.spawn_fifo(move || while shared.work(true) {});
+            }
+        } else {
+            drop(state);
+            for _ in 0..added {
+                let shared = Arc::clone(shared);
+                self.pool.spawn_fifo(move || _ = shared.work(false));
+            }
         }
         // Where the pool may never come to it, the batch is made here.
         let help = self.foreign || self.pool.current_thread_index().is_some();
@@ -167,7 +191,7 @@ impl Workers {
             }
             if help && state.unclaimed == batch {
                 drop(state);
-                shared.work();
+                shared.work(false);
                 state = shared.state();
                 continue;
             }
@@ -178,8 +202,9 @@ impl Workers {
 
 impl Shared {
     fn new(plan: Arc<EpochPlan>, first: usize) -> Self {
-        let (done, running, skipped) = (VecDeque::new(), 0, 0);
-        let state = State { unclaimed: first, limit: first, first, done, running, skipped };
+        let (done, running, skipped, in_turn) = (VecDeque::new(), 0, 0, false);
+        let state =
+            State { unclaimed: first, limit: first, first, done, running, in_turn, skipped };
         Self { plan, state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -188,17 +213,21 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the next batch that may be made, if there is one.
-    fn work(&self) {
+    /// Makes the next batch that may be made; `false` when there is none. `together` with the other
+    /// threads of the pool that this is called in, by the job that makes batches in turn.
+    fn work(&self, together: bool) -> bool {
         let mut state = self.state();
         let batch = state.unclaimed;
         if batch >= state.limit {
-            return;
+            if together {
+                state.in_turn = false;
+            }
+            return false;
         }
         state.unclaimed += 1;
         state.running += 1;
         drop(state);
-        let result = make(&self.plan, batch);
+        let result = make(&self.plan, batch, together);
         let mut state = self.state();
         state.running -= 1;
         let unwanted = match batch.checked_sub(state.first) {
@@ -216,6 +245,7 @@ impl Shared {
         drop(state);
         drop(unwanted);
         self.changed.notify_all();
+        true
     }
 
     /// Forgets the batches before `batch`, and starts none of them; `false` when it is too late to
@@ -249,14 +279,14 @@ impl Shared {
     }
 }
 
-/// Makes a batch; a panic becomes an error.
-fn make(plan: &EpochPlan, batch: usize) -> Result<Batch> {
+/// Makes a batch as [`EpochPlan::make`] does; a panic becomes an error.
+fn make(plan: &EpochPlan, batch: usize, together: bool) -> Result<Batch> {
     catch_unwind(AssertUnwindSafe(|| {
         #[cfg(test)]
         if let Some(before) = plan.inner.before {
             before(batch);
         }
-        plan.make(batch)
+        plan.make(batch, together)
     }))
     .unwrap_or_else(|panic| {
         let message = panic

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::buffer::Buffer;
+use rayon::prelude::*;
 
 use super::Inner;
 use super::batch::Batch;
@@ -143,25 +144,33 @@ impl EpochPlan {
         Ok(draft)
     }
 
-    /// Makes a batch.
-    pub(super) fn make(&self, batch: usize) -> Result<Batch> {
+    /// Makes a batch; `together` with the other threads of the pool that this is called in.
+    pub(super) fn make(&self, batch: usize, together: bool) -> Result<Batch> {
         let inner = &self.inner;
         let draft = self.draft(batch)?;
-        let mut work = Work::default();
-        let mut tensors = Vec::with_capacity(inner.outputs.len());
-        for output in &inner.outputs {
+        let tensor = |output: &Output, work: &mut Work| {
             let tensor = match &draft.lists(output.facts).grid {
-                Some(grid) => output.padded(inner, &draft, grid, &mut work),
-                None => output.packed(inner, &draft, &mut work),
+                Some(grid) => output.padded(inner, &draft, grid, work),
+                None => output.packed(inner, &draft, work),
             };
-            let named = |e| match e {
+            let tensor = tensor.map_err(|e| match e {
                 Error::Invalid(m) => {
                     Error::invalid(format!("batch {batch}: {:?}: {m}", output.name))
                 }
                 e => e,
-            };
-            tensors.push((Arc::clone(&output.name), tensor.map_err(named)?));
-        }
+            });
+            tensor.map(|tensor| (Arc::clone(&output.name), tensor))
+        };
+        let outputs = &inner.outputs;
+        let tensors: Vec<_> = if together {
+            let each = outputs.par_iter().with_max_len(1);
+            each.map(|output| tensor(output, &mut Work::default())).collect()
+        } else {
+            let mut work = Work::default();
+            outputs.iter().map(|output| tensor(output, &mut work)).collect()
+        };
+        // The first error in their order, whichever came first.
+        let tensors = tensors.into_iter().collect::<Result<Vec<_>>>()?;
         Ok(Batch {
             number: batch,
             form: inner.options.form,

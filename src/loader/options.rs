@@ -231,8 +231,9 @@ impl LoaderOptions {
         self
     }
 
-    /// Threads that make batches. With 1 and no [`prefetch`](Self::prefetch), batches are made when
-    /// they are asked for, by the thread that asks.
+    /// Threads that make batches: large ones (8 MiB and more) together, smaller ones each its own. With
+    /// 1 and no [`prefetch`](Self::prefetch), batches are made when they are asked for, by the thread
+    /// that asks.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
@@ -240,7 +241,8 @@ impl LoaderOptions {
 
     /// Batches that may be ready before they are asked for, besides those being made.
     ///
-    /// Memory of batches is that of `threads + prefetch`, the one at hand among them, where every
+    /// Memory of batches is that of `threads + prefetch` (`1 + prefetch` of large ones), the one at hand
+    /// among them, where every
     /// tensor counts with the largest there was of it, and a quarter more or whole huge pages (2 MiB)
     /// for growth. What a loader holds besides is said at [`open`](super::Loader::open).
     pub fn prefetch(mut self, prefetch: usize) -> Self {

@@ -144,6 +144,41 @@ fn several_epochs_at_a_time() {
 }
 
 #[test]
+fn large_batches_are_made_by_all_threads_together() {
+    // Of 8 MiB and more each, but for the last, which is small.
+    let options = LoaderOptions::new(4)
+        .shuffle(5)
+        .columns(["t", "code", "value"])
+        .sizes([Size::Exactly(900), Size::Exactly(300)])
+        .bucket(2);
+    let shard = table(9, 17, wide);
+    let alone = Loader::try_new([shard.clone()], options.clone()).unwrap();
+    assert!(alone.plan(0).stats().unwrap().largest_batch > 8 << 20);
+    let expected = epoch(&alone, 0);
+    let shared = Arc::new(ThreadPoolBuilder::new().num_threads(3).build().unwrap());
+    for prefetch in [0, 1, 3] {
+        for options in [options.clone().threads(2), options.clone().pool(Arc::clone(&shared))] {
+            let loader = Loader::try_new([shard.clone()], options.prefetch(prefetch)).unwrap();
+            for _ in 0..2 {
+                let found = epoch(&loader, 0);
+                assert_eq!(found.len(), expected.len());
+                found.iter().zip(&expected).for_each(|(f, e)| assert_same(f, e));
+            }
+            // Forwards, back, and left before the end.
+            let mut skipping = loader.epoch(0).unwrap().skip_to(2);
+            assert_same(&named(&skipping.next().unwrap().unwrap()), &expected[2]);
+            let mut back = skipping.skip_to(1);
+            assert_same(&named(&back.next().unwrap().unwrap()), &expected[1]);
+            assert_same(&named(&back.nth(1).unwrap().unwrap()), &expected[3]);
+            drop(back);
+            // Asked for by a thread of the pool itself.
+            let inside = shared.install(|| epoch(&loader, 0));
+            inside.iter().zip(&expected).for_each(|(f, e)| assert_same(f, e));
+        }
+    }
+}
+
+#[test]
 fn files_are_what_their_tables_are() {
     let dir = tempfile::tempdir().unwrap();
     // The format has no nulls.

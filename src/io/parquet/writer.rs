@@ -36,7 +36,7 @@ impl Default for ParquetWriteOptions {
 
 /// Writes the rows of tables, one after the other, to one Parquet file.
 ///
-/// zstd; dictionaries for strings and integers of up to 32 bits, delta packing for 64-bit integers and
+/// zstd; dictionaries for strings, floats and integers of up to 32 bits, delta packing for 64-bit integers and
 /// times; statistics and a page index; the Arrow schema, with the names of axes in its metadata.
 /// Elements of `arrow.fixed_shape_tensor` columns are declared nullable, which pyarrow insists on. The
 /// encoded row group in progress is all that is kept in memory. The file appears under its name when
@@ -73,7 +73,9 @@ impl ParquetTableWriter {
         for column in ArrowSchemaConverter::new().convert(schema)?.columns() {
             let narrow = column.converted_type() != ConvertedType::DATE;
             properties = match column.physical_type() {
-                Type::BYTE_ARRAY => {
+                // Measured numbers have few digits: a dictionary of them is smaller, and where it is not,
+                // the writer gives it up.
+                Type::BYTE_ARRAY | Type::FLOAT | Type::DOUBLE => {
                     properties.set_column_dictionary_enabled(column.path().clone(), true)
                 }
                 Type::INT32 if narrow => {
