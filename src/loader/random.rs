@@ -46,7 +46,7 @@ pub(super) fn shuffle(items: &mut [u32], rng: &mut ChaCha8Rng) {
 fn draw(rng: &mut ChaCha8Rng, n: u64) -> u64 {
     loop {
         let product = u128::from(rng.next_u64()) * u128::from(n);
-        let (number, rest) = ((product >> 64) as u64, product as u64);
+        let (number, rest) = ((product >> 64) as u64, (product & 0xffff_ffff_ffff_ffff) as u64);
         if rest >= n || rest >= n.wrapping_neg() % n {
             return number;
         }

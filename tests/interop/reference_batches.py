@@ -5,7 +5,8 @@
     SERRATE_REFERENCE_BATCHES=FOLDER cargo test --no-default-features --features parquet --test loader reference
 
 Configurations are drawn at random from a seed: both modes, the windows that draw nothing, all places of static
-facts, both sides, lengths from 1 on, all splits, with and without labels, batches of 1 to 8 items.
+facts, both sides, lengths from 1 on, all splits, with and without labels, batches of 1 to 8 items. Times are always
+asked for: without them, meds-torch-data 0.9.0 takes the events of the first subjects of a shard for those of all others.
 """
 
 import argparse
@@ -36,7 +37,6 @@ def draw(rng):
             config["step_through_overlap"] = rng.randint(0, config["max_seq_len"] // 2)
     for name, share in [
         ("include_numeric_value", 0.15),
-        ("include_time_delta", 0.15),
         ("include_subject_window_counts_in_batch", 0.8),
     ]:
         if rng.random() < share:

@@ -175,3 +175,84 @@ fn batches_are_those_of_meds_torch_data() {
     }
     assert_eq!(failed, 0, "of {} files", files.len());
 }
+
+fn codes(loader: &MedsLoader) -> Vec<DenseTensor> {
+    let batches = loader.epoch(0).unwrap().map(Result::unwrap);
+    let names = ["code", "time_delta_days", "static_code", "subject_id", "boolean_value"];
+    batches.flat_map(|b| names.map(|name| b.tensor(name).unwrap().clone())).collect()
+}
+
+#[test]
+fn data_sets_are_read_as_their_cohorts_are() {
+    let labels = Labels::read("tests/data/synthea-meds/labels").unwrap();
+    for unit in [Unit::Measurement, Unit::Event] {
+        let options = || MedsOptions::new(100, 20).unit(unit).window(Window::ToEnd).shuffle(3);
+        let open = |root: &Path, split: Option<&str>| {
+            MedsLoader::open(root, split, Some(&labels), options()).unwrap()
+        };
+        let meds = Path::new("tests/data/synthea-meds");
+        let cohort = open(Path::new("tests/data/synthea-meds-torch-data"), Some("train"));
+        assert_eq!(cohort.num_items(), 1182);
+        assert_eq!(cohort.unknown_labels(), labels.len() - 1182);
+        assert_eq!(codes(&open(meds, Some("train"))), codes(&cohort));
+
+        // The same where a file says the splits, and not the folders.
+        let folder = tempfile::tempdir().unwrap();
+        let copy = |from: &str, to: &str| {
+            let to = folder.path().join(to);
+            std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+            std::fs::copy(meds.join(from), to).unwrap();
+        };
+        copy("metadata/codes.parquet", "metadata/codes.parquet");
+        copy("metadata/subject_splits.parquet", "metadata/subject_splits.parquet");
+        for (i, shard) in ["train/0", "tuning/0", "train/1", "held_out/0"].iter().enumerate() {
+            copy(&format!("data/{shard}.parquet"), &format!("data/{i}.parquet"));
+        }
+        assert_eq!(codes(&open(folder.path(), Some("train"))), codes(&cohort));
+        assert_eq!(open(folder.path(), None).num_items(), labels.len());
+        let message = |split: &str| {
+            let loader = MedsLoader::open(folder.path(), split, None, options());
+            loader.unwrap_err().to_string()
+        };
+        assert!(message("trains").contains("no shard of the split \"trains\""));
+        std::fs::remove_file(folder.path().join("metadata/subject_splits.parquet")).unwrap();
+        assert!(message("train").contains("subject_splits.parquet"));
+    }
+}
+
+#[test]
+fn subjects_with_static_facts_only_are_rows_of_padding() {
+    let statics = |unit, statics| {
+        let options = MedsOptions::new(100, 10).unit(unit).statics(statics);
+        let loader = MedsLoader::open("tests/data/tiny-meds", None, None, options).unwrap();
+        let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
+        assert_eq!(batch.len(), loader.num_subjects());
+        batch
+    };
+    let rows = |batch: &serrate::loader::Batch, name: &str| -> Vec<Vec<i64>> {
+        let tensor = batch.tensor(name).unwrap().cast(DType::I64).unwrap();
+        (0..batch.len())
+            .map(|i| tensor.row(i).unwrap().as_slice::<i64>().unwrap().to_vec())
+            .collect()
+    };
+    for unit in [Unit::Measurement, Unit::Event] {
+        let batch = statics(unit, Statics::Include);
+        let (code, fact) = (rows(&batch, "code"), rows(&batch, "static_code"));
+        let none = |row: &Vec<i64>| row.iter().all(|c| *c == 0);
+        let only: Vec<usize> =
+            (0..batch.len()).filter(|i| none(&code[*i]) && !none(&fact[*i])).collect();
+        assert!(!only.is_empty());
+        let ends = rows(&batch, "event_end");
+        let numbers = rows(&batch, "numeric_value_mask");
+        assert!(only.iter().all(|i| ends[*i] == [0] && none(&numbers[*i])));
+        // Prepended, they are the first event, or the first measurements.
+        let batch = statics(unit, Statics::Prepend);
+        let (code, mask) = (rows(&batch, "code"), rows(&batch, "static_mask"));
+        for i in only {
+            let known: Vec<i64> = fact[i].iter().copied().filter(|c| *c != 0).collect();
+            assert!(code[i].starts_with(&known));
+            let n = if unit == Unit::Event { 1 } else { known.len() as i64 };
+            assert_eq!(mask[i].iter().sum::<i64>(), n);
+        }
+    }
+}

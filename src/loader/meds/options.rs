@@ -230,7 +230,8 @@ impl MedsOptions {
     /// * a label that has no `boolean_value` is an error.
     ///
     /// What meds-torch-data has no answer for has the answer it has here: a subject without events is a
-    /// row of padding.
+    /// row of padding. One answer of its is wrong and not given here: without
+    /// [times](Self::time_delta), it takes other subjects' events.
     pub fn compat(mut self, compat: bool) -> Self {
         self.compat = compat;
         self
