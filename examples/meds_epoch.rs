@@ -189,7 +189,7 @@ fn run() -> Result<(), Failure> {
                 "batches": stats.batches,
                 "items": stats.items,
                 "unknown_labels": loader.unknown_labels(),
-                "bytes": stats.bytes,
+                "dense_bytes": stats.bytes,
                 "occupied_bytes": stats.occupied,
                 "largest_batch_bytes": stats.largest_batch,
                 "fill_seconds": fill_seconds,
