@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::convert::println;
 use super::error::{Failure, Outcome};
+use super::inspect::rounded;
 use super::interrupt;
 use super::output::grouped;
 use super::progress::Progress;
@@ -242,7 +243,6 @@ fn unknown(count: usize, split: Option<&str>) -> String {
     format!("{} {noun} not in {place}: {gone}", grouped(count))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "numbers for people")]
 fn said(stats: &EpochStats, output: &Path) -> String {
     let batches = if stats.batches == 1 { "batch" } else { "batches" };
     let items = if stats.items == 1 { "item" } else { "items" };
@@ -252,10 +252,10 @@ fn said(stats: &EpochStats, output: &Path) -> String {
         false => output.display().to_string(),
     };
     format!(
-        "wrote {} {batches} of {} {items} ({:.1} MB, {padding:.0} % of it padding) to {place}",
+        "wrote {} {batches} of {} {items} ({}, {padding:.0} % of it padding) to {place}",
         grouped(stats.batches),
         grouped(stats.items),
-        stats.bytes as f64 / 1e6
+        rounded(u128::from(stats.bytes))
     )
 }
 

@@ -334,9 +334,17 @@ fn plural(n: impl TryInto<u64>, one: &'static str, more: &'static str) -> &'stat
     if n.try_into().is_ok_and(|n| n == 1) { one } else { more }
 }
 
-/// `1,234 bytes (1.2 kB)`.
+/// `1.2 kB (1,234 bytes)`.
 fn size(bytes: u128) -> String {
     let exact = format!("{} bytes", grouped(bytes));
+    match rounded(bytes) {
+        small if small == exact => exact,
+        rounded => format!("{rounded} ({exact})"),
+    }
+}
+
+/// `1.2 kB`, or `12 bytes`.
+pub(super) fn rounded(bytes: u128) -> String {
     #[expect(clippy::cast_precision_loss, reason = "a rounded size for people")]
     let mut rounded = bytes as f64;
     let mut unit = "";
@@ -347,7 +355,11 @@ fn size(bytes: u128) -> String {
         rounded /= 1000.0;
         unit = next;
     }
-    if unit.is_empty() { exact } else { format!("{rounded:.1} {unit} ({exact})") }
+    if unit.is_empty() {
+        format!("{} bytes", grouped(bytes))
+    } else {
+        format!("{rounded:.1} {unit}")
+    }
 }
 
 #[cfg(test)]

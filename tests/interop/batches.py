@@ -83,14 +83,14 @@ def main(command):
         # A query as a training set.
         query = pathlib.Path(folder) / "query"
         sql = (
-            "COPY (SELECT subject_id, boolean_value, ragged_tail(code_id, 16) AS code "
+            "COPY (SELECT subject_id, boolean_value, ragged_tail(time_delta_days, 16) AS days, ragged_tail(code_id, 16) AS code "
             f"FROM meds_asof('{COHORT}', '{LABELS}')) TO '{query}' STORED AS BATCHES (batch 100, len 16)"
         )
         subprocess.run([command, "-c", sql], check=True)
         rows = list(DataLoader(Batches(str(query)), batch_size=None))
         for a, b in zip(rows, labels, strict=True):
             assert torch.equal(a["subject_id"], b["subject_id"]) and torch.equal(a["boolean_value"], b["boolean_value"])
-            assert a["code"].shape[:2] == a["dim1/mask"].shape and a["code"].shape == a["dim2/mask"].shape
+            assert a["days"].shape == a["dim1/mask"].shape and a["code"].shape == a["dim2/mask"].shape
     print("the Python of docs/training.md does what it says")
 
 

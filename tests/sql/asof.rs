@@ -187,6 +187,18 @@ fn labels_share_what_they_look_at() {
     }
     assert!(pairs > 1000, "{pairs}");
     assert!(rows.events(1715).is_err());
+    let last = rows.last("code_id", 3, 690..705).unwrap();
+    let none = rows.last("static_code", 0, 5..7).unwrap();
+    assert_eq!((none.lengths(1).unwrap(), last.len(), last.ndim()), (vec![0, 0], 15, 3));
+    assert!(rows.last("code_id", 3, 1700..1716).is_err());
+    assert!(rows.last("subject_id", 3, 0..1).is_err());
+    for label in 690..705 {
+        let whole = rows.events(label).unwrap().array("code_id").unwrap();
+        let n = whole.axis_len(1).unwrap();
+        let tail =
+            serrate::kernels::index::tail(&whole, 1, &serrate::kernels::RowArg::All(Some(3)));
+        assert_eq!(tail.unwrap(), last.slice(label - 690, 1).unwrap(), "{label} with {n} events");
+    }
     for label in [0, 700, 1714] {
         let table = rows.events(label).unwrap();
         assert_eq!(table.axis_len(1).unwrap(), rows.num_events(label).unwrap());

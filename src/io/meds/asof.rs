@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, PrimitiveArray, StringArray};
@@ -11,6 +12,8 @@ use rayon::prelude::*;
 use super::file::dictionary_type;
 use super::labels::Labels;
 use super::shard::MedsShard;
+use super::view::{Step, View};
+use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::table::{Column, RaggedTable};
 
@@ -133,6 +136,31 @@ impl AsOf {
         let place = self.place(label)?;
         let row = place.row as usize;
         self.shards[place.shard as usize].statics.slice(row..row + 1)
+    }
+
+    /// The last `most` elements of a list column (events, or static facts) of some labels, one row for
+    /// each: copies of these, and of nothing else.
+    ///
+    /// # Errors
+    /// When a label is not there, or no list column has that name.
+    pub fn last(&self, column: &str, most: usize, labels: Range<usize>) -> Result<RaggedArray> {
+        if let Some(last) = labels.clone().last() {
+            self.place(last)?;
+        }
+        let of = |table: fn(&MedsShard) -> &RaggedTable| {
+            let has = |s| table(s).column(column).ok().filter(|c| c.axis() > 0).map(Column::axis);
+            self.shards.iter().find_map(has)
+        };
+        let statics = of(|s| &s.events).is_none() && of(|s| &s.statics).is_some();
+        let start = i64::try_from(most).map_or(i64::MIN, |n| -n);
+        // 0 from the end is the beginning.
+        let step = match most {
+            0 => Step::Slice(None, Some(0)),
+            _ => Step::Slice(Some(start), None),
+        };
+        let view = View { statics, column: column.to_owned(), steps: vec![step] };
+        let labels: Vec<usize> = labels.collect();
+        view.of(self)?.gather(&labels)
     }
 
     fn place(&self, label: usize) -> Result<Place> {

@@ -3,12 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Int64Array, new_empty_array};
-use arrow::datatypes::DataType;
+use arrow::array::{Array, ArrayRef, Int64Array};
 
 use super::asof::AsOf;
 use crate::array::ranges::gather_parts;
-use crate::array::{Layout, ListAxis, Offsets, RaggedArray, leaf_type, list_depth};
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
@@ -130,30 +129,29 @@ impl<'a> Ranges<'a> {
         self.span(label).leaves().len()
     }
 
-    /// The lists of some labels, as Arrow has them: this is where leaves are copied.
-    pub(crate) fn gather(&self, labels: &[usize], target: &DataType) -> Result<ArrayRef> {
+    /// The lists of some labels: this is where leaves are copied.
+    pub(crate) fn gather(&self, labels: &[usize]) -> Result<RaggedArray> {
+        let Some(first) = self.shards.first() else {
+            return Err(Error::invalid("rows of no shard"));
+        };
+        let deep = first.inner.is_some() && !self.view.steps.contains(&Step::Flatten);
         let mut lengths = Vec::with_capacity(labels.len());
-        let mut below: Option<Vec<usize>> = None;
+        let mut below = Vec::new();
         let mut parts = Vec::with_capacity(labels.len());
         for label in labels {
             let span = self.span(*label);
             lengths.push(span.range.len());
             if let Some(inner) = span.inner {
-                let below = below.get_or_insert_default();
                 below.extend(span.range.clone().map(|i| inner.length(i)));
             }
             parts.push((span.shard, span.leaves()));
         }
         let mut axes: Vec<ListAxis> = vec![Offsets::from_lengths(lengths)?.into()];
-        if list_depth(target) > 1 {
-            axes.push(Offsets::from_lengths(below.unwrap_or_default())?.into());
+        if deep {
+            axes.push(Offsets::from_lengths(below)?.into());
         }
         let arrays: Vec<&ArrayRef> = self.shards.iter().map(|s| s.values).collect();
-        let leaves = match arrays.is_empty() {
-            true => new_empty_array(leaf_type(target)),
-            false => gather_parts(&arrays, &parts)?,
-        };
-        RaggedArray::try_new(labels.len(), axes, leaves)?.to_arrow_as(target)
+        RaggedArray::try_new(labels.len(), axes, gather_parts(&arrays, &parts)?)
     }
 
     /// Elements of axis 1 of some labels.

@@ -146,7 +146,9 @@ impl Inputs {
             .map(|(input, field)| -> Result<ArrayRef> {
                 Ok(match input {
                     Input::Label(i) => label(whole.column(*i), labels, &positions)?,
-                    Input::Lists(view, _) => view.of(rows)?.gather(labels, field.data_type())?,
+                    Input::Lists(view, _) => {
+                        view.of(rows)?.gather(labels)?.to_arrow_as(field.data_type())?
+                    }
                     Input::Lengths(view) => view.of(rows)?.lengths(labels),
                     Input::Counts(view) => view.of(rows)?.counts(labels),
                 })
