@@ -45,8 +45,9 @@ pub(super) fn shuffle(items: &mut [u32], rng: &mut ChaCha8Rng) {
 /// are left over when all below `n` have got equally many are drawn again.
 fn draw(rng: &mut ChaCha8Rng, n: u64) -> u64 {
     loop {
-        let product = u128::from(rng.next_u64()) * u128::from(n);
-        let (number, rest) = ((product >> 64) as u64, (product & 0xffff_ffff_ffff_ffff) as u64);
+        let random = rng.next_u64();
+        let number = ((u128::from(random) * u128::from(n)) >> 64) as u64;
+        let rest = random.wrapping_mul(n);
         if rest >= n || rest >= n.wrapping_neg() % n {
             return number;
         }

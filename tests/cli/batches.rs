@@ -162,10 +162,8 @@ fn labels_are_items_that_end_with_them() {
         "q.sql",
         format!("SELECT count(*) AS n FROM meds_asof('{cohort}', 'labels.parquet');"),
     );
-    let copy = format!(
-        "COPY (SELECT 99 AS subject_id, TIMESTAMP '2020-01-01' AS prediction_time) TO 'labels.parquet'"
-    );
-    assert_eq!(place.run(&["-c", &copy]).code, 0);
+    let copy = "COPY (SELECT 99 AS subject_id, TIMESTAMP '2020-01-01' AS prediction_time) TO 'labels.parquet'";
+    assert_eq!(place.run(&["-c", copy]).code, 0);
     let said = place.run(&["q.sql", "--format", "csv"]);
     assert_eq!(said.out.trim(), "n\n0");
     assert!(said.err.contains("1 label is of subjects that are not in the data"), "{}", said.err);
