@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, Scalar, StringArray, UInt32Array};
+use arrow::array::{ArrayRef, AsArray, DictionaryArray, Scalar, StringArray, UInt32Array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::kernels::{cmp, comparison};
 use arrow::datatypes::UInt32Type;
