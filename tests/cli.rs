@@ -775,6 +775,82 @@ fn meds_becomes_tokens_with_the_vocabulary_beside_them() {
 }
 
 #[test]
+fn inspect_counts_splits_shards_and_codes_of_meds_and_of_its_tensors() {
+    let place = Place::new();
+    let json =
+        |args: &[&str]| -> serde_json::Value { serde_json::from_str(&place.ok(args)).unwrap() };
+    let meds = data("synthea-meds");
+    let report = json(&["inspect", &meds, "--json"]);
+    let names = |list: &serde_json::Value| -> Vec<String> {
+        let list = list.as_array().unwrap().iter();
+        list.map(|p| p["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&report["splits"]), ["held_out", "train", "tuning"]);
+    assert_eq!(names(&report["shards"]), ["held_out/0", "train/0", "train/1", "tuning/0"]);
+    // As SQL counts them.
+    let sql = |question: &str| -> Vec<u64> {
+        let out = place.ok(&["-f", "csv", "-c", &question.replace("MEDS", &meds)]);
+        out.lines().skip(1).flat_map(|l| l.split(',').map(|n| n.parse().unwrap())).collect()
+    };
+    let long = "(SELECT * FROM 'MEDS/data/train/*.parquet')";
+    let train = &report["splits"][1];
+    let of = |names: [&str; 4]| names.map(|n| train[n].as_u64().unwrap()).to_vec();
+    assert_eq!(
+        of(["subjects", "events", "measurements", "statics"]),
+        sql(&format!(
+            "SELECT count(DISTINCT subject_id), count(DISTINCT (subject_id, time)) FILTER (WHERE time IS NOT NULL),
+             count(time), count(*) - count(time) FROM {long}"
+        ))
+    );
+    let longest = sql(&format!(
+        "SELECT max(events), max(n), max(m) FROM (
+           SELECT count(*) AS events, sum(n) AS n, max(n) AS m FROM (
+             SELECT subject_id, count(*) AS n FROM {long} WHERE time IS NOT NULL
+             GROUP BY subject_id, time) GROUP BY subject_id)"
+    ));
+    let keys = ["most_events", "most_measurements", "most_measurements_of_an_event"];
+    assert_eq!(keys.map(|k| train[k].as_u64().unwrap()).to_vec(), longest);
+    let [events, measurements, most] = longest[..] else { panic!("{longest:?}") };
+    assert_eq!(train["padded_sm_bytes"], 20 * measurements * 17);
+    assert_eq!(train["padded_sem_bytes"], 20 * events * (5 + 13 * most));
+    // Codes, the most frequent first, with what they are called.
+    let codes = report["codes"].as_array().unwrap();
+    assert_eq!(report["distinct_codes"], codes.len());
+    let count = |c: &serde_json::Value| {
+        c["measurements"].as_u64().unwrap() + c["statics"].as_u64().unwrap()
+    };
+    assert!(codes.is_sorted_by(|a, b| count(a) >= count(b)));
+    let weight = codes.iter().find(|c| c["code"] == "LAB//29463-7//kg").unwrap();
+    let counted = sql(
+        "SELECT count(*), count(numeric_value) FROM 'MEDS/data/**/*.parquet' WHERE code == 'LAB//29463-7//kg'",
+    );
+    assert_eq!([count(weight), weight["values"].as_u64().unwrap()].to_vec(), counted);
+    let tiny = data("tiny-meds");
+    let described = json(&["inspect", &tiny, "--json", "--codes", "100"]);
+    let texts =
+        described["codes"].as_array().unwrap().iter().filter(|c| c["description"].is_string());
+    assert!(texts.count() > 0, "{described}");
+    let out = place.ok(&["inspect", &meds, "--codes", "2"]);
+    assert!(out.contains("the 2 most frequent of") && out.contains("padded SEM"), "{out}");
+    assert!(!place.ok(&["inspect", &meds, "--codes", "0"]).contains("most frequent"));
+
+    // Of the tensors, what they hold; and they are read as rows.
+    let cohort = data("synthea-meds-torch-data");
+    let report = json(&["inspect", &cohort, "--json"]);
+    assert_eq!(report["format"], "meds-torch-data");
+    assert_eq!(report["splits"][1], *train);
+    place.ok(&["convert", &cohort, "cohort.parquet"]);
+    place.ok(&["convert", &cohort, "cohort.nrt"]);
+    let same = "SELECT count(*) FROM meds('COHORT') a JOIN 'cohort.parquet' b USING (subject_id)
+                WHERE a.code_id = b.code_id AND a.static_code_id = b.static_code_id AND a.time = b.time";
+    let out = place.ok(&["-f", "csv", "-c", &same.replace("COHORT", &cohort)]);
+    assert_eq!(out, format!("count(*)\n{}\n", report["rows"]));
+    assert_eq!(place.nrt("cohort.nrt").num_rows() as u64, report["rows"].as_u64().unwrap());
+    place.ok(&["densify", &cohort, "-o", "cohort.safetensors", "--rows", "0..2"]);
+    assert!(place.fails(2, &["inspect", "cohort.nrt", "--codes", "3"]).contains("--codes"));
+}
+
+#[test]
 fn meds_is_inspected_densified_and_kept_whole_in_parquet() {
     let place = Place::new();
     let meds = data("synthea-meds");

@@ -7,7 +7,8 @@ use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 
 use crate::array::leaf_type;
 use crate::cli::error::Outcome;
-use crate::io::meds::{MedsOptions, Shard};
+use crate::io::meds::{MedsOptions, MedsShard};
+use crate::io::meds_torch::MedsFolder;
 
 /// Columns taken from a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +22,11 @@ pub(in crate::cli) enum Part {
 }
 
 impl Part {
-    pub(super) fn read(self, shard: &Shard) -> Outcome<RecordBatch> {
-        let shard = shard.read(&MedsOptions::default())?;
+    pub(super) fn read(self, folder: &MedsFolder, shard: usize) -> Outcome<RecordBatch> {
+        self.of(&folder.read(shard, &MedsOptions::default())?)
+    }
+
+    fn of(self, shard: &MedsShard) -> Outcome<RecordBatch> {
         if self == Self::All {
             return Ok(shard.to_batch()?);
         }

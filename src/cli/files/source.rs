@@ -17,7 +17,7 @@ use crate::cli::interrupt;
 use crate::error::Error;
 use crate::io::arrow_ipc::{IpcReadOptions, IpcTableReader};
 use crate::io::json::{JsonOptions, NdjsonReader, read_json};
-use crate::io::meds::{self, MedsDataset, MedsOptions};
+use crate::io::meds_torch::{MedsFolder, TensorizedCohort};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::io::order::natural;
 use crate::io::parquet::{ParquetReadOptions, ParquetTableReader};
@@ -36,7 +36,8 @@ pub(in crate::cli) struct Shard {
     /// Where it lies below the folder, without ending; its own name for a single file.
     pub(in crate::cli) relative: PathBuf,
     pub(in crate::cli) format: FileFormat,
-    meds: Option<(meds::Shard, Part)>,
+    /// Of MEDS data, which shard it is, and what is wanted of it.
+    meds: Option<(MedsFolder, usize, Part)>,
     reading: Reading,
 }
 
@@ -54,8 +55,8 @@ pub(in crate::cli) struct Source {
     pub(in crate::cli) path: PathBuf,
     pub(in crate::cli) format: FileFormat,
     pub(in crate::cli) shards: Vec<Shard>,
-    /// The data set, for MEDS.
-    pub(in crate::cli) meds: Option<MedsDataset>,
+    /// The folder, for MEDS data and the tensors made of it.
+    pub(in crate::cli) meds: Option<MedsFolder>,
 }
 
 impl Source {
@@ -75,19 +76,33 @@ impl Source {
             };
             return Ok(Self { path, format, shards: vec![shard], meds: None });
         }
-        if is_meds(&path) {
-            let dataset = MedsDataset::open(&path)?;
-            let shards = dataset
-                .shards()
-                .map(|shard| Shard {
-                    path: shard.path().to_path_buf(),
-                    relative: Path::new("data").join(shard.name()),
-                    format: FileFormat::Meds,
-                    meds: Some((shard, Part::All)),
+        if TensorizedCohort::is_at(&path) || is_meds(&path) {
+            let folder = MedsFolder::open(&path)?;
+            let (format, files): (_, Vec<(PathBuf, String)>) = match &folder {
+                MedsFolder::Meds(data) => {
+                    let files =
+                        data.shards().map(|s| (s.path().to_path_buf(), s.name().to_owned()));
+                    (FileFormat::Meds, files.collect())
+                }
+                MedsFolder::Cohort(cohort) => {
+                    let files = cohort.shards().iter();
+                    let files =
+                        files.map(|s| (s.tensors_path().to_path_buf(), s.name().to_owned()));
+                    (FileFormat::MedsTorchData, files.collect())
+                }
+            };
+            let shards = files
+                .into_iter()
+                .enumerate()
+                .map(|(i, (path, name))| Shard {
+                    path,
+                    relative: Path::new("data").join(name),
+                    format,
+                    meds: Some((folder.clone(), i, Part::All)),
                     reading: Reading::default(),
                 })
                 .collect();
-            return Ok(Self { path, format: FileFormat::Meds, shards, meds: Some(dataset) });
+            return Ok(Self { path, format, shards, meds: Some(folder) });
         }
         let mut shards = Vec::new();
         for entry in WalkDir::new(&path).follow_links(true) {
@@ -130,7 +145,7 @@ impl Source {
 
     /// Of MEDS data, only what `part` says; nothing changes for other formats.
     pub(in crate::cli) fn take(&mut self, part: Part) {
-        for (_, p) in self.shards.iter_mut().filter_map(|s| s.meds.as_mut()) {
+        for (_, _, p) in self.shards.iter_mut().filter_map(|s| s.meds.as_mut()) {
             *p = part;
         }
     }
@@ -161,10 +176,10 @@ impl Source {
 
     /// The columns and types that all shards fit in.
     pub(in crate::cli) fn schema(&self) -> Outcome<SchemaRef> {
-        if let (Some(dataset), Some(shard)) = (&self.meds, self.shards.first())
-            && let Some((_, part)) = &shard.meds
+        if let (Some(folder), Some(shard)) = (&self.meds, self.shards.first())
+            && let Some((_, _, part)) = &shard.meds
         {
-            return Ok(part_schema(&dataset.schema(&MedsOptions::default())?, *part));
+            return Ok(part_schema(&folder.schema()?, *part));
         }
         let mut schema: Option<SchemaRef> = None;
         for shard in &self.shards {
@@ -180,8 +195,13 @@ impl Source {
 
     /// Bytes of all files.
     pub(in crate::cli) fn bytes(&self) -> Outcome<u64> {
-        let size = |s: &Shard| std::fs::metadata(&s.path).map_err(|e| Error::io(&s.path, e));
-        self.shards.iter().map(|s| Ok(size(s)?.len())).sum()
+        let size = |path: &Path| std::fs::metadata(path).map_err(|e| Error::io(path, e));
+        let schemas = match &self.meds {
+            Some(MedsFolder::Cohort(cohort)) => cohort.shards(),
+            _ => &[],
+        };
+        let files = self.shards.iter().map(|s| s.path.as_path());
+        files.chain(schemas.iter().map(|s| s.schema_path())).map(|p| Ok(size(p)?.len())).sum()
     }
 }
 
@@ -302,16 +322,14 @@ impl Shard {
                     table.and_then(|t| t.to_batch()).map_err(|e| place(e.into()))
                 }))
             }
-            FileFormat::Meds => match &self.meds {
-                Some((shard, part)) => {
-                    let batch = part.read(shard)?;
+            FileFormat::Meds | FileFormat::MedsTorchData => match &self.meds {
+                Some((folder, shard, part)) => {
+                    let batch = part.read(folder, *shard)?;
                     Box::new(std::iter::once(Ok(batch)))
                 }
                 None => return Err(self.written_only()),
             },
-            FileFormat::Safetensors | FileFormat::MedsTorchData => {
-                return Err(self.written_only());
-            }
+            FileFormat::Safetensors => return Err(self.written_only()),
         })
     }
 

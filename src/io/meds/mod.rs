@@ -12,6 +12,7 @@ mod hierarchy;
 pub(crate) mod labels;
 mod shard;
 mod splits;
+mod summary;
 mod view;
 mod vocabulary;
 
@@ -25,4 +26,5 @@ pub use dataset::{MedsDataset, MedsOptions};
 pub use hierarchy::{CodeHierarchy, PARENT_CODES};
 pub use labels::{LabelKind, Labels};
 pub use shard::{MedsShard, Shard};
+pub use summary::{CodeSummary, MedsSummary, Occurrences, PartSummary, descriptions};
 pub use vocabulary::{VOCABULARY_METADATA, Vocabulary, VocabularyId};

@@ -18,11 +18,13 @@
 mod build;
 mod codes;
 mod fit;
+mod folder;
 mod parallel;
 mod read;
 mod schemas;
 mod tensorize;
 
+pub use folder::MedsFolder;
 pub use read::{CohortShard, CohortTables, TensorizedCohort};
 pub use tensorize::{ShardReport, TensorizeReport, tensorize};
 

@@ -1,5 +1,7 @@
 //! `serrate inspect`: what is in a file or folder, and what dense storage would cost.
 
+mod meds;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -8,12 +10,14 @@ use clap::Args;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
+use self::meds::MedsReport;
 use super::error::{Failure, Outcome};
 use super::files::{Declared, FileFormat, Source, conform};
 use super::interrupt;
 use super::output::grouped;
 use super::progress::Progress;
 use crate::error::Error;
+use crate::io::meds::{MedsOptions, MedsSummary};
 use crate::io::safetensors::SafetensorsFile;
 use crate::table::{ColumnStats, RaggedTable, TableStats};
 
@@ -22,9 +26,13 @@ Examples:
   serrate inspect patients.nrt
   serrate inspect shards/            all shards together
   serrate inspect x.parquet --json
+  serrate inspect meds/ --codes 20   splits, shards and codes of MEDS data
 
-Reads .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl), .safetensors, MEDS folders.
-Dense storage is every column padded to the longest list of each axis, plus a mask per axis.";
+Reads .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl), .safetensors, MEDS folders and
+the tensors that convert --to meds-torch-data makes of them.
+Dense storage is every column padded to the longest list of each axis, plus a mask per axis. Of MEDS
+data, padded is what a model gets when every subject has its full length: SM as subject x measurement,
+SEM as subject x event x measurement; codes int64, numbers and time deltas float32, masks one byte.";
 
 /// Arguments of `serrate inspect`.
 #[derive(Args, Debug)]
@@ -35,6 +43,9 @@ pub(super) struct InspectArgs {
     path: PathBuf,
     #[command(flatten)]
     declared: Declared,
+    /// Most frequent codes of MEDS data to list [default: 10; all in JSON].
+    #[arg(long, value_name = "N")]
+    codes: Option<usize>,
     /// Print JSON instead of tables.
     #[arg(long)]
     json: bool,
@@ -52,14 +63,28 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
     let mut source = Source::open(&args.path)?;
     source.declare(&args.declared)?;
     let progress = Progress::new(source.shards.len());
-    let groups = gather(&source, &progress)?;
+    let (groups, summary) = gather(&source, &progress)?;
     progress.finish();
     let bytes = source.bytes()?;
-    match args.json {
-        true => writeln!(out, "{:#}", report_json(&source, &groups, bytes))?,
-        false => report_table(&source, &groups, bytes, &mut out)?,
+    let meds = match &source.meds {
+        Some(folder) => Some(MedsReport::new(folder, summary)?),
+        None if args.codes.is_some() => {
+            return Err(Failure::usage("--codes is for folders of MEDS data"));
+        }
+        None => None,
+    };
+    if args.json {
+        let mut report = report_json(&source, &groups, bytes);
+        if let (Some(meds), Value::Object(report)) = (&meds, &mut report) {
+            report.extend(meds.json(args.codes.unwrap_or(usize::MAX)));
+        }
+        return Ok(writeln!(out, "{report:#}")?);
     }
-    Ok(())
+    report_table(&source, &groups, bytes, &mut out)?;
+    match &meds {
+        Some(meds) => meds.tables(args.codes.unwrap_or(10), &mut out),
+        None => Ok(()),
+    }
 }
 
 /// Columns that share their lists, with what they hold.
@@ -70,16 +95,25 @@ struct Group {
 
 /// Reads everything. Columns that turn out to have lengths of their own become a group of their
 /// own, and reading starts over: most files are one ragged table, and then it is read once.
-fn gather(source: &Source, progress: &Progress) -> Outcome<Vec<Group>> {
+fn gather(source: &Source, progress: &Progress) -> Outcome<(Vec<Group>, MedsSummary)> {
     let schema = source.schema()?;
     let mut split: Vec<Vec<usize>> = vec![(0..schema.fields().len()).collect()];
+    if source.meds.is_some() {
+        // Known beforehand: static facts, which come last.
+        let first = schema.fields().iter().position(|f| f.name() == "static_code");
+        if let Some(first) = first {
+            let statics = split[0].split_off(first);
+            split.push(statics);
+        }
+    }
     loop {
+        let mut summary = MedsSummary::default();
         let mut groups: Vec<Group> = split
             .iter()
             .map(|columns| Group { columns: columns.clone(), stats: TableStats::default() })
             .collect();
-        match read_into(source, &schema, &mut groups, progress)? {
-            None => return Ok(groups),
+        match read_into(source, &schema, &mut groups, &mut summary, progress)? {
+            None => return Ok((groups, summary)),
             Some((group, column)) => {
                 split[group].retain(|c| *c != column);
                 match split.get_mut(group + 1) {
@@ -99,12 +133,21 @@ fn read_into(
     source: &Source,
     schema: &arrow::datatypes::SchemaRef,
     groups: &mut [Group],
+    summary: &mut MedsSummary,
     progress: &Progress,
 ) -> Outcome<Option<(usize, usize)>> {
     let mut any = false;
-    for shard in &source.shards {
+    for (i, shard) in source.shards.iter().enumerate() {
         progress.file(&shard.path);
-        for batch in shard.batches(Some(schema))? {
+        let batches = match &source.meds {
+            Some(folder) => {
+                let read = folder.read(i, &MedsOptions::default())?;
+                summary.push(&read)?;
+                Box::new(std::iter::once(Ok(read.to_batch()?)))
+            }
+            None => shard.batches(Some(schema))?,
+        };
+        for batch in batches {
             interrupt::check()?;
             let batch = conform(&batch?, schema)?;
             any = true;

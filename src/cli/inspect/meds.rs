@@ -1,0 +1,129 @@
+//! What `serrate inspect` says of MEDS data besides its columns: splits, shards, codes.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use serde_json::{Map, Value, json};
+
+use super::{number, percent, ratio, size, table};
+use crate::cli::error::Outcome;
+use crate::cli::output::grouped;
+use crate::io::meds::{CodeSummary, MedsSummary, PartSummary, descriptions};
+use crate::io::meds_torch::MedsFolder;
+
+/// Counts, and what codes are called.
+pub(super) struct MedsReport {
+    summary: MedsSummary,
+    names: HashMap<String, String>,
+}
+
+impl MedsReport {
+    pub(super) fn new(folder: &MedsFolder, summary: MedsSummary) -> Outcome<Self> {
+        let path = folder.root().join("metadata").join("codes.parquet");
+        let names = if path.exists() { descriptions(&path)? } else { HashMap::new() };
+        Ok(Self { summary, names })
+    }
+
+    /// The first `n` codes.
+    pub(super) fn tables(&self, n: usize, out: &mut impl Write) -> Outcome {
+        let splits = self.summary.splits();
+        let mut all = splits.clone();
+        if splits.len() > 1 {
+            all.push(self.summary.total());
+        }
+        writeln!(out, "\n{}", parts("split", &all))?;
+        if self.summary.shards().len() > splits.len() {
+            writeln!(out, "{}", parts("shard", self.summary.shards()))?;
+        }
+        let codes = self.summary.codes();
+        if n == 0 || codes.is_empty() {
+            return Ok(());
+        }
+        let total = self.summary.total();
+        let total = total.measurements + total.statics;
+        let header = ["code", "name", "occurrences", "share", "with a number", "without a time"];
+        let mut rows = table(&header, 2);
+        for CodeSummary { code, occurrences } in codes.iter().take(n) {
+            let all = occurrences.measurements + occurrences.statics;
+            rows.add_row([
+                code.clone(),
+                self.names.get(code).cloned().unwrap_or_default(),
+                grouped(all),
+                percent(ratio(all, total)),
+                percent(ratio(occurrences.values, all)),
+                grouped(occurrences.statics),
+            ]);
+        }
+        match codes.len() {
+            all if all > n => writeln!(out, "the {n} most frequent of {} codes", grouped(all))?,
+            all => writeln!(out, "{} codes", grouped(all))?,
+        }
+        writeln!(out, "{rows}")?;
+        Ok(())
+    }
+
+    /// The same for programs, with the first `n` codes.
+    pub(super) fn json(&self, n: usize) -> Map<String, Value> {
+        let part = |p: &PartSummary| {
+            json!({
+                "name": p.name,
+                "shards": p.shards,
+                "subjects": p.subjects,
+                "events": p.events,
+                "measurements": p.measurements,
+                "statics": p.statics,
+                "most_events": p.longest.0,
+                "most_measurements": p.longest.1,
+                "most_measurements_of_an_event": p.longest_event,
+                "padded_sm_bytes": number(p.padded_measurements()),
+                "padded_sem_bytes": number(p.padded_events()),
+            })
+        };
+        let codes = self.summary.codes();
+        let listed = codes.iter().take(n).map(|c| {
+            json!({
+                "code": c.code,
+                "description": self.names.get(&c.code),
+                "measurements": c.occurrences.measurements,
+                "statics": c.occurrences.statics,
+                "values": c.occurrences.values,
+            })
+        });
+        let mut map = Map::new();
+        map.insert("splits".into(), self.summary.splits().iter().map(part).collect());
+        map.insert("shards".into(), self.summary.shards().iter().map(part).collect());
+        map.insert("distinct_codes".into(), codes.len().into());
+        map.insert("codes".into(), listed.collect());
+        map
+    }
+}
+
+fn parts(what: &str, parts: &[PartSummary]) -> comfy_table::Table {
+    let header = [
+        what,
+        "subjects",
+        "events",
+        "measurements",
+        "static",
+        "most events",
+        "most measurements",
+        "padded SM",
+        "padded SEM",
+    ];
+    let mut rows = table(&header, 1);
+    for p in parts {
+        let short = |bytes| size(bytes).split(" (").next().unwrap_or_default().to_owned();
+        rows.add_row([
+            p.name.clone(),
+            grouped(p.subjects),
+            grouped(p.events),
+            grouped(p.measurements),
+            grouped(p.statics),
+            grouped(p.longest.0),
+            grouped(p.longest.1),
+            short(p.padded_measurements()),
+            short(p.padded_events()),
+        ]);
+    }
+    rows
+}

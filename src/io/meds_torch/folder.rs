@@ -1,0 +1,100 @@
+//! [`MedsFolder`]: MEDS data or the tensors made of it, read alike.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+
+use super::TensorizedCohort;
+use crate::error::{Error, Result};
+use crate::io::meds::{MedsDataset, MedsOptions, MedsShard, Vocabulary};
+
+/// A MEDS data set, or the tensorized cohort made of one: the same tables of either.
+///
+/// ```
+/// use serrate::io::meds_torch::MedsFolder;
+/// for path in ["tests/data/synthea-meds", "tests/data/synthea-meds-torch-data"] {
+///     let folder = MedsFolder::open(path)?;
+///     let shard = folder.read(0, &Default::default())?;
+///     assert!(shard.events.num_rows() > 0 && folder.vocabulary()?.len() > 0);
+/// }
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub enum MedsFolder {
+    /// Tables of one row per measurement.
+    Meds(MedsDataset),
+    /// Tensors with their schema files.
+    Cohort(Arc<TensorizedCohort>),
+}
+
+impl MedsFolder {
+    /// Opens a folder of either kind.
+    ///
+    /// # Errors
+    /// When it is neither, or a file of it cannot be read.
+    pub fn open(root: impl AsRef<Path>) -> Result<Self> {
+        Ok(match TensorizedCohort::is_at(&root) {
+            true => Self::Cohort(Arc::new(TensorizedCohort::open(root)?)),
+            false => Self::Meds(MedsDataset::open(root)?),
+        })
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        match self {
+            Self::Meds(data) => data.root(),
+            Self::Cohort(cohort) => cohort.root(),
+        }
+    }
+
+    /// Number of shards.
+    pub fn num_shards(&self) -> usize {
+        match self {
+            Self::Meds(data) => data.shards().len(),
+            Self::Cohort(cohort) => cohort.shards().len(),
+        }
+    }
+
+    /// Shard `index`, one row per subject. `options` are about tables of measurements; tensors have
+    /// the columns they have.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] past the last shard; else those of [`Shard::read`](crate::io::meds::Shard::read)
+    /// and of [`TensorizedCohort::read_meds`].
+    pub fn read(&self, index: usize, options: &MedsOptions) -> Result<MedsShard> {
+        match self {
+            Self::Cohort(cohort) => cohort.read_meds(index),
+            Self::Meds(data) => match data.shards().nth(index) {
+                Some(shard) => shard.read(options),
+                None => Err(Error::OutOfRange {
+                    axis: 0,
+                    index: i64::try_from(index).unwrap_or(i64::MAX),
+                    size: self.num_shards(),
+                }),
+            },
+        }
+    }
+
+    /// The columns of [`MedsShard::to_batch`] of every shard.
+    ///
+    /// # Errors
+    /// When the vocabulary cannot be read.
+    pub fn schema(&self) -> Result<SchemaRef> {
+        match self {
+            Self::Meds(data) => data.schema(&MedsOptions::default()),
+            Self::Cohort(cohort) => cohort.meds_schema(),
+        }
+    }
+
+    /// What the tokens mean.
+    ///
+    /// # Errors
+    /// As [`MedsDataset::vocabulary`] and [`TensorizedCohort::vocabulary`].
+    pub fn vocabulary(&self) -> Result<&Vocabulary> {
+        match self {
+            Self::Meds(data) => data.vocabulary(),
+            Self::Cohort(cohort) => cohort.vocabulary(),
+        }
+    }
+}
