@@ -118,10 +118,10 @@ def fill(size, batches):
     return time.perf_counter() - start
 
 
-def own_epoch(*command):
-    """The fastest of the epochs that one run makes; the first pays for fresh memory."""
+def own_epochs(*command):
+    """The epochs that one run makes; the first pays for fresh memory."""
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=True)
-    return min((json.loads(line) for line in done.stdout.splitlines()), key=lambda epoch: epoch["seconds"])
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def epochs(args, cohort):
@@ -132,12 +132,14 @@ def epochs(args, cohort):
         lib, size = min(seconds(lambda mode=mode: their_epoch(cohort, mode)) for _ in range(min(args.rounds, 3)))
         rows.append([f"meds-torch-data, {mode}", f"{lib:.4f}", f"{size / 1e9:.3f}", "1.0"])
         for name, extra in (("", []), (", packed", ["--packed"])):
-            found = [own_epoch(*example, "--unit", unit, *extra) for _ in range(args.rounds)]
-            best = min(f["seconds"] for f in found)
-            own = found[0]["dense_bytes"]
-            rows.append([f"**Serrate, {mode}{name}**", f"{best:.4f}", f"{own / 1e9:.3f}", f"{lib / best:.1f}"])
+            found = [own_epochs(*example, "--unit", unit, *extra) for _ in range(args.rounds)]
+            first = min(run[0]["seconds"] for run in found)
+            best = min(epoch["seconds"] for run in found for epoch in run)
+            own = found[0][0]["dense_bytes"]
+            rows.append([f"Serrate, {mode}{name}, the first epoch of a process", f"{first:.4f}", f"{own / 1e9:.3f}", f"{lib / first:.1f}"])
+            rows.append([f"**Serrate, {mode}{name}**, the epochs after it", f"{best:.4f}", f"{own / 1e9:.3f}", f"{lib / best:.1f}"])
             if not extra:
-                floor = min(fill(own, found[0]["batches"]) for _ in range(args.rounds))
+                floor = min(fill(own, found[0][0]["batches"]) for _ in range(args.rounds))
                 rows.append([f"numpy: fill as many bytes of reused buffers, {mode}", f"{floor:.4f}", f"{own / 1e9:.3f}", f"{lib / floor:.1f}"])
     print(f"## One epoch of the train split: batches of {BATCH}, random windows of {WINDOW}\n")
     table(["engine", "seconds", "GB made", "times as fast"], rows)
