@@ -19,6 +19,7 @@ mod vocabulary;
 pub(crate) use chunk::{Chunk, Values};
 pub(crate) use shard::{Needed, delta_days, time_type};
 pub(crate) use splits::{Place, Splits, TRAIN, below_split};
+#[cfg(feature = "sql")]
 pub(crate) use view::{Ranges, Step, View, stretches};
 
 pub use asof::AsOf;

@@ -1,5 +1,7 @@
 //! [`View`]: a column of [`AsOf`] as ranges, cut further before anything is copied.
 
+#![cfg_attr(not(feature = "sql"), allow(dead_code, reason = "queries cut more than `AsOf::last`"))]
+
 use std::ops::Range;
 use std::sync::Arc;
 
