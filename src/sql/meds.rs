@@ -24,7 +24,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use super::config::SerrateOptions;
 use super::table::{own_extent, rows_within};
 use crate::io::meds::{MedsDataset, MedsOptions, MedsShard, Needed};
-use crate::io::meds_torch::TensorizedCohort;
+use crate::io::meds_torch::MedsFolder;
 
 /// Table function `meds('DIR')`.
 ///
@@ -55,51 +55,10 @@ impl TableFunctionImpl for MedsFunction {
     }
 }
 
-/// Where the rows come from.
-#[derive(Clone, Debug)]
-pub(super) enum Data {
-    Meds(MedsDataset),
-    Cohort(Arc<TensorizedCohort>),
-}
-
-impl Data {
-    pub(super) fn root(&self) -> &Path {
-        match self {
-            Self::Meds(data) => data.root(),
-            Self::Cohort(cohort) => cohort.root(),
-        }
-    }
-
-    pub(super) fn shards(&self) -> usize {
-        match self {
-            Self::Meds(data) => data.shards().len(),
-            Self::Cohort(cohort) => cohort.shards().len(),
-        }
-    }
-
-    pub(super) fn read(
-        &self,
-        shard: usize,
-        options: &MedsOptions,
-        columns: &[&str],
-    ) -> crate::Result<Option<MedsShard>> {
-        let needed = Needed(Some(columns));
-        match self {
-            Self::Meds(data) => {
-                data.shards().nth(shard).map(|s| s.read_needed(options, needed)).transpose()
-            }
-            Self::Cohort(cohort) if shard < cohort.shards().len() => {
-                cohort.read_needed(shard, needed).map(Some)
-            }
-            Self::Cohort(_) => Ok(None),
-        }
-    }
-}
-
 /// A MEDS data set or a tensorized cohort as a table: one row per subject, read shard by shard.
 #[derive(Debug)]
 pub struct MedsTable {
-    data: Data,
+    folder: MedsFolder,
     schema: SchemaRef,
 }
 
@@ -109,12 +68,9 @@ impl MedsTable {
     /// # Errors
     /// When it is neither, or its vocabulary cannot be read.
     pub fn open(root: impl AsRef<Path>) -> crate::Result<Self> {
-        if !TensorizedCohort::is_at(&root) {
-            return Self::try_new(MedsDataset::open(root)?);
-        }
-        let cohort = TensorizedCohort::open(root)?;
-        let schema = cohort.meds_schema()?;
-        Ok(Self { data: Data::Cohort(Arc::new(cohort)), schema })
+        let folder = MedsFolder::open(root)?;
+        let schema = folder.schema()?;
+        Ok(Self { folder, schema })
     }
 
     /// Over a data set.
@@ -122,12 +78,13 @@ impl MedsTable {
     /// # Errors
     /// When the vocabulary cannot be read.
     pub fn try_new(data: MedsDataset) -> crate::Result<Self> {
-        let schema = data.schema(&MedsOptions::default())?;
-        Ok(Self { data: Data::Meds(data), schema })
+        let folder = MedsFolder::Meds(data);
+        let schema = folder.schema()?;
+        Ok(Self { folder, schema })
     }
 
-    pub(super) fn into_parts(self) -> (Data, SchemaRef) {
-        (self.data, self.schema)
+    pub(super) fn into_parts(self) -> (MedsFolder, SchemaRef) {
+        (self.folder, self.schema)
     }
 }
 
@@ -153,7 +110,7 @@ impl TableProvider for MedsTable {
             None => (0..self.schema.fields().len()).collect(),
         };
         let schema = Arc::new(self.schema.project(&columns)?);
-        let shards = self.data.shards();
+        let shards = self.folder.num_shards();
         let size = shards.div_ceil(state.config().target_partitions().max(1)).max(1);
         let partitions = (0..shards).step_by(size).map(|s| s..(s + size).min(shards)).collect();
         let settings = SerrateOptions::of(state.config_options());
@@ -163,7 +120,7 @@ impl TableProvider for MedsTable {
             ..MedsOptions::default()
         });
         Ok(DataSourceExec::from_data_source(MedsSource {
-            data: self.data.clone(),
+            folder: self.folder.clone(),
             options,
             schema,
             partitions,
@@ -209,7 +166,7 @@ pub(super) fn further<'a>(
 /// Ranges of shards.
 #[derive(Clone)]
 struct MedsSource {
-    data: Data,
+    folder: MedsFolder,
     options: Arc<MedsOptions>,
     schema: SchemaRef,
     partitions: Vec<Range<usize>>,
@@ -218,7 +175,7 @@ struct MedsSource {
 
 impl fmt::Debug for MedsSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MedsSource").field("root", &self.data.root()).finish_non_exhaustive()
+        f.debug_struct("MedsSource").field("root", &self.folder.root()).finish_non_exhaustive()
     }
 }
 
@@ -226,9 +183,7 @@ impl MedsSource {
     /// A shard as batches of about `leaves` measurements.
     fn read(&self, shard: usize, leaves: usize, batch_size: usize) -> Result<Vec<RecordBatch>> {
         let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
-        let Some(whole) = self.data.read(shard, &self.options, &names)? else {
-            return Ok(Vec::new());
-        };
+        let whole = self.folder.read_needed(shard, &self.options, Needed(Some(&names)))?;
         let rows = whole.events.num_rows();
         let axis = whole.events.ndim() - 1;
         let mut batches = Vec::new();
@@ -300,8 +255,8 @@ impl DataSource for MedsSource {
         write!(
             f,
             "Meds: folder={}, shards={}, projection=[{}]",
-            self.data.root().display(),
-            self.data.shards(),
+            self.folder.root().display(),
+            self.folder.num_shards(),
             names.join(", ")
         )?;
         match self.limit {

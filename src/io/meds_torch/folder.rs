@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 
 use super::TensorizedCohort;
 use crate::error::{Error, Result};
-use crate::io::meds::{MedsDataset, MedsOptions, MedsShard, Vocabulary};
+use crate::io::meds::{MedsDataset, MedsOptions, MedsShard, Needed, Vocabulary};
 
 /// A MEDS data set, or the tensorized cohort made of one: the same tables of either.
 ///
@@ -63,10 +63,20 @@ impl MedsFolder {
     /// [`Error::OutOfRange`] past the last shard; else those of [`Shard::read`](crate::io::meds::Shard::read)
     /// and of [`TensorizedCohort::read_meds`].
     pub fn read(&self, index: usize, options: &MedsOptions) -> Result<MedsShard> {
+        self.read_needed(index, options, Needed::ALL)
+    }
+
+    /// As [`read`](Self::read), with what is needed only.
+    pub(crate) fn read_needed(
+        &self,
+        index: usize,
+        options: &MedsOptions,
+        needed: Needed<'_>,
+    ) -> Result<MedsShard> {
         match self {
-            Self::Cohort(cohort) => cohort.read_meds(index),
+            Self::Cohort(cohort) => cohort.read_needed(index, needed),
             Self::Meds(data) => match data.shards().nth(index) {
-                Some(shard) => shard.read(options),
+                Some(shard) => shard.read_needed(options, needed),
                 None => Err(Error::OutOfRange {
                     axis: 0,
                     index: i64::try_from(index).unwrap_or(i64::MAX),

@@ -20,8 +20,9 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use self::source::AsOfSource;
 use super::config::SerrateOptions;
-use super::meds::{Data, MedsTable};
+use super::meds::MedsTable;
 use crate::io::meds::Labels;
+use crate::io::meds_torch::MedsFolder;
 
 pub use self::rule::AsOfProjections;
 pub use self::source::unknown_labels;
@@ -66,7 +67,7 @@ impl TableFunctionImpl for MedsAsOfFunction {
 /// Labels with the histories before them, as a table; see [`MedsAsOfFunction`].
 #[derive(Debug)]
 pub struct MedsAsOfTable {
-    data: Data,
+    folder: MedsFolder,
     labels: Arc<Labels>,
     /// Columns of the labels, then those of the data.
     schema: SchemaRef,
@@ -88,12 +89,12 @@ impl MedsAsOfTable {
     /// # Errors
     /// When the data has a column that the labels have as well.
     pub fn try_new(table: MedsTable, labels: Labels) -> crate::Result<Self> {
-        let (data, of_data) = table.into_parts();
+        let (folder, of_data) = table.into_parts();
         let mut fields: Vec<FieldRef> = labels.schema().fields().to_vec();
         for field in of_data.fields().iter().filter(|f| f.name() != "subject_id") {
             if fields.iter().any(|f| f.name() == field.name()) {
                 return Err(crate::Error::file(
-                    data.root(),
+                    folder.root(),
                     format!(
                         "column {:?} is in the data and in the labels; rename one of them",
                         field.name()
@@ -102,7 +103,7 @@ impl MedsAsOfTable {
             }
             fields.push(Arc::clone(field));
         }
-        Ok(Self { data, labels: Arc::new(labels), schema: Arc::new(Schema::new(fields)) })
+        Ok(Self { folder, labels: Arc::new(labels), schema: Arc::new(Schema::new(fields)) })
     }
 }
 
@@ -150,7 +151,7 @@ impl TableProvider for MedsAsOfTable {
             .map(|f| state.create_physical_expr(f.clone(), &of_table))
             .collect::<Result<Vec<_>>>()?;
         let source = AsOfSource::try_new(
-            self.data.clone(),
+            self.folder.clone(),
             Arc::clone(&self.labels),
             Arc::clone(&self.schema),
             ProjectionExprs::from_indices(&columns, &self.schema),

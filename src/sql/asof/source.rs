@@ -24,9 +24,10 @@ use rayon::prelude::*;
 use tokio::sync::OnceCell;
 
 use super::inputs::Inputs;
-use crate::io::meds::{AsOf, Labels, MedsOptions, stretches};
+use crate::io::meds::{AsOf, Labels, MedsOptions, Needed, stretches};
+use crate::io::meds_torch::MedsFolder;
 use crate::sql::config::SerrateOptions;
-use crate::sql::meds::{Data, further};
+use crate::sql::meds::further;
 
 /// Name of the metric that counts labels without a subject.
 const UNKNOWN: &str = "labels_of_unknown_subjects";
@@ -35,7 +36,7 @@ const UNKNOWN: &str = "labels_of_unknown_subjects";
 /// batches that are made several at a time.
 #[derive(Clone)]
 pub(super) struct AsOfSource {
-    data: Data,
+    folder: MedsFolder,
     labels: Arc<Labels>,
     /// All columns there are, those of the labels first.
     table: SchemaRef,
@@ -53,7 +54,7 @@ pub(super) struct AsOfSource {
 
 impl AsOfSource {
     pub(super) fn try_new(
-        data: Data,
+        folder: MedsFolder,
         labels: Arc<Labels>,
         table: SchemaRef,
         projection: ProjectionExprs,
@@ -63,7 +64,7 @@ impl AsOfSource {
     ) -> Result<Self> {
         let schema = Arc::new(projection.project_schema(&table)?);
         Ok(Self {
-            data,
+            folder,
             labels,
             table,
             projection,
@@ -120,11 +121,11 @@ impl AsOfSource {
             ..MedsOptions::default()
         };
         let needed: Vec<&str> = wanted.iter().map(|(_, name)| *name).collect();
-        let shards = (0..self.data.shards())
+        let shards = (0..self.folder.num_shards())
             .into_par_iter()
-            .map(|shard| self.data.read(shard, &options, &needed))
+            .map(|shard| self.folder.read_needed(shard, &options, Needed(Some(&needed))))
             .collect::<crate::Result<Vec<_>>>()?;
-        AsOf::try_new(shards.into_iter().flatten().collect(), &self.labels)
+        AsOf::try_new(shards, &self.labels)
     }
 }
 
@@ -180,7 +181,7 @@ impl Rule {
 
 impl fmt::Debug for AsOfSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AsOfSource").field("root", &self.data.root()).finish_non_exhaustive()
+        f.debug_struct("AsOfSource").field("root", &self.folder.root()).finish_non_exhaustive()
     }
 }
 
@@ -237,8 +238,8 @@ impl DataSource for AsOfSource {
         write!(
             f,
             "MedsAsOf: folder={}, shards={}, labels={}, projection={}",
-            self.data.root().display(),
-            self.data.shards(),
+            self.folder.root().display(),
+            self.folder.num_shards(),
             self.labels.len(),
             self.projection
         )?;
