@@ -145,6 +145,9 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
             progress.rows(batch.len());
         }
     }
+    if stats.batches == 0 {
+        progress.note("there is no batch: no items, none that fill one, or no epochs");
+    }
     sink.finish(about(args, &loader))?;
     progress.finish();
     let line = said(&stats, &args.output);
@@ -156,12 +159,11 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
 }
 
 fn options(args: &BatchesArgs) -> Outcome<MedsOptions> {
-    let window =
-        args.window.as_deref().unwrap_or(match (&args.labels, args.stride, args.overlap) {
-            (_, Some(_), _) | (_, _, Some(_)) => "step",
-            (Some(_), ..) => "end",
-            (None, ..) => "random",
-        });
+    let window = args.window.as_deref();
+    if window != Some("step") && (args.stride.is_some() || args.overlap.is_some()) {
+        return Err(Failure::usage("--stride and --overlap belong to --window step"));
+    }
+    let window = window.unwrap_or(if args.labels.is_some() { "end" } else { "random" });
     let window = Window::named(window, args.len, args.stride, args.overlap)
         .map_err(|e| Failure::usage(e.to_string()))?;
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);

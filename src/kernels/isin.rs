@@ -113,7 +113,9 @@ impl Wanted {
             let strict = is_text(&given) || is_text(leaf);
             let options = CastOptions { safe: !strict, ..CastOptions::default() };
             let there = cast_with_options(&values, to, &options)?;
-            values = match strict || leaf.is_floating() {
+            // A decimal fraction is the nearest that the leaves have; a whole number is itself or none.
+            let nearest = leaf.is_floating() && given.is_floating();
+            values = match strict || nearest {
                 true => there,
                 false => {
                     let back = cast(&there, &given)?;
@@ -139,10 +141,12 @@ impl Wanted {
                     _ => leaves.as_string_view().iter().map(found).collect(),
                 }
             }
-            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => match table(values)? {
-                Some(table) => look_up(leaves, &table)?,
-                None => sorted::<UInt32Type>(leaves, values),
-            },
+            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => {
+                match table(values, leaves.len())? {
+                    Some(table) => look_up(leaves, &table)?,
+                    None => sorted::<UInt32Type>(leaves, values),
+                }
+            }
             _ => downcast_primitive! {
                 t => (among_primitives, leaves, values),
                 _ => one_by_one(leaves, values)?
@@ -156,12 +160,13 @@ impl Wanted {
     }
 }
 
-/// The bits of small unsigned integers; `None` when one is too large, which only 32 bits are.
-fn table(values: &ArrayRef) -> Result<Option<BooleanBuffer>> {
+/// The bits of small unsigned integers; `None` when one is too large for a table to pay off with so
+/// many leaves.
+fn table(values: &ArrayRef, leaves: usize) -> Result<Option<BooleanBuffer>> {
     let values = cast(values, &DataType::UInt32)?;
     let values = values.as_primitive::<UInt32Type>().values();
     let most = values.iter().copied().max().unwrap_or(0);
-    if most >= TABLE {
+    if most >= TABLE || most as usize / 64 > leaves {
         return Ok(None);
     }
     let mut bits = vec![false; most as usize + 1];
@@ -256,6 +261,11 @@ mod tests {
         assert_eq!(found(tokens(), Int64Array::from(vec![7, 8])), [YES, NO, NO]);
         assert_eq!(found(tokens(), Int64Array::from(vec![7, 1 << 20])), [YES, NO, YES]);
         assert_eq!(found(tokens(), Int64Array::from(vec![-1])), [NO, NO, NO]);
+        // Whole numbers that a float does not have are found nowhere, fractions as the nearest.
+        let floats = || Float32Array::from(vec![16_777_216.0, 0.1, f32::INFINITY]);
+        assert_eq!(found(floats(), Int64Array::from(vec![16_777_217])), [NO, NO, NO]);
+        assert_eq!(found(floats(), Int64Array::from(vec![16_777_216])), [YES, NO, NO]);
+        assert_eq!(found(floats(), Float64Array::from(vec![0.1])), [NO, YES, NO]);
         let many: Vec<i64> = (0..100).map(|i| i * 3 - 60).collect();
         let signed = Int8Array::from(vec![-60, -59, -128, 3]);
         assert_eq!(found(signed, Int64Array::from(many)), [YES, NO, NO, YES]);

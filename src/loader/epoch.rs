@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 ///
 /// A batch that cannot be made is an error in its place; the ones after it still come. At most
 /// [`threads`](super::LoaderOptions::threads) + [`prefetch`](super::LoaderOptions::prefetch) batches
-/// exist at a time as long as each is dropped before the next is asked for. Dropping the iterator
+/// (`1 + prefetch` of large ones) exist at a time as long as each is dropped before the next is asked for. Dropping the iterator
 /// waits for the batches being made right then, and no more are started.
 #[derive(Debug)]
 pub struct Epoch {
@@ -72,7 +72,10 @@ impl Epoch {
         if let Some((pool, foreign)) = pool {
             let options = &epoch.plan.inner.options;
             // Where the batch cannot be drafted, making it says why.
-            let together = pool.current_num_threads() > 1
+            // In a pool of others, a thread that waits for the tensors of a batch may be given work that
+            // waits for the batch.
+            let together = !foreign
+                && pool.current_num_threads() > 1
                 && first < epoch.plan.num_batches()
                 && epoch.plan.draft(first).is_ok_and(|draft| draft.bytes >= LARGE);
             let in_flight =

@@ -39,7 +39,7 @@ mod urls;
 mod whole;
 
 pub use crate::functions::{register_functions, register_operators};
-pub use asof::{AsOfProjections, MedsAsOfFunction, MedsAsOfTable, unknown_labels};
+pub use asof::{AsOfOrder, AsOfProjections, MedsAsOfFunction, MedsAsOfTable, unknown_labels};
 pub use batches::{BatchSizeExec, LeafBatches};
 pub use config::{NrtNan, SerrateOptions};
 pub use meds::{MedsFunction, MedsTable};

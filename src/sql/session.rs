@@ -19,7 +19,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use super::asof::{AsOfProjections, MedsAsOfFunction};
+use super::asof::{AsOfOrder, AsOfProjections, MedsAsOfFunction};
 use super::batches::LeafBatches;
 use super::config::SerrateOptions;
 use super::hints::ListHints;
@@ -104,6 +104,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         [Arc::new(MemoryOrder), Arc::new(AsOfProjections)];
     builder.physical_optimizers().get_or_insert_default().rules.splice(0..0, first);
     let physical = builder.physical_optimizer_rules().get_or_insert_default();
+    physical.push(Arc::new(AsOfOrder));
     physical.push(Arc::new(SourceOrder));
     physical.push(Arc::new(LeafBatches));
     let functions = builder.table_functions().get_or_insert_default();

@@ -285,7 +285,7 @@ impl FileFormat for BatchesFormat {
             schema: Arc::clone(conf.output_schema()),
             options: self.options.clone(),
         };
-        ordered_sink(input, Arc::new(sink), order, "batch", Some(&["subject_id", "id"]))
+        ordered_sink(input, Arc::new(sink), order, "batch", Some(&[]))
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use datafusion::arrow::array::{BooleanArray, TimestampMicrosecondArray};
+use datafusion::arrow::array::{
+    BooleanArray, StringArray, TimestampMicrosecondArray, TimestampNanosecondArray,
+};
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, TimestampMicrosecondType, UInt32Type};
 use datafusion::parquet::arrow::ArrowWriter;
@@ -361,6 +363,103 @@ async fn labels_in_any_order_of_anybody() {
     labels_file(&path, &[]);
     assert_eq!(one(&ctx, &format!("SELECT count(*) FROM {from}")).await, 0);
     assert!(batches(&ctx, &format!("SELECT * FROM {from}")).await.unwrap().len() < 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn rows_keep_the_order_of_labels_whatever_is_asked_of_them() {
+    let config = SessionConfig::new().with_target_partitions(8).with_batch_size(16);
+    let ctx = serrate::sql::session_with(config);
+    let rows = from(MEDS, Path::new(LABELS));
+    let order = whole(&ctx, &format!("SELECT subject_id, prediction_time FROM {rows}")).await;
+    let expected = Labels::read(LABELS).unwrap();
+    assert_eq!(order.column(0).as_primitive::<Int64Type>(), expected.subject_ids());
+    let (keys, inner) = (
+        "subject_id, prediction_time",
+        format!("(SELECT *, ragged_tail(code, 2) AS c FROM {rows})"),
+    );
+    for (sql, n) in [
+        (
+            format!(
+                "SELECT {keys}, ragged_tail(code, 2) AS c, ragged_lengths(code) AS n FROM {rows} LIMIT 1500"
+            ),
+            1500,
+        ),
+        (format!("SELECT {keys}, ragged_lengths(c) AS n FROM {inner}"), order.num_rows()),
+        (
+            format!(
+                "SELECT {keys}, ragged_count(c) AS n FROM {inner} WHERE ragged_count(c) >= 0 LIMIT 900"
+            ),
+            900,
+        ),
+    ] {
+        for _ in 0..3 {
+            let found = whole(&ctx, &sql).await;
+            assert_eq!(found.num_rows(), n, "{sql}");
+            for column in 0..2 {
+                assert_eq!(
+                    found.column(column).to_data(),
+                    order.column(column).slice(0, n).to_data(),
+                    "{sql}"
+                );
+            }
+        }
+        let plan = whole(&ctx, &format!("EXPLAIN {sql}")).await;
+        let plan = plan.column(1).as_string::<i32>().value(1).to_owned();
+        assert!(plan.contains("MedsAsOf") && !plan.contains("RoundRobin"), "{plan}");
+        assert!(!plan.contains("code@5 as code]"), "whole lists are copied: {plan}");
+    }
+    // An id is no order: a training set without one is refused.
+    let dir = tempfile::tempdir().unwrap();
+    let copy = format!(
+        "COPY (SELECT subject_id, boolean_value, ragged_tail(ragged_flatten(code_id), 8) AS c
+               FROM {rows} WHERE subject_id IN (SELECT 8 UNION ALL SELECT 18))
+         TO '{}/' STORED AS BATCHES (batch 64, len 8)",
+        show(&dir.path().join("out"))
+    );
+    let e = match serrate::sql::sql(&ctx, &copy).await {
+        Ok(frame) => frame.collect().await.unwrap_err().to_string(),
+        Err(e) => e.to_string(),
+    };
+    assert!(e.contains("ORDER BY"), "{e}");
+}
+
+#[tokio::test]
+async fn times_finer_than_microseconds_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |path: &Path, columns: Vec<(&str, ArrayRef)>| {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let file = std::fs::File::create(path).unwrap();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+    };
+    let fine = |ns: i64| Arc::new(TimestampNanosecondArray::from(vec![ns])) as ArrayRef;
+    let one = || Arc::new(Int64Array::from(vec![1])) as ArrayRef;
+    let code = || Arc::new(StringArray::from(vec!["A"])) as ArrayRef;
+    let ctx = four();
+    for (event, label, refused) in [
+        (10_900, 10_000, true),
+        (10_000, 10_500, true),
+        (10_000, -500, true),
+        (10_000, 10_000, false),
+    ] {
+        let (data, labels) = (dir.path().join("m/data/0.parquet"), dir.path().join("l/0.parquet"));
+        write(&data, vec![("subject_id", one()), ("time", fine(event)), ("code", code())]);
+        write(&labels, vec![("subject_id", one()), ("prediction_time", fine(label))]);
+        let root = show(&dir.path().join("m"));
+        let sql = format!("SELECT * FROM {}", from(&root, &dir.path().join("l")));
+        let found = match serrate::sql::sql(&ctx, &sql).await {
+            Ok(frame) => frame.collect().await.map_err(|e| e.to_string()),
+            Err(e) => Err(e.to_string()),
+        };
+        if refused {
+            let e = found.unwrap_err();
+            assert!(e.contains("finer than microseconds") && e.contains("row 0"), "{e}");
+        } else {
+            assert_eq!(found.unwrap().iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

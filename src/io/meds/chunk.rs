@@ -10,7 +10,6 @@ use arrow::datatypes::{
 };
 
 use super::file::{Source, dictionary_type, string_like};
-use super::shard::time_type;
 use crate::error::Result;
 
 /// Rows of a chunk: enough to pay for a look at the dictionary, few enough to stay in the cache.
@@ -92,7 +91,7 @@ impl Chunk {
         if !matches!(times.data_type(), Timestamp(_, _) | Date32 | Date64 | Null) {
             return Err(source.wrong_type("time", "timestamp", times.data_type()));
         }
-        let times = source.cast("time", times, &time_type())?;
+        let times = source.cast_time("time", times)?;
 
         let code = required("code")?;
         if !string_like(code.data_type()) {

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{CastOptions, cast_with_options, concat_batches};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit, TimestampNanosecondType};
 use arrow::util::display::FormatOptions;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -128,6 +128,22 @@ impl Source {
         let options = CastOptions { safe: false, format_options: FormatOptions::default() };
         cast_with_options(values, to, &options)
             .map_err(|e| Error::file(&self.path, format!("column {column:?}: {e}")))
+    }
+
+    /// Times as microseconds. Finer ones must be whole microseconds: a cut one would move events, or
+    /// what is known when, to the other side of a label.
+    pub(crate) fn cast_time(&self, column: &str, values: &ArrayRef) -> Result<ArrayRef> {
+        if let DataType::Timestamp(TimeUnit::Nanosecond, _) = values.data_type() {
+            let times = values.as_primitive::<TimestampNanosecondType>();
+            if let Some(row) = times.iter().position(|t| t.is_some_and(|t| t % 1000 != 0)) {
+                return Err(self.wrong_value(
+                    column,
+                    row,
+                    "a time finer than microseconds, which is what MEDS has; round it",
+                ));
+            }
+        }
+        self.cast(column, values, &super::time_type())
     }
 
     pub(crate) fn no_column(&self, column: &str) -> Error {

@@ -348,7 +348,7 @@ pub(crate) fn keys(
     if !matches!(times.data_type(), Timestamp(_, _) | Date32 | Date64) {
         return Err(source.wrong_type(TIME, "timestamp", times.data_type()));
     }
-    let times = source.cast(TIME, times, &time_type())?;
+    let times = source.cast_time(TIME, times)?;
     Ok((
         subjects.as_primitive::<Int64Type>().clone(),
         times.as_primitive::<TimestampMicrosecondType>().clone(),

@@ -209,7 +209,7 @@ impl<'a> Long<'a> {
         if !matches!(time.data_type(), Timestamp(_, _) | Date32 | Date64 | Null) {
             return Err(source.wrong_type("time", "timestamp", time.data_type()));
         }
-        let time = source.cast("time", time, &time_type())?;
+        let time = source.cast_time("time", time)?;
 
         let mut others: Vec<(FieldRef, ArrayRef)> = Vec::new();
         if needed.of("code") || needed.of("code_id") {

@@ -33,15 +33,26 @@ impl MedsLoader {
     ) -> Result<Self> {
         let (root, split) = (root.as_ref(), split.into());
         options.to_loader()?;
-        let shards = match TensorizedCohort::is_at(root) {
-            true => of_cohort(&TensorizedCohort::open(root)?, split, &options)?,
-            false => of_data_set(root, split)?,
+        let (shards, names) = match TensorizedCohort::is_at(root) {
+            true => {
+                let cohort = TensorizedCohort::open(root)?;
+                let names = cohort.shards().iter().map(|s| s.name().to_owned()).collect();
+                (of_cohort(&cohort, split, &options)?, names)
+            }
+            false => {
+                let data = MedsDataset::open(root)?;
+                let names: Vec<String> = data.shards().map(|s| s.name().to_owned()).collect();
+                (of_data_set(&data, split)?, names)
+            }
         };
         if shards.is_empty() {
             return Err(Error::file(
                 root,
                 match split {
-                    Some(split) => format!("no shard of the split {split:?}"),
+                    Some(split) => format!(
+                        "no shard of the split {split:?}; the shards are {}",
+                        names.join(", ")
+                    ),
                     None => "no shard".into(),
                 },
             ));
@@ -74,9 +85,8 @@ fn of_cohort(
     shards.iter().map(tables).collect()
 }
 
-fn of_data_set(root: &Path, split: Option<&str>) -> Result<Vec<Subjects>> {
-    let data = MedsDataset::open(root)?;
-    let splits = Splits::of(root)?;
+fn of_data_set(data: &MedsDataset, split: Option<&str>) -> Result<Vec<Subjects>> {
+    let splits = Splits::of(data.root())?;
     let read = ReadOptions { columns: Some(Vec::new()), ..ReadOptions::default() };
     let mut shards = Vec::new();
     for shard in data.shards() {

@@ -6,8 +6,10 @@ use arrow::array::{
     Array, ArrayRef, AsArray, Float32Array, Int64Array, StringArray, new_null_array,
 };
 use arrow::buffer::ScalarBuffer;
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float32Type, Int64Type, TimeUnit, TimestampMicrosecondType};
+use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::datatypes::{
+    DataType, Float32Type, Int64Type, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType,
+};
 
 use super::super::timeline::Timeline;
 use super::options::{MedsOptions, Statics, Unit};
@@ -148,7 +150,7 @@ impl Prepared {
 impl Times {
     fn of(events: &RaggedTable) -> Result<Self> {
         let column = at(events, "time", 1)?;
-        let times = cast(column.values(), &time_type())?;
+        let times = times("time", column.values())?;
         if let Some(at) = first_null(&times) {
             return Err(Error::invalid(format!("column \"time\", event {at}: NULL")));
         }
@@ -249,7 +251,7 @@ pub(super) fn target(name: &str, values: &ArrayRef, categories: &[String]) -> Re
     use DataType::{Boolean, Date32, Date64, Float32, Int64, Timestamp};
     match name {
         "prediction_time" => match found {
-            Timestamp(_, _) | Date32 | Date64 => Ok(cast(values, &time_type())?),
+            Timestamp(_, _) | Date32 | Date64 => times(name, values),
             _ => wrong("timestamps"),
         },
         "boolean_value" if null || *found == Boolean => Ok(cast(values, &Boolean)?),
@@ -267,6 +269,21 @@ pub(super) fn target(name: &str, values: &ArrayRef, categories: &[String]) -> Re
             Ok(Arc::new(texts.iter().map(|t| t.and_then(number)).collect::<Int64Array>()))
         }
     }
+}
+
+/// Times as microseconds. Finer ones must be whole microseconds: a cut one would move an event, or a
+/// label, past the other.
+fn times(name: &str, values: &ArrayRef) -> Result<ArrayRef> {
+    if let DataType::Timestamp(TimeUnit::Nanosecond, _) = values.data_type() {
+        let fine = values.as_primitive::<TimestampNanosecondType>();
+        if let Some(i) = fine.iter().position(|t| t.is_some_and(|t| t % 1000 != 0)) {
+            return Err(Error::invalid(format!(
+                "column {name:?}, value {i}: a time finer than microseconds; round it"
+            )));
+        }
+    }
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    Ok(cast_with_options(values, &time_type(), &options)?)
 }
 
 fn texts(values: &ArrayRef) -> Result<StringArray> {

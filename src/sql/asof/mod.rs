@@ -24,7 +24,7 @@ use super::meds::MedsTable;
 use crate::io::meds::Labels;
 use crate::io::meds_torch::MedsFolder;
 
-pub use self::rule::AsOfProjections;
+pub use self::rule::{AsOfOrder, AsOfProjections};
 pub use self::source::unknown_labels;
 
 /// Table function `meds_asof('DIR', 'LABELS')`.
