@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::{TableProvider, UrlTableFactory};
+use datafusion::common::plan_err;
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::listing::{
     ListingTable, ListingTableConfig, ListingTableConfigExt, ListingTableUrl,
@@ -11,6 +12,7 @@ use datafusion::datasource::listing::{
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::cache::TableScopedPath;
 use datafusion::execution::session_state::SessionState;
+use futures::TryStreamExt;
 
 use super::empty::refuse_empty;
 use super::listing::FilesTable;
@@ -52,12 +54,48 @@ impl UrlTableFactory for PathTables {
             Err(e) if looks_like_path => return Err(explain(url, e)),
             Err(_) => return Ok(None),
         };
+        if let Some(path) = config.table_paths.first() {
+            one_format(&state, url, path).await?;
+        }
         if let (Some(path), Some(options)) = (config.table_paths.first(), &config.options) {
             refuse_empty(&state, path, &options.format.get_ext()).await?;
         }
         let config = config.infer_partitions_from_path(&state).await?.infer_schema(&state).await?;
         Ok(Some(Arc::new(FilesTable::new(Arc::new(ListingTable::try_new(config)?)))))
     }
+}
+
+/// Formats of data, by the endings of their files.
+const FORMATS: [&str; 9] =
+    ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
+
+/// Refuses a folder whose files are of several formats: the listing would take those of one of them.
+async fn one_format(state: &SessionState, url: &str, path: &ListingTableUrl) -> Result<()> {
+    if !path.is_collection() || path.get_glob().is_some() {
+        return Ok(());
+    }
+    let store = state.runtime_env().object_store(path)?;
+    let mut files = path.list_all_files(state, store.as_ref(), "").await?;
+    let mut first: Option<(String, String)> = None;
+    while let Some(file) = files.try_next().await? {
+        let Some(extension) = file.location.extension().map(str::to_ascii_lowercase) else {
+            continue;
+        };
+        if !FORMATS.contains(&extension.as_str()) {
+            continue;
+        }
+        match &first {
+            None => first = Some((extension, file.location.to_string())),
+            Some((known, _)) if *known == extension => {}
+            Some((_, other)) => {
+                return plan_err!(
+                    "cannot read '{url}': files of several formats, such as /{other} and /{}; name a folder or glob of one format, or a MEDS folder as meds('{url}')",
+                    file.location
+                );
+            }
+        }
+    }
+    Ok(())
 }
 
 fn explain(url: &str, e: DataFusionError) -> DataFusionError {

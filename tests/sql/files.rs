@@ -158,3 +158,19 @@ async fn files_without_a_byte_are_refused_by_name_where_there_is_a_header() {
         std::fs::remove_file(whole).unwrap();
     }
 }
+
+#[tokio::test]
+async fn folders_of_several_formats_are_refused() {
+    let ctx = four();
+    for folder in ["tests/data/synthea-meds", "tests/data/synthea-meds-torch-data"] {
+        let e = batches(&ctx, &format!("SELECT count(*) FROM '{folder}'"))
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(e.contains("files of several formats") && e.contains("meds('"), "{e}");
+    }
+    // One format, in sub-folders; and one of several by a glob.
+    assert_eq!(one(&ctx, "SELECT count(*) FROM 'tests/data/synthea-meds/data'").await, 24_866);
+    let glob = "SELECT count(*) FROM 'tests/data/synthea-meds/metadata/*.parquet'";
+    assert!(batches(&ctx, glob).await.is_ok());
+}
