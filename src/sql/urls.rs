@@ -55,7 +55,11 @@ impl UrlTableFactory for PathTables {
             Err(_) => return Ok(None),
         };
         if let Some(path) = config.table_paths.first() {
-            one_format(&state, url, path).await?;
+            match one_format(&state, url, path).await {
+                // The name of a table or function, and of a folder by chance.
+                Err(_) if !looks_like_path => return Ok(None),
+                checked => checked?,
+            }
         }
         if let (Some(path), Some(options)) = (config.table_paths.first(), &config.options) {
             refuse_empty(&state, path, &options.format.get_ext()).await?;
