@@ -16,7 +16,9 @@ use super::Arguments;
 pub(super) fn run(arguments: &Arguments) -> Result<Value> {
     let folder = tempfile::tempdir().map_err(|e| Error::invalid(e.to_string()))?;
     let packed = folder.path().join("patients.parquet");
-    parquet::write(&packed, &mapped(&arguments.file)?, &ParquetWriteOptions::default())?;
+    // As `serrate convert` writes it: a number that is not there is NULL.
+    let table = mapped(&arguments.file)?.nan_to_null()?;
+    parquet::write(&packed, &table, &ParquetWriteOptions::default())?;
     let nrt = store("**`.nrt`, mapped (Serrate)**", arguments, &arguments.file, &mapped)?;
     let from_parquet = store("**Parquet, zstd (Serrate)**", arguments, &packed, &|path| {
         parquet::read(path, &ParquetReadOptions::default())

@@ -54,7 +54,7 @@ fn files_are_in_natural_order_and_unite_their_kinds() {
         &at("a.parquet"),
         &[
             ids(&[9, 9]),
-            ("prediction_time", Arc::new(TimestampNanosecondArray::from(vec![3000, 1999]))),
+            ("prediction_time", Arc::new(TimestampNanosecondArray::from(vec![3000, 1000]))),
             ("integer_value", Arc::new(UInt64Array::from(vec![Some(3), None]))),
         ],
     );
