@@ -10,7 +10,7 @@ use arrow::array::{
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::cmp;
 use arrow::compute::{CastOptions, cast, cast_with_options, filter, is_not_null};
-use arrow::datatypes::{DataType, UInt32Type};
+use arrow::datatypes::{DataType, UInt8Type, UInt16Type, UInt32Type};
 
 use super::dictionary::{look_up, over_values};
 use super::text::is_text;
@@ -144,7 +144,11 @@ impl Wanted {
             DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => {
                 match table(values, leaves.len())? {
                     Some(table) => look_up(leaves, &table)?,
-                    None => sorted::<UInt32Type>(leaves, values),
+                    None => match t {
+                        DataType::UInt8 => sorted::<UInt8Type>(leaves, values),
+                        DataType::UInt16 => sorted::<UInt16Type>(leaves, values),
+                        _ => sorted::<UInt32Type>(leaves, values),
+                    },
                 }
             }
             _ => downcast_primitive! {
@@ -261,6 +265,13 @@ mod tests {
         assert_eq!(found(tokens(), Int64Array::from(vec![7, 8])), [YES, NO, NO]);
         assert_eq!(found(tokens(), Int64Array::from(vec![7, 1 << 20])), [YES, NO, YES]);
         assert_eq!(found(tokens(), Int64Array::from(vec![-1])), [NO, NO, NO]);
+        // Few leaves, and values for which a table does not pay off.
+        for t in [DataType::UInt8, DataType::UInt16, DataType::UInt32] {
+            let leaves = cast(&UInt8Array::from(vec![200]), &t).unwrap();
+            let values = Int64Array::from(vec![200, 255, 60_000, 1 << 19]);
+            assert_eq!(found(leaves.clone(), values), [YES], "{t}");
+            assert_eq!(found(leaves, Int64Array::from(vec![201, 60_000, 1 << 19])), [NO], "{t}");
+        }
         // Whole numbers that a float does not have are found nowhere, fractions as the nearest.
         let floats = || Float32Array::from(vec![16_777_216.0, 0.1, f32::INFINITY]);
         assert_eq!(found(floats(), Int64Array::from(vec![16_777_217])), [NO, NO, NO]);
