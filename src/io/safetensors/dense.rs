@@ -43,7 +43,7 @@ pub fn write<'a>(
     write_tensors(path, tensors, options)
 }
 
-/// As [`write`], to be written wherever; `path` stands in messages.
+/// As [`write`](fn@write), to be written wherever; `path` stands in messages.
 ///
 /// # Errors
 /// When two tensors have one name.
