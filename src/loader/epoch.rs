@@ -310,6 +310,8 @@ mod tests {
 
     use arrow::array::UInt16Array;
 
+    use super::LARGE;
+    use crate::dense::Size;
     use crate::loader::{Loader, LoaderOptions};
     use crate::table::RaggedTable;
 
@@ -397,6 +399,46 @@ mod tests {
             made.sort_unstable();
             made.dedup();
             assert_eq!(made.len(), all, "some were made twice");
+        }
+    }
+
+    /// Batches being made, and the most there were at once.
+    static NOW: AtomicUsize = AtomicUsize::new(0);
+    static MOST: AtomicUsize = AtomicUsize::new(0);
+
+    #[test]
+    fn large_batches_are_made_one_after_the_other() {
+        // A batch ends where the next may begin: with the hook at its start, batches at once are those
+        // that start while one sleeps.
+        let hook = |_| {
+            let now = NOW.fetch_add(1, Ordering::SeqCst) + 1;
+            MOST.fetch_max(now, Ordering::SeqCst);
+            sleep(Duration::from_millis(20));
+            NOW.fetch_sub(1, Ordering::SeqCst);
+        };
+        for (size, at_once) in [(LARGE, 1), (1, 2)] {
+            MOST.store(0, Ordering::SeqCst);
+            let options =
+                LoaderOptions::new(1).sizes([Size::Exactly(size)]).masks([]).threads(2).prefetch(3);
+            let batches = loader(6, options).with_fault(hook).epoch(0).unwrap();
+            assert_eq!(batches.map(Result::unwrap).count(), 6);
+            assert_eq!(MOST.load(Ordering::SeqCst), at_once, "{size}");
+        }
+    }
+
+    #[test]
+    fn an_epoch_is_gone_through_inside_the_pool_that_makes_it() {
+        let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+        for _ in 0..20 {
+            let options = LoaderOptions::new(1)
+                .sizes([Size::Exactly(LARGE / 2)])
+                .pool(Arc::clone(&pool))
+                .prefetch(1);
+            let mut epoch = loader(6, options).epoch(0).unwrap();
+            epoch.next().unwrap().unwrap();
+            let (done, wait) = std::sync::mpsc::channel();
+            pool.spawn(move || done.send(epoch.map(Result::unwrap).count()).unwrap());
+            assert_eq!(wait.recv_timeout(Duration::from_secs(60)).expect("a deadlock"), 5);
         }
     }
 
