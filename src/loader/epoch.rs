@@ -427,18 +427,25 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_is_gone_through_inside_the_pool_that_makes_it() {
-        let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+    fn an_epoch_is_shared_by_jobs_of_the_pool_that_makes_it() {
+        let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap());
         for _ in 0..20 {
             let options = LoaderOptions::new(1)
                 .sizes([Size::Exactly(LARGE / 2)])
                 .pool(Arc::clone(&pool))
                 .prefetch(1);
-            let mut epoch = loader(6, options).epoch(0).unwrap();
-            epoch.next().unwrap().unwrap();
+            let epoch = Arc::new(Mutex::new(loader(12, options).epoch(0).unwrap()));
             let (done, wait) = std::sync::mpsc::channel();
-            pool.spawn(move || done.send(epoch.map(Result::unwrap).count()).unwrap());
-            assert_eq!(wait.recv_timeout(Duration::from_secs(60)).expect("a deadlock"), 5);
+            for _ in 0..12 {
+                let (epoch, done) = (Arc::clone(&epoch), done.clone());
+                pool.spawn(move || {
+                    let batch = epoch.lock().unwrap().next();
+                    done.send(batch.unwrap().is_ok()).unwrap();
+                });
+            }
+            for _ in 0..12 {
+                assert!(wait.recv_timeout(Duration::from_secs(30)).expect("a deadlock"));
+            }
         }
     }
 

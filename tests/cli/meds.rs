@@ -1,0 +1,157 @@
+//! MEDS folders and the cohorts made of them.
+
+use super::*;
+
+#[test]
+fn meds_becomes_tokens_with_the_vocabulary_beside_them() {
+    let place = Place::new();
+    let meds = data("tiny-meds");
+    let said = place.run(&["convert", &meds, "one.nrt"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.contains("codes to one.codes.parquet"), "{}", said.out);
+    assert!(said.err.contains("time is written as integers: microseconds"), "{}", said.err);
+    let one = place.nrt("one.nrt");
+    assert!(one.column("code").unwrap().data_type().is_integer());
+    assert_eq!((one.column("time").unwrap().axis(), one.column("code").unwrap().axis()), (1, 2));
+    assert!(one.column("subject_id").unwrap().data_type() == &DataType::Int64);
+    assert!(place.exists("one.codes.parquet"));
+
+    place.ok(&["convert", &meds, "out", "--to", "nrt"]);
+    for name in
+        ["data/train/0.nrt", "data/train/1.nrt", "data/tuning/0.nrt", "metadata/codes.parquet"]
+    {
+        assert!(place.exists(&format!("out/{name}")), "{name}");
+    }
+    let rows: usize = ["held_out/0", "train/0", "train/1", "tuning/0"]
+        .iter()
+        .map(|n| place.nrt(&format!("out/data/{n}.nrt")).num_rows())
+        .sum();
+    assert_eq!(rows, one.num_rows());
+    place.ok(&["convert", "out", "again.nrt"]);
+    assert_eq!(
+        fs::read(place.path("one.nrt")).unwrap(),
+        fs::read(place.path("again.nrt")).unwrap()
+    );
+    // The tokens of another data set mean other codes: each file has its own beside it.
+    let codes = fs::read(place.path("one.codes.parquet")).unwrap();
+    place.ok(&["convert", &data("synthea-meds"), "two.nrt"]);
+    assert!(place.exists("two.codes.parquet"));
+    assert_eq!(fs::read(place.path("one.codes.parquet")).unwrap(), codes);
+    let err = place.fails(1, &["convert", &meds, "one.nrt"]);
+    assert!(err.contains("exists"), "{err}");
+    place.ok(&["convert", &meds, "out", "--to", "nrt", "--overwrite"]);
+    fs::copy(place.path("one.nrt"), place.path("out/data/older.nrt")).unwrap();
+    let other = data("synthea-meds");
+    let err = place.fails(1, &["convert", &other, "out", "--to", "nrt", "--overwrite"]);
+    assert!(err.contains("older.nrt") || err.contains("data/"), "{err}");
+    assert!(err.contains("other codes"), "{err}");
+    place.ok(&["convert", "one.nrt", "plain.nrt", "--plain"]);
+    assert!(place.nrt("plain.nrt").column("subject_id").is_err());
+}
+
+#[test]
+fn meds_is_inspected_densified_and_kept_whole_in_parquet() {
+    let place = Place::new();
+    let meds = data("synthea-meds");
+    let json: serde_json::Value =
+        serde_json::from_str(&place.ok(&["inspect", &meds, "--json"])).unwrap();
+    assert_eq!((json["format"].as_str(), json["files"].as_u64()), (Some("MEDS"), Some(4)));
+    let rows = json["rows"].as_u64().unwrap();
+    assert!(rows > 0 && json["tables"].as_array().unwrap().len() == 2);
+    assert!(place.ok(&["inspect", &meds]).contains("code_id"));
+    place.ok(&["convert", &meds, "all.parquet"]);
+    let whole: serde_json::Value =
+        serde_json::from_str(&place.ok(&["inspect", "all.parquet", "--json"])).unwrap();
+    assert_eq!(whole["rows"].as_u64(), Some(rows));
+    assert_eq!(whole["tables"][0]["axes"], json["tables"][0]["axes"]);
+    let out = place.ok(&[
+        "densify",
+        &meds,
+        "-o",
+        "b.safetensors",
+        "--rows",
+        "0..4",
+        "--columns",
+        "code,time_delta_days",
+        "--max-len",
+        "16,8",
+    ]);
+    assert!(out.contains("code: int64 [4, 16, 8]"), "{out}");
+}
+
+#[test]
+fn a_subject_in_two_shards_is_refused_by_name() {
+    let place = Place::new();
+    place.ok(&["generate", "--patients", "20", "--to", "meds", "-o", "meds"]);
+    fs::copy(place.path("meds/data/tuning/0.parquet"), place.path("meds/data/held_out/1.parquet"))
+        .unwrap();
+    for args in [
+        &["-c", "SELECT count(*) FROM meds('meds')"][..],
+        &["-c", "SELECT count(*) FROM (SELECT code FROM meds('meds')) WHERE code IS NOT NULL"],
+        &["convert", "meds", "x.nrt"],
+        &["convert", "meds", "out", "--to", "nrt"],
+        &["inspect", "meds"],
+    ] {
+        let err = place.fails(1, args);
+        assert!(err.contains("subject ") && err.contains("MEDS has all of a subject"), "{err}");
+        assert!(err.contains("tuning/0.parquet") && err.contains("held_out/1.parquet"), "{err}");
+    }
+    assert!(!place.exists("x.nrt"));
+    let sql = "SET serrate.meds_shared_subjects = true; SELECT count(*) AS n FROM meds('meds')";
+    assert!(place.ok(&["-c", sql]).contains(" 22 "));
+}
+
+#[test]
+fn meds_becomes_a_cohort_that_is_checked_and_read_in_sql() {
+    let place = Place::new();
+    let meds = data("synthea-meds");
+    let said = place.run(&["convert", &meds, "cohort", "--to", "meds-torch-data", "--normalize"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(
+        said.out.contains("wrote 28 subjects, 1,992 events, 24,702 measurements"),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.out.contains("400 codes; 52 measurements of 27 others were dropped"),
+        "{}",
+        said.out
+    );
+    assert!(place.exists("cohort/tokenization/schemas/train/1.parquet"));
+    let again = place.run(&["convert", &meds, "cohort", "--to", "meds-torch-data"]);
+    assert_eq!(again.code, 1);
+    assert!(again.err.contains("--overwrite"), "{}", again.err);
+    let to = ["convert", &meds, "cohort", "--to", "meds-torch-data", "--overwrite"];
+    let said = place.run(&[&to[..], &["--unknown", "error"]].concat());
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("is not among the 400 codes"), "{}", said.err);
+    let said = place.ok(&[&to[..], &["--unknown=zero", "--jobs=1"]].concat());
+    assert!(said.contains("52 measurements of 27 others have the token 0"), "{said}");
+    let said = place.run(&["convert", &meds, "x.parquet", "--unknown", "zero"]);
+    assert_eq!(said.code, 2, "{}", said.err);
+
+    let count = "SELECT count(*) AS n, sum(ragged_count(code_id)) AS codes FROM meds('cohort')";
+    assert_eq!(place.ok(&["-c", count, "--format", "csv"]), "n,codes\n28,24754\n");
+    let first = format!(
+        "SELECT count(*) AS n FROM meds('cohort') a JOIN meds('{meds}') b ON a.subject_id = b.subject_id AND a.time = b.time AND a.static_code_id = b.static_code_id"
+    );
+    assert_eq!(place.ok(&["-c", &first, "--format", "csv"]), "n\n28\n");
+
+    for folder in ["cohort", meds.as_str()] {
+        let said = place.ok(&["check", folder]);
+        assert!(said.contains("0 errors"), "{said}");
+    }
+    assert_eq!(place.run(&["check", &meds, "--strict"]).code, 1);
+    fs::remove_file(place.path("cohort/data/tuning/0.nrt")).unwrap();
+    let said = place.run(&["check", "cohort"]);
+    assert_eq!(said.code, 1);
+    assert!(
+        said.out.contains("error: cohort/tokenization/schemas/tuning/0.parquet: [pair]"),
+        "{}",
+        said.out
+    );
+    let json = place.run(&["check", "cohort", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(json["findings"][0]["check"], "pair");
+    assert_eq!(place.run(&["check", "nowhere"]).code, 1);
+}

@@ -1,0 +1,196 @@
+//! Scripts, output, errors, the shell.
+
+use super::*;
+
+#[test]
+fn scripts_run_in_order_and_stop_at_the_first_failure() {
+    let place = Place::new();
+    place.file(
+        "q.sql",
+        "-- a comment; with a semicolon\nCREATE TABLE t AS SELECT 1 AS a;\n\nSELECT a FROM t;\n\nSELECT nothing\n  FROM t;\nSELECT 'never';\n",
+    );
+    let said = place.run(&["q.sql", "-f", "csv"]);
+    assert_eq!((said.code, said.out.as_str()), (1, "a\n1\n"));
+    assert!(said.err.starts_with("error: q.sql:6: "), "{}", said.err);
+    assert!(said.err.contains("in: SELECT nothing FROM t"), "{}", said.err);
+    assert!(!said.err.contains("backtrace"), "{}", said.err);
+
+    place.file("setup.sql", "CREATE TABLE u AS SELECT 5 AS five;");
+    assert_eq!(
+        place.ok(&["setup.sql", "-c", "SELECT * FROM u", "-c", "SELECT 6 AS six", "-f", "csv"]),
+        "five\n5\n\nsix\n6\n"
+    );
+}
+
+#[test]
+fn parse_errors_have_the_position_in_the_file() {
+    let place = Place::new();
+    place.file("q.sql", "SELECT 1;\n\n   SELEC 2;");
+    let err = place.fails(1, &["q.sql"]);
+    assert!(!err.contains("ParserError"), "{err}");
+    assert!(err.contains("q.sql:3") && err.contains("Line: 3, Column: 4"), "{err}");
+    place.file("open.sql", "SELECT 1;\nSELECT 'x");
+    let err = place.fails(1, &["open.sql"]);
+    assert!(err.contains("open.sql:2:8"), "{err}");
+}
+
+#[test]
+fn a_script_may_come_from_standard_input() {
+    let place = Place::new();
+    let said = place.run_with(&["-f", "csv"], "SELECT 1 AS a;\nSELECT 2 AS b");
+    assert_eq!((said.code, said.out.as_str()), (0, "a\n1\n\nb\n2\n"));
+    let said = place.run_with(&["-", "-f", "csv"], "SELECT 3 AS c");
+    assert_eq!(said.out, "c\n3\n");
+    let said = place.run_with(&[], "SELECT 1;\nSELECT x;");
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("standard input:2"), "{}", said.err);
+    assert_eq!(place.ok(&[]), "");
+}
+
+#[test]
+fn output_files_appear_whole_and_are_not_overwritten() {
+    let place = Place::new();
+    let said = place.run(&["-c", "SELECT 1 AS a", "-c", "SELECT nothing", "-o", "r.csv"]);
+    assert_eq!(said.code, 1);
+    assert_eq!(fs::read_dir(place.0.path()).unwrap().count(), 0, "something was left behind");
+    place.ok(&["-c", "SELECT 1 AS a", "-o", "r.csv"]);
+    assert_eq!(fs::read_to_string(place.path("r.csv")).unwrap(), "a\n1\n");
+    let err = place.fails(1, &["-c", "SELECT 2 AS a", "-o", "r.csv"]);
+    assert!(err.contains("r.csv") && err.contains("overwrit"), "{err}");
+    place.ok(&["-c", "SELECT 2 AS a", "-o", "r.csv", "--overwrite"]);
+    assert_eq!(fs::read_to_string(place.path("r.csv")).unwrap(), "a\n2\n");
+    let err = place.fails(1, &["-c", "SELECT 1", "-c", "SELECT 2", "-o", "r.json"]);
+    assert!(err.contains("one result"), "{err}");
+    let err = place.fails(1, &["-c", "CREATE TABLE t AS SELECT 1", "-o", "none.csv"]);
+    assert!(err.contains("none.csv") && !place.exists("none.csv"), "{err}");
+    let err = place.fails(1, &["-c", "SELECT 1", "-o", "no/such/folder.csv"]);
+    assert!(err.contains("no/such/folder.csv"), "{err}");
+}
+
+#[test]
+fn timing_is_one_line_per_statement_on_standard_error() {
+    let said = Place::new().run(&["--timing", "-f", "csv", "-c", "SELECT 1; SELECT 2"]);
+    let times: Vec<f64> =
+        said.err.lines().map(|l| l.strip_prefix("elapsed_ms=").unwrap().parse().unwrap()).collect();
+    assert!(times.len() == 2 && times.iter().all(|t| *t > 0.0), "{}", said.err);
+    assert!(!said.out.contains("elapsed"));
+}
+
+#[test]
+fn copy_says_what_it_wrote() {
+    let place = Place::new();
+    let sql = "COPY (SELECT 1 AS a UNION ALL SELECT 2) TO 'x.parquet' STORED AS PARQUET";
+    assert_eq!(place.ok(&["-c", sql]), "wrote 2 rows to x.parquet\n");
+    // Other formats keep their output clean.
+    let said =
+        place.run(&["-f", "csv", "-c", "COPY (SELECT 1 AS a) TO 'y.csv'", "-c", "SELECT 3 AS b"]);
+    assert_eq!((said.out.as_str(), said.err.as_str()), ("b\n3\n", "wrote 1 row to y.csv\n"));
+}
+
+#[test]
+fn wrong_usage_is_2_and_help_is_0() {
+    let place = Place::new();
+    for args in [
+        &["--nonsense"][..],
+        &["-c", "SELECT 1", "--format", "xml"],
+        &["--overwrite", "-c", "SELECT 1"],
+        &["inspect"],
+        &["convert", "only.nrt"],
+        &["densify", "x.nrt"],
+        &["densify", "x.nrt", "-o", "y.safetensors", "--rows", "5..1"],
+        &["densify", "x.nrt", "-o", "y.safetensors", "--side", "up"],
+        &["generate", "-o", "x.nrt"],
+        &["generate", "--patients", "3", "-o", "folder"],
+        &["generate", "--patients", "3", "-o", "x.nrt", "--shards", "2"],
+    ] {
+        let err = place.fails(2, args);
+        assert!(err.starts_with("error: ") && err.contains("--help"), "{args:?}: {err}");
+    }
+    assert_eq!(fs::read_dir(place.0.path()).unwrap().count(), 0);
+    for command in [&[][..], &["inspect"], &["convert"], &["densify"], &["generate"]] {
+        let args = [command, &["--help"]].concat();
+        let help = place.ok(&args);
+        assert!(help.contains("Examples:") && help.contains("Usage:"), "{help}");
+    }
+    assert!(place.ok(&["--version"]).starts_with("serrate "));
+    let err = place.fails(1, &["inspekt"]);
+    assert!(err.contains("inspekt") && err.contains("--help"), "{err}");
+}
+
+#[test]
+fn a_script_may_be_called_like_a_command() {
+    let place = Place::new();
+    place.file("inspect", "SELECT 1 AS a");
+    assert_eq!(place.ok(&["-f", "csv", "./inspect"]), "a\n1\n");
+    assert_eq!(place.ok(&["-f", "csv", "--", "inspect"]), "a\n1\n");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let place = Place::new();
+    for format in ["csv", "ndjson", "json", "arrow"] {
+        let sql = "SELECT i, repeat('x', 1000) AS s FROM unnest(range(100000)) AS t(i)";
+        let mut child = place
+            .command()
+            .args(["-f", format, "-c", sql])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_exact(&mut [0; 16]).unwrap();
+        drop(out);
+        let mut err = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        assert!(child.wait().unwrap().success(), "{format}: {err}");
+        assert_eq!(err, "", "{format}");
+    }
+}
+
+#[test]
+fn the_shell_runs_statements_over_lines_and_goes_on_after_errors() {
+    let place = Place::new();
+    place.file("more.sql", "SELECT 77 AS from_file;");
+    let input = "\
+SELECT 1
+  AS one,
+  ';' AS s;
+SELECT nothing;
+CREATE TABLE visits AS SELECT 5 AS five;
+.tables
+.schema visits
+.format csv
+SELECT * FROM visits;
+.timing on
+.timing maybe
+.read more.sql
+.help ragged_count
+.nonsense
+.help
+.quit
+SELECT 'after the end';
+";
+    let said = place.run_with(&["-i"], input);
+    assert_eq!(said.code, 0, "{}", said.err);
+    for expected in
+        ["one", "visits", "five", "five\n5\n", "from_file\n77\n", ".schema TABLE", "ragged_count("]
+    {
+        assert!(said.out.contains(expected), "{expected}: {}", said.out);
+    }
+    assert!(!said.out.contains("after the end"));
+    for expected in ["nothing", "elapsed_ms=", ".timing is on or off", "no command .nonsense"] {
+        assert!(said.err.contains(expected), "{expected}: {}", said.err);
+    }
+    let history = fs::read_to_string(place.path("state/serrate/history")).unwrap();
+    assert!(history.contains("visits") && !history.contains("after the end"), "{history}");
+}
+
+#[test]
+fn help_knows_functions_and_their_neighbours() {
+    let place = Place::new();
+    let said = place.run_with(&["-i"], ".help array_length\n.help ragged_nonsense\n.help ragged\n");
+    assert!(said.out.contains("array_length("), "{}", said.out);
+    assert!(said.err.contains("no function \"ragged_nonsense\""), "{}", said.err);
+    assert!(said.err.contains("ragged_count"), "{}", said.err);
+}
