@@ -1,23 +1,24 @@
 //! Arithmetic, comparisons and logic, leaf by leaf.
 
+mod choose;
+mod power;
+mod spread;
 mod types;
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Datum, Scalar, UInt64Array,
-};
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Datum, Scalar};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::{cmp, numeric};
-use arrow::compute::{CastOptions, and_kleene, cast_with_options, or_kleene, take};
+use arrow::compute::{CastOptions, and_kleene, cast_with_options, or_kleene};
 use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use arrow::error::ArrowError;
 
-use super::align::aligned;
 use super::dictionary::over_values;
-use crate::array::{ListAxis, RaggedArray};
+use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
+pub(crate) use spread::{Pair, pair, repeat_values};
 pub use types::{OperandType, Types};
 
 /// What to do with two values.
@@ -33,6 +34,12 @@ pub enum Op {
     Div,
     /// `%`: with the sign of the left operand, as in SQL; by an integer zero an error.
     Rem,
+    /// `**`: numbers only. Of integers an integer, of which a negative power is an error.
+    Pow,
+    /// The smaller of two, NaN if one is NaN (numpy's `minimum`). Anything that compares.
+    Minimum,
+    /// The larger of two, NaN if one is NaN (numpy's `maximum`). Anything that compares.
+    Maximum,
     /// `=`
     Eq,
     /// `<>`
@@ -49,6 +56,8 @@ pub enum Op {
     And,
     /// `OR` in three-valued logic.
     Or,
+    /// Exclusive or; null when one side is.
+    Xor,
 }
 
 impl Op {
@@ -60,6 +69,9 @@ impl Op {
             Self::Mul => "*",
             Self::Div => "/",
             Self::Rem => "%",
+            Self::Pow => "**",
+            Self::Minimum => "minimum",
+            Self::Maximum => "maximum",
             Self::Eq => "=",
             Self::NotEq => "<>",
             Self::Lt => "<",
@@ -68,6 +80,7 @@ impl Op {
             Self::GtEq => ">=",
             Self::And => "AND",
             Self::Or => "OR",
+            Self::Xor => "XOR",
         }
     }
 
@@ -78,7 +91,7 @@ impl Op {
 
     /// Whether it combines truth values.
     pub fn is_logical(self) -> bool {
-        matches!(self, Self::And | Self::Or)
+        matches!(self, Self::And | Self::Or | Self::Xor)
     }
 
     /// Whether it computes.
@@ -91,7 +104,8 @@ impl Op {
 #[derive(Clone, Copy, Debug)]
 pub enum Operand<'a> {
     /// An array: with the same lists as the other side, or only its outer levels (none at all: one
-    /// value per row), in which case each value meets everything below its place.
+    /// value per row), in which case each value meets everything below its place. An axis of size
+    /// 1, of which every list has one element, meets an axis of any size.
     Array(&'a RaggedArray),
     /// One value for all, as a literal in a query: an array of length 1. A number takes the type of
     /// the leaves when it fits.
@@ -109,9 +123,14 @@ impl Operand<'_> {
 
 /// `left op right` for every leaf.
 ///
-/// The lists of the result are those of the operands: with one array its axes are shared, not
-/// copied. A list that is null on either side is null; a null leaf gives null (except where `AND`
-/// and `OR` know the answer).
+/// The lists of the result are those of the operands: with one array, or two of the same lists, its
+/// axes are shared, not copied. A list that is null on either side is null; a null leaf gives null
+/// (except where `AND` and `OR` know the answer).
+///
+/// An axis of size 1 on one side, of which every list has one element, is repeated along the other
+/// side's axis, with all that is below it: `[[10], [20]]` and `[[1, 2, 3], [4]]` add up to
+/// `[[11, 12, 13], [24]]`. Lists of one element among longer ones are not repeated: their lengths
+/// differ.
 ///
 /// Types: a literal number takes the type of the leaves when its value fits, else both widen, and
 /// two arrays always widen, as numpy does (see [`Types`]). Floats follow IEEE 754 in arithmetic and
@@ -132,14 +151,15 @@ impl Operand<'_> {
 /// ```
 ///
 /// # Errors
-/// When two lists that are not null differ in length, when the types do not go together, on integer
-/// overflow and on division by an integer zero.
+/// When two lists that are not null differ in length and neither axis is of size 1, when the types
+/// do not go together, on integer overflow, on division by an integer zero and on negative powers of
+/// integers.
 pub fn binary(op: Op, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArray> {
     let types = Types::new(op, left.operand_type(), right.operand_type())?;
     let (shape, left, right) = match (left, right) {
         (Operand::Array(a), Operand::Array(b)) => {
-            let (shape, a, b) = same_lists(a, b)?;
-            (shape, Side::Each(a), Side::Each(b))
+            let Pair { shape, left, right } = pair(a, b)?;
+            (shape, Side::Each(left), Side::Each(right))
         }
         (Operand::Array(a), Operand::Scalar(v)) => {
             (a.clone(), Side::Each(a.leaves().clone()), Side::One(v.clone()))
@@ -247,50 +267,8 @@ impl Side {
     }
 }
 
-/// The lists both arrays have, or the deeper one has, and the leaves of each side, one for every
-/// place.
-fn same_lists(
-    left: &RaggedArray,
-    right: &RaggedArray,
-) -> Result<(RaggedArray, ArrayRef, ArrayRef)> {
-    let levels = left.axes().len().min(right.axes().len());
-    let (left, right) = aligned(left, right, levels)?;
-    let (deep, other) =
-        if left.axes().len() >= right.axes().len() { (&left, &right) } else { (&right, &left) };
-    let mut axes = deep.axes().to_vec();
-    for (axis, other) in axes.iter_mut().zip(other.axes()) {
-        if other.nulls().is_some() {
-            let nulls = NullBuffer::union(axis.nulls(), other.nulls());
-            *axis = ListAxis::try_new(axis.layout().clone(), nulls)?;
-        }
-    }
-    let spread = |array: &RaggedArray| match &axes[levels..] {
-        missing if array.axes().len() == levels => spread(array.leaves(), missing),
-        _ => Ok(array.leaves().clone()),
-    };
-    let (a, b) = (spread(&left)?, spread(&right)?);
-    let shape = RaggedArray::try_new(deep.len(), axes.clone(), deep.leaves().clone())?;
-    Ok((shape, a, b))
-}
-
-/// Each value as often as there are leaves below its place.
-fn spread(values: &ArrayRef, missing: &[ListAxis]) -> Result<ArrayRef> {
-    if missing.is_empty() {
-        return Ok(values.clone());
-    }
-    let mut from: Vec<u64> = (0..values.len() as u64).collect();
-    for axis in missing {
-        let mut next = Vec::with_capacity(axis.layout().children());
-        for (list, value) in from.iter().enumerate() {
-            next.resize(next.len() + axis.layout().length(list), *value);
-        }
-        from = next;
-    }
-    Ok(take(values, &UInt64Array::from(from), None)?)
-}
-
 fn apply(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
-    let compares = matches!(op, Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq);
+    let compares = op.is_comparison();
     let (one_left, one_right);
     let (left, right) = if compares && left.may_be_zero() && right.may_be_zero() {
         (one_left, one_right) = (left.with_one_zero(), right.with_one_zero());
@@ -340,7 +318,10 @@ fn apply(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
         Op::LtEq => cmp::lt_eq(a, b).map(boxed),
         Op::Gt => cmp::gt(a, b).map(boxed),
         Op::GtEq => cmp::gt_eq(a, b).map(boxed),
-        Op::And | Op::Or => return logical(op, left, right, len),
+        Op::Pow => return power::power(left, right, len),
+        Op::Minimum => return choose::extreme(choose::Which::Smaller, left, right, len),
+        Op::Maximum => return choose::extreme(choose::Which::Larger, left, right, len),
+        Op::And | Op::Or | Op::Xor => return logical(op, left, right, len),
     };
     done.map_err(|e| hint(op.symbol(), e))
 }
@@ -361,7 +342,14 @@ fn logical(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
         }
     };
     let (left, right) = (whole(left), whole(right));
-    Ok(boxed(if op == Op::And { and_kleene(&left, &right)? } else { or_kleene(&left, &right)? }))
+    Ok(boxed(match op {
+        Op::And => and_kleene(&left, &right)?,
+        Op::Xor => {
+            let nulls = NullBuffer::union(left.nulls(), right.nulls());
+            BooleanArray::new(left.values() ^ right.values(), nulls)
+        }
+        _ => or_kleene(&left, &right)?,
+    }))
 }
 
 fn hint(op: &str, error: ArrowError) -> Error {

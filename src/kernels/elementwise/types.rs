@@ -74,7 +74,14 @@ impl Types {
             }
             (DataType::Boolean, DataType::Boolean)
         } else {
-            match (left, right) {
+            let chooses = matches!(op, Op::Minimum | Op::Maximum);
+            let numbers = number(values_of(a)) && number(values_of(b));
+            if op == Op::Pow && !numbers && !(a.is_null() || b.is_null()) {
+                return Err(no());
+            }
+            // What is chosen from only has to compare.
+            let op = if chooses && !numbers { Op::Lt } else { op };
+            let (x, y) = match (left, right) {
                 (OperandType::Leaves(a), OperandType::Literal(v)) => {
                     with_literal(op, a, v)?.ok_or_else(no)?
                 }
@@ -83,7 +90,8 @@ impl Types {
                     (a, b)
                 }
                 _ => of_two(op, a, b).ok_or_else(no)?,
-            }
+            };
+            if chooses { (values_of(&x).clone(), values_of(&y).clone()) } else { (x, y) }
         };
         let empty = |t: &DataType| Side::Each(new_empty_array(t));
         let out = apply(op, &empty(&left), &empty(&right), 0).map_err(|_| no())?;
