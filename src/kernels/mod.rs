@@ -14,12 +14,15 @@ pub mod index;
 pub mod isin;
 pub mod mask;
 pub mod nan;
+pub mod normalize;
 pub mod pad;
 pub mod reduce;
 pub mod reshape;
 pub mod search;
+pub mod select;
 pub mod shape;
 pub mod text;
+pub mod unary;
 
 mod align;
 mod args;

@@ -112,8 +112,9 @@ pub enum Operand<'a> {
     Scalar(&'a ArrayRef),
 }
 
-impl Operand<'_> {
-    fn operand_type(&self) -> OperandType<'_> {
+impl<'a> Operand<'a> {
+    /// What planning knows of it.
+    pub fn operand_type(&self) -> OperandType<'a> {
         match self {
             Self::Array(a) => OperandType::Leaves(a.leaf_type()),
             Self::Scalar(v) => OperandType::Literal(v),

@@ -1,0 +1,273 @@
+//! Softmax, its logarithm, and scaling to norm 1, along an axis.
+//!
+//! What does not exist takes no part: null leaves stay null and do not compete, lists of different
+//! length are laid over one another along an outer axis. The lists of the result are those of the
+//! array, shared. Floats keep their type and compute in 64 bits; integers become Float64.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
+use half::f16;
+
+use super::shape::list_axis;
+use crate::array::{Layout, RaggedArray};
+use crate::error::{Error, Result};
+
+/// Type of the result over leaves of a type.
+///
+/// # Errors
+/// For leaves that are no numbers.
+pub fn output_type(what: &str, leaf: &DataType) -> Result<DataType> {
+    match leaf {
+        t if t.is_floating() => Ok(t.clone()),
+        t if t.is_integer() => Ok(DataType::Float64),
+        other => Err(Error::type_of(what, "numbers (cast others to float64)", other)),
+    }
+}
+
+/// `exp(x) / sum(exp(x))` over what goes together along axis `axis` (1.., negatives from the
+/// innermost).
+///
+/// Along the innermost axis that is every list by itself. Along an outer axis the elements of each
+/// list, lists themselves, are laid over one another, and values at the same place go together, as
+/// in [`reduce`](super::reduce::reduce). Computed from the distance to the largest value, so that
+/// nothing overflows; a NaN, or nothing but negative infinity, gives NaN (as in PyTorch).
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Float64Array, types::Float64Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::normalize::softmax;
+/// // [[0, 0], [7]]
+/// let leaves = Arc::new(Float64Array::from(vec![0., 0., 7.]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let b = softmax(&a, -1)?;
+/// assert_eq!(b.leaves().as_primitive::<Float64Type>().values(), &[0.5, 0.5, 1.0]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array has no such axis or `axis` is 0, and for leaves that are no numbers.
+pub fn softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
+    along("softmax", array, axis, largest_and_sum, |x, (max, sum)| (x - max).exp() / sum)
+}
+
+/// The logarithm of the [`softmax`], exact where that is too small for a float.
+///
+/// # Errors
+/// As [`softmax`].
+pub fn log_softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
+    along("log_softmax", array, axis, largest_and_sum, |x, (max, sum)| x - max - sum.ln())
+}
+
+/// Values divided by the `p`-norm of what goes together along axis `axis`, as
+/// `torch.nn.functional.normalize` does: by `max(norm, eps)`, so that nothing is divided by zero.
+///
+/// `p` may be infinite (the largest absolute value) or 0 (how many are not zero).
+///
+/// # Errors
+/// As [`softmax`], and for a `p` that is negative or NaN.
+pub fn normalize(array: &RaggedArray, axis: i64, p: f64, eps: f64) -> Result<RaggedArray> {
+    if p.is_nan() || p < 0.0 {
+        return Err(Error::invalid(format!(
+            "normalize: the order of a norm is 0 or more, not {p}"
+        )));
+    }
+    along(
+        "normalize",
+        array,
+        axis,
+        |values| (norm(values, p).max(eps), 0.0),
+        |x, (norm, _)| x / norm,
+    )
+}
+
+/// The `p`-norm. NaN of NaN.
+fn norm(values: &[f64], p: f64) -> f64 {
+    if p == 0.0 {
+        let count = values.iter().filter(|v| **v != 0.0).count();
+        #[expect(clippy::cast_precision_loss, reason = "a count as a number")]
+        return count as f64;
+    }
+    if p.is_infinite() {
+        return values.iter().fold(0.0, |m: f64, v| if v.is_nan() { *v } else { m.max(v.abs()) });
+    }
+    if p == 1.0 {
+        return values.iter().map(|v| v.abs()).sum();
+    }
+    if p == 2.0 {
+        return values.iter().map(|v| v * v).sum::<f64>().sqrt();
+    }
+    values.iter().map(|v| v.abs().powf(p)).sum::<f64>().powf(p.recip())
+}
+
+fn largest_and_sum(values: &[f64]) -> (f64, f64) {
+    let max = values.iter().fold(f64::NEG_INFINITY, |m, v| {
+        if v.is_nan() || m.is_nan() { f64::NAN } else { m.max(*v) }
+    });
+    (max, values.iter().map(|v| (v - max).exp()).sum())
+}
+
+/// Leaves that go together.
+enum Groups {
+    /// Neighbours: the lists of the innermost axis.
+    Lists(Layout),
+    /// Positions, group by group, and where each group ends.
+    Places { order: Vec<usize>, ends: Vec<usize> },
+}
+
+impl Groups {
+    fn new(array: &RaggedArray, axis: usize) -> Result<Self> {
+        let level = array.axis(axis)?.layout();
+        if axis == array.axes().len() {
+            return Ok(Self::Lists(level.clone()));
+        }
+        // For every element of the axis at hand, the place that it shares with others.
+        let mut on: Vec<usize> = Vec::with_capacity(level.children());
+        for list in 0..level.lists() {
+            on.resize(on.len() + level.length(list), list);
+        }
+        let mut places = level.lists();
+        for level in &array.axes()[axis..] {
+            let layout = level.layout();
+            let mut starts = vec![0usize; places + 1];
+            for (list, on) in on.iter().enumerate() {
+                starts[on + 1] = starts[on + 1].max(layout.length(list));
+            }
+            for i in 0..places {
+                starts[i + 1] += starts[i];
+            }
+            let mut next = Vec::with_capacity(layout.children());
+            for (list, on) in on.iter().enumerate() {
+                next.extend(starts[*on]..starts[*on] + layout.length(list));
+            }
+            on = next;
+            places = starts[places];
+        }
+        // A counting sort by place.
+        let mut ends = vec![0usize; places];
+        for place in &on {
+            ends[*place] += 1;
+        }
+        let mut sum = 0;
+        for end in &mut ends {
+            sum += std::mem::replace(end, sum);
+        }
+        let mut order = vec![0; on.len()];
+        for (leaf, place) in on.iter().enumerate() {
+            order[ends[*place]] = leaf;
+            ends[*place] += 1;
+        }
+        Ok(Self::Places { order, ends })
+    }
+
+    fn each(&self, mut one: impl FnMut(Members<'_>)) {
+        match self {
+            Self::Lists(layout) => {
+                (0..layout.lists()).for_each(|i| one(Members::Range(layout.range(i))))
+            }
+            Self::Places { order, ends } => {
+                let mut start = 0;
+                for end in ends {
+                    one(Members::At(&order[start..*end]));
+                    start = *end;
+                }
+            }
+        }
+    }
+}
+
+enum Members<'a> {
+    Range(Range<usize>),
+    At(&'a [usize]),
+}
+
+impl Members<'_> {
+    fn each(&self, mut one: impl FnMut(usize)) {
+        match self {
+            Self::Range(range) => range.clone().for_each(one),
+            Self::At(at) => at.iter().for_each(|i| one(*i)),
+        }
+    }
+}
+
+trait Float: ArrowPrimitiveType {
+    fn wide(value: Self::Native) -> f64;
+    fn narrow(value: f64) -> Self::Native;
+}
+
+macro_rules! float {
+    ($($t:ty: $wide:expr, $narrow:expr;)*) => {$(
+        impl Float for $t {
+            fn wide(value: Self::Native) -> f64 {
+                $wide(value)
+            }
+            fn narrow(value: f64) -> Self::Native {
+                $narrow(value)
+            }
+        }
+    )*};
+}
+
+float! {
+    Float16Type: f64::from, f16::from_f64;
+    Float32Type: f64::from, to_f32;
+    Float64Type: std::convert::identity, std::convert::identity;
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "rounding to the leaves' width is wanted")]
+fn to_f32(value: f64) -> f32 {
+    value as f32
+}
+
+fn along<S: Copy>(
+    what: &str,
+    array: &RaggedArray,
+    axis: i64,
+    state: impl Fn(&[f64]) -> S,
+    value: impl Fn(f64, S) -> f64,
+) -> Result<RaggedArray> {
+    fn typed<T: Float, S: Copy>(
+        leaves: &PrimitiveArray<T>,
+        groups: &Groups,
+        state: impl Fn(&[f64]) -> S,
+        value: impl Fn(f64, S) -> f64,
+    ) -> ArrayRef {
+        let nulls = leaves.nulls().filter(|n| n.null_count() > 0);
+        let valid = |i: usize| nulls.is_none_or(|n| n.is_valid(i));
+        let from = leaves.values();
+        let mut out = vec![T::Native::default(); from.len()];
+        let mut wide: Vec<f64> = Vec::new();
+        groups.each(|members| {
+            wide.clear();
+            members.each(|i| {
+                if valid(i) {
+                    wide.push(T::wide(from[i]));
+                }
+            });
+            let state = state(&wide);
+            let mut values = wide.iter();
+            members.each(|i| {
+                if valid(i)
+                    && let Some(x) = values.next()
+                {
+                    out[i] = T::narrow(value(*x, state));
+                }
+            });
+        });
+        Arc::new(PrimitiveArray::<T>::new(out.into(), nulls.cloned()))
+    }
+    let axis = list_axis(array, axis)?;
+    let to = output_type(what, array.leaf_type())?;
+    let groups = Groups::new(array, axis)?;
+    let leaves = cast(array.leaves(), &to)?;
+    let out = match to {
+        DataType::Float16 => typed(leaves.as_primitive::<Float16Type>(), &groups, state, value),
+        DataType::Float32 => typed(leaves.as_primitive::<Float32Type>(), &groups, state, value),
+        _ => typed(leaves.as_primitive::<Float64Type>(), &groups, state, value),
+    };
+    array.with_leaves(out)
+}
