@@ -44,6 +44,21 @@ impl Rank {
     }
 }
 
+/// Whether the processor has 256-bit registers and the instructions that came with them.
+///
+/// What is compiled for every processor of the kind uses half of them; a loop over leaves is compiled a
+/// second time for those that have more.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(crate) fn has_avx2() -> bool {
+    // One load each: the standard library asks the processor once.
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt")
+        && is_x86_feature_detected!("popcnt")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

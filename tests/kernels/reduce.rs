@@ -12,66 +12,187 @@ use serrate::kernels::reduce::{self, Reduction, reduce};
 use crate::cases;
 use crate::common::torture::{Node, Spec, assert_alike, meaning, one_of, random, torture};
 
-const ALL: [Reduction; 5] =
-    [Reduction::Sum, Reduction::Prod, Reduction::Mean, Reduction::Min, Reduction::Max];
+const ALL: [Reduction; 19] = [
+    Reduction::Sum,
+    Reduction::Prod,
+    Reduction::Mean,
+    Reduction::Min,
+    Reduction::Max,
+    Reduction::Count,
+    Reduction::Size,
+    Reduction::Any,
+    Reduction::All,
+    Reduction::Var { ddof: 0 },
+    Reduction::Var { ddof: 1 },
+    Reduction::Std { ddof: 0 },
+    Reduction::Std { ddof: 2 },
+    Reduction::Median,
+    Reduction::ArgMin,
+    Reduction::ArgMax,
+    Reduction::First,
+    Reduction::Last,
+    Reduction::Nunique,
+];
 
-/// One value of the leaves `values`, nulls among them.
-fn one(how: Reduction, values: &[Node], float: bool) -> Node {
-    let values: Vec<&Node> = values.iter().filter(|v| !v.is_null()).collect();
-    let floats: Vec<f64> = values.iter().filter_map(|v| v.float()).collect();
-    let ints = || values.iter().filter_map(|v| v.int());
-    let better = |a: f64, b: f64| {
-        if a.is_nan() || b.is_nan() {
-            f64::NAN
-        } else if how == Reduction::Max {
-            a.max(b)
-        } else {
-            a.min(b)
-        }
-    };
-    match how {
-        Reduction::Sum if float => Node::Float(floats.iter().sum()),
-        Reduction::Prod if float => Node::Float(floats.iter().product()),
-        Reduction::Sum => Node::Int(ints().sum()),
-        Reduction::Prod => Node::Int(ints().product()),
-        _ if values.is_empty() => Node::Null,
-        Reduction::Mean => Node::Float(floats.iter().sum::<f64>() / floats.len() as f64),
-        _ if float => Node::Float(floats.iter().copied().reduce(better).unwrap()),
-        _ => {
-            let key = |n: &Node| match n {
-                Node::Text(t) => (0, t.clone()),
-                n => (n.int().unwrap(), String::new()),
-            };
-            let best = if how == Reduction::Max {
-                values.iter().max_by_key(|n| key(n))
-            } else {
-                values.iter().min_by_key(|n| key(n))
-            };
-            (**best.unwrap()).clone()
+/// An element and its position along the axis.
+type Placed<'a> = (usize, &'a Node);
+
+fn placed(values: &[Node]) -> Vec<Placed<'_>> {
+    values.iter().enumerate().collect()
+}
+
+/// NaN first, whichever way it goes; texts after all, among themselves.
+fn key(node: &Node, max: bool) -> (bool, f64, String) {
+    match node {
+        Node::Text(t) => (false, 0.0, t.clone()),
+        node => {
+            let v = node.float().unwrap();
+            (
+                if max { v.is_nan() } else { !v.is_nan() },
+                if v.is_nan() { 0.0 } else { v },
+                String::new(),
+            )
         }
     }
 }
 
-/// Elements laid over one another, `levels` levels of lists each.
-fn over(how: Reduction, elements: &[&Node], levels: usize, float: bool) -> Node {
-    if levels == 0 {
-        let values: Vec<Node> = elements.iter().map(|n| (*n).clone()).collect();
-        return one(how, &values, float);
+/// The first of the best.
+fn best<'a>(values: &[Placed<'a>], max: bool) -> Option<Placed<'a>> {
+    let mut found: Option<Placed<'a>> = None;
+    for (at, value) in values {
+        let better = found.is_none_or(|(_, b)| {
+            let (value, b) = (key(value, max), key(b, max));
+            if max { value > b } else { value < b }
+        });
+        if better {
+            found = Some((*at, value));
+        }
     }
-    let longest = elements.iter().map(|e| e.children().len()).max().unwrap_or(0);
+    found
+}
+
+fn spread(floats: &[f64], ddof: u32) -> Option<f64> {
+    let n = floats.len() as f64;
+    if n <= f64::from(ddof) {
+        return None;
+    }
+    let mean = floats.iter().sum::<f64>() / n;
+    Some(floats.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - f64::from(ddof)))
+}
+
+/// numpy's linear quantile.
+fn quantile_of(floats: &[f64], q: f64) -> Node {
+    if floats.is_empty() {
+        return Node::Null;
+    }
+    if floats.iter().any(|v| v.is_nan()) {
+        return Node::Float(f64::NAN);
+    }
+    let mut sorted = floats.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = q * (sorted.len() - 1) as f64;
+    let (low, share) = (at.floor() as usize, at.fract());
+    let (a, b) = (sorted[low], sorted[(low + 1).min(sorted.len() - 1)]);
+    Node::Float(if a == b || share == 0.0 { a } else { a * (1.0 - share) + b * share })
+}
+
+/// One value of the leaves `values`, nulls among them.
+fn one(how: Reduction, values: &[Placed<'_>], float: bool) -> Node {
+    let size = values.len() as i64;
+    let values: Vec<Placed<'_>> = values.iter().filter(|(_, v)| !v.is_null()).copied().collect();
+    let floats: Vec<f64> = values.iter().filter_map(|(_, v)| v.float()).collect();
+    let ints = || values.iter().filter_map(|(_, v)| v.int());
+    let some = |v: Option<f64>| v.map_or(Node::Null, Node::Float);
+    let at = |v: Option<Placed<'_>>| v.map_or(Node::Null, |(i, _)| Node::Int(i as i64));
+    let value = |v: Option<&Placed<'_>>| v.map_or(Node::Null, |(_, v)| (*v).clone());
+    match how {
+        Reduction::Count => Node::Int(values.len() as i64),
+        Reduction::Size => Node::Int(size),
+        Reduction::Any => Node::Bool(floats.iter().any(|v| *v != 0.0)),
+        Reduction::All => Node::Bool(floats.iter().all(|v| *v != 0.0)),
+        Reduction::First => value(values.first()),
+        Reduction::Last => value(values.last()),
+        Reduction::Nunique => {
+            let mut seen: Vec<&Node> = Vec::new();
+            for (_, v) in &values {
+                let same = |s: &&Node| {
+                    **s == **v
+                        || (s.float().is_some_and(f64::is_nan)
+                            && v.float().is_some_and(f64::is_nan))
+                };
+                if !seen.iter().any(|s| same(s)) {
+                    seen.push(v);
+                }
+            }
+            Node::Int(seen.len() as i64)
+        }
+        Reduction::Sum if float => Node::Float(floats.iter().sum()),
+        Reduction::Prod if float => Node::Float(floats.iter().product()),
+        Reduction::Sum => Node::Int(ints().sum()),
+        Reduction::Prod => Node::Int(ints().product()),
+        Reduction::Var { ddof } => some(spread(&floats, ddof)),
+        Reduction::Std { ddof } => some(spread(&floats, ddof).map(f64::sqrt)),
+        Reduction::ArgMin => at(best(&values, false)),
+        Reduction::ArgMax => at(best(&values, true)),
+        Reduction::Min => value(best(&values, false).as_ref()),
+        Reduction::Max => value(best(&values, true).as_ref()),
+        Reduction::Median => quantile_of(&floats, 0.5),
+        Reduction::Mean if values.is_empty() => Node::Null,
+        Reduction::Mean => Node::Float(floats.iter().sum::<f64>() / floats.len() as f64),
+    }
+}
+
+/// Elements laid over one another, `levels` levels of lists each.
+fn over(levels: usize, elements: &[Placed<'_>], one: &dyn Fn(&[Placed<'_>]) -> Node) -> Node {
+    if levels == 0 {
+        return one(elements);
+    }
+    let longest = elements.iter().map(|(_, e)| e.children().len()).max().unwrap_or(0);
     Node::List(
         (0..longest)
             .map(|j| {
-                let there: Vec<&Node> =
-                    elements.iter().filter_map(|e| e.children().get(j)).collect();
-                over(how, &there, levels - 1, float)
+                let there: Vec<Placed<'_>> = elements
+                    .iter()
+                    .filter_map(|(at, e)| e.children().get(j).map(|e| (*at, e)))
+                    .collect();
+                over(levels - 1, &there, one)
             })
             .collect(),
     )
 }
 
+/// Rows with axis `axis` gone.
+fn along(
+    rows: &[Node],
+    levels: usize,
+    axis: usize,
+    one: &dyn Fn(&[Placed<'_>]) -> Node,
+) -> Vec<Node> {
+    if axis == 0 {
+        return match over(levels, &placed(rows), one) {
+            Node::List(rows) if levels > 0 => rows,
+            value => vec![value],
+        };
+    }
+    let list = &mut |l: &Node| match l {
+        Node::Null => Node::Null,
+        l => over(levels - axis, &placed(l.children()), one),
+    };
+    rows.iter().map(|r| r.map_at(axis - 1, list)).collect()
+}
+
+/// Whole rows to one value each.
+fn whole(rows: &[Node], levels: usize, one: &dyn Fn(&[Placed<'_>]) -> Node) -> Vec<Node> {
+    rows.iter()
+        .map(|row| match row {
+            Node::Null if levels > 0 => Node::Null,
+            row => one(&placed(&row.leaves_below(levels))),
+        })
+        .collect()
+}
+
 proptest! {
-    #![proptest_config(cases(250))]
+    #![proptest_config(cases(120))]
 
     #[test]
     fn along_every_axis(seed: u64, levels in 1usize..4) {
@@ -90,30 +211,54 @@ proptest! {
         let case = torture(&spec, &mut rng);
         let a = case.ragged();
         for how in ALL {
-            let extreme = matches!(how, Reduction::Min | Reduction::Max);
-            if leaf == DataType::Utf8 && !extreme {
-                prop_assert!(reduce(&a, how, None).is_err());
+            let Ok(out) = how.output_type(&leaf) else {
+                prop_assert!(leaf == DataType::Utf8 && reduce(&a, how, None).is_err(), "{how:?} of {leaf}");
                 continue;
-            }
+            };
             // What 16 bits overflow to, and products of many, are not the point here.
             if how == Reduction::Prod && (float || case.rows.iter().any(|r| r.leaves().len() > 30)) {
                 continue;
             }
-            for axis in 1..=levels {
+            let one = |values: &[Placed<'_>]| one(how, values, float);
+            // A product over all rows may be too large.
+            let first = usize::from(how == Reduction::Prod);
+            for axis in first..=levels {
                 let found = reduce(&a, how, Some(axis as i64)).unwrap();
-                prop_assert_eq!(found.leaf_type(), &how.output_type(&leaf).unwrap());
-                let expected: Vec<Node> = case.rows.iter().map(|r| r.map_at(axis - 1, &mut |l| {
-                    if l.is_null() { return Node::Null; }
-                    let elements: Vec<&Node> = l.children().iter().collect();
-                    over(how, &elements, levels - axis, float)
-                })).collect();
-                assert_alike(&meaning(&found), &expected);
+                prop_assert_eq!(found.leaf_type(), &out);
+                assert_alike(&meaning(&found), &along(&case.rows, levels, axis, &one));
             }
-            let expected: Vec<Node> = case.rows.iter().map(|r| match r {
-                Node::Null => Node::Null,
-                r => one(how, &r.leaves_below(levels), float),
-            }).collect();
-            assert_alike(&meaning(&reduce(&a, how, None).unwrap()), &expected);
+            let found = reduce(&a, how, None).unwrap();
+            assert_alike(&meaning(&found), &whole(&case.rows, levels, &one));
+        }
+    }
+
+    #[test]
+    fn quantiles_are_numpys(seed: u64, levels in 0usize..4) {
+        let mut rng = random(seed);
+        let types = [DataType::Int16, DataType::Float32, DataType::Float64, DataType::Boolean];
+        let leaf = one_of(&types, &mut rng).clone();
+        let mut spec = Spec::new(levels, leaf);
+        spec.odd_floats = seed % 3 == 0;
+        let case = torture(&spec, &mut rng);
+        let a = case.ragged();
+        let qs = [0.0, 0.3, 0.5, 0.95, 1.0];
+        let of = |values: &[Placed<'_>], q| {
+            let floats: Vec<f64> = values.iter().filter_map(|(_, v)| v.float()).collect();
+            quantile_of(&floats, q)
+        };
+        for axis in (0..=levels).map(Some).chain([None]) {
+            let expected = |one: &dyn Fn(&[Placed<'_>]) -> Node| match axis {
+                Some(axis) => along(&case.rows, levels, axis, one),
+                None => whole(&case.rows, levels, one),
+            };
+            let axis = axis.map(|a| a as i64);
+            for q in qs {
+                let found = reduce::quantile(&a, q, axis).unwrap();
+                assert_alike(&meaning(&found), &expected(&|values| of(values, q)));
+            }
+            let found = reduce::quantiles(&a, &qs, axis).unwrap();
+            let all = |values: &[Placed<'_>]| Node::List(qs.iter().map(|q| of(values, *q)).collect());
+            assert_alike(&meaning(&found), &expected(&all));
         }
     }
 
@@ -132,8 +277,9 @@ proptest! {
         ).unwrap();
         let nodes: Vec<Node> = values.into_iter().enumerate()
             .map(|(i, v)| if valid(i) { v } else { Node::Null }).collect();
-        for how in [Reduction::Sum, Reduction::Mean, Reduction::Min, Reduction::Max] {
-            let expected = [&nodes[..3], &nodes[3..3 + n], &nodes[3 + n..]].map(|v| one(how, v, true));
+        for how in ALL.into_iter().filter(|how| *how != Reduction::Prod) {
+            let expected = [&nodes[..3], &nodes[3..3 + n], &nodes[3 + n..]]
+                .map(|v| one(how, &placed(v), true));
             assert_alike(&meaning(&reduce(&a, how, Some(1)).unwrap()), &expected);
         }
     }

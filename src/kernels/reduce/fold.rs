@@ -1,302 +1,140 @@
-//! How values become one: accumulators over slices and single values.
+//! How values become one: what is kept in between, and how a value enters.
+//!
+//! A [`Fold`] knows nothing of lists. [`segments`](super::segments) feeds it lists,
+//! [`outer`](super::outer) lists that lie over one another; both keep several states side by side, so
+//! that one value need not wait for the one before, and both let what is not there in as
+//! [`NEUTRAL`](Fold::NEUTRAL), so that a null costs no branch.
 
 use std::marker::PhantomData;
 
-use arrow::array::{ArrowNativeTypeOp, ArrowPrimitiveType};
-use arrow::datatypes::{Float16Type, Float32Type, Float64Type, Int64Type, UInt64Type};
-use half::f16;
-
-/// Values of one type to one value of another.
+/// Many values to one state.
 pub(super) trait Fold {
-    type In: ArrowPrimitiveType;
-    type Out: ArrowPrimitiveType;
-    /// The state in between.
+    type In: Copy;
     type Acc: Copy;
-    /// Whether no values give null (or else what [`finish`](Self::finish) makes of the start).
-    const NULL_OF_NOTHING: bool;
+    /// The state before any value.
+    const START: Self::Acc;
+    /// A value that leaves every state as it is.
+    const NEUTRAL: Self::In;
+    /// Whether states side by side pay off: those that a register holds.
+    const LANED: bool;
 
-    fn start() -> Self::Acc;
-    fn push(acc: &mut Self::Acc, value: <Self::In as ArrowPrimitiveType>::Native);
-    /// As many pushes; the order of floating-point operations may be another.
-    fn extend(acc: &mut Self::Acc, values: &[<Self::In as ArrowPrimitiveType>::Native]) {
-        for v in values {
-            Self::push(acc, *v);
-        }
-    }
-    /// The result over `count` values; `None` when it does not fit.
-    fn finish(acc: Self::Acc, count: usize) -> Option<<Self::Out as ArrowPrimitiveType>::Native>;
+    fn push(acc: Self::Acc, value: Self::In) -> Self::Acc;
+    /// What two states are together.
+    fn join(a: Self::Acc, b: Self::Acc) -> Self::Acc;
 }
 
-/// Integers that add up.
-pub(super) trait Integer: Copy + Into<i128> {
-    fn total(values: &[Self]) -> i128;
-}
-
-macro_rules! narrow_integer {
-    ($($t:ty => $wide:ty),*) => {$(
-        impl Integer for $t {
-            #[inline]
-            fn total(values: &[Self]) -> i128 {
-                // 2^31 values of 32 bits fit 64 bits.
-                let part = |v: &[Self]| i128::from(v.iter().map(|x| <$wide>::from(*x)).sum::<$wide>());
-                if values.len() <= 1 << 31 { part(values) } else { values.chunks(1 << 31).map(part).sum() }
-            }
-        }
-    )*};
-}
-narrow_integer!(i8 => i64, i16 => i64, i32 => i64, u8 => u64, u16 => u64, u32 => u64);
-
-macro_rules! wide_integer {
-    ($($t:ty),*) => {$(
-        impl Integer for $t {
-            #[inline]
-            fn total(values: &[Self]) -> i128 {
-                values.iter().map(|x| i128::from(*x)).sum()
-            }
-        }
-    )*};
-}
-wide_integer!(i64, u64);
-
-/// Floats that compute in 64 bits.
-pub(super) trait Float: Copy + Into<f64> + PartialOrd {
-    const INFINITY: Self;
-    const NEG_INFINITY: Self;
-    const NAN: Self;
+/// A number and the type that many of them are added in.
+pub(super) trait Number: Copy {
+    type Wide: Copy + std::ops::Add<Output = Self::Wide>;
     const ZERO: Self;
+    const NOTHING: Self::Wide;
+    const LANED: bool;
+
+    fn widen(self) -> Self::Wide;
 }
 
-macro_rules! float {
-    ($($t:ty, $zero:expr);*) => {$(
-        impl Float for $t {
-            const INFINITY: Self = <$t>::INFINITY;
-            const NEG_INFINITY: Self = <$t>::NEG_INFINITY;
-            const NAN: Self = <$t>::NAN;
+macro_rules! number {
+    ($($t:ty => $wide:ty, $zero:expr, $laned:expr);*) => {$(
+        impl Number for $t {
+            type Wide = $wide;
             const ZERO: Self = $zero;
-        }
-    )*};
-}
-float!(f16, f16::ZERO; f32, 0.0; f64, 0.0);
+            const NOTHING: $wide = $zero as $wide;
+            const LANED: bool = $laned;
 
-/// Type of sums and means over floats: at least 32 bits.
-pub(super) trait FloatType: ArrowPrimitiveType {
-    type Out: ArrowPrimitiveType;
-    fn round(value: f64) -> <Self::Out as ArrowPrimitiveType>::Native;
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "rounding to the result's width is wanted")]
-fn to_f32(value: f64) -> f32 {
-    value as f32
-}
-
-impl FloatType for Float16Type {
-    type Out = Float32Type;
-    fn round(value: f64) -> f32 {
-        to_f32(value)
-    }
-}
-impl FloatType for Float32Type {
-    type Out = Float32Type;
-    fn round(value: f64) -> f32 {
-        to_f32(value)
-    }
-}
-impl FloatType for Float64Type {
-    type Out = Float64Type;
-    fn round(value: f64) -> f64 {
-        value
-    }
-}
-
-/// Type of sums over integers: 64 bits of the same sign.
-pub(super) trait IntType: ArrowPrimitiveType {
-    type Out: ArrowPrimitiveType;
-    fn narrow(value: i128) -> Option<<Self::Out as ArrowPrimitiveType>::Native>;
-}
-
-macro_rules! int_type {
-    ($out:ty, $native:ty: $($t:ident),*) => {$(
-        impl IntType for arrow::datatypes::$t {
-            type Out = $out;
-            fn narrow(value: i128) -> Option<$native> {
-                value.try_into().ok()
+            #[inline(always)]
+            fn widen(self) -> $wide {
+                <$wide>::from(self)
             }
         }
     )*};
 }
-int_type!(Int64Type, i64: Int8Type, Int16Type, Int32Type, Int64Type);
-int_type!(UInt64Type, u64: UInt8Type, UInt16Type, UInt32Type, UInt64Type);
 
-#[expect(clippy::cast_precision_loss, reason = "a mean is a float")]
-fn ratio(sum: f64, count: usize) -> f64 {
-    sum / count as f64
-}
+// 2^31 values of 32 bits fit 64 bits; more of them are handed over as 64 bits. 2^64 values of 64 bits
+// would be needed to overflow 128.
+number!(
+    i8 => i64, 0, true; i16 => i64, 0, true; i32 => i64, 0, true; i64 => i128, 0, false;
+    u8 => u64, 0, true; u16 => u64, 0, true; u32 => u64, 0, true; u64 => i128, 0, false;
+    f32 => f64, 0.0, true; f64 => f64, 0.0, true
+);
 
-pub(super) struct IntSum<T>(PhantomData<T>);
+/// The sum.
+pub(super) struct Total<T>(PhantomData<T>);
 
-impl<T: IntType<Native: Integer>> Fold for IntSum<T> {
+impl<T: Number> Fold for Total<T> {
     type In = T;
-    type Out = T::Out;
-    type Acc = i128;
-    const NULL_OF_NOTHING: bool = false;
+    type Acc = T::Wide;
+    const START: T::Wide = T::NOTHING;
+    const NEUTRAL: T = T::ZERO;
+    const LANED: bool = T::LANED;
 
-    fn start() -> i128 {
-        0
+    #[inline(always)]
+    fn push(acc: T::Wide, value: T) -> T::Wide {
+        acc + value.widen()
     }
-    #[inline]
-    fn push(acc: &mut i128, value: T::Native) {
-        // 2^64 values of 64 bits are needed to overflow.
-        *acc += value.into();
-    }
-    #[inline]
-    fn extend(acc: &mut i128, values: &[T::Native]) {
-        *acc += Integer::total(values);
-    }
-    #[inline]
-    fn finish(acc: i128, _: usize) -> Option<<T::Out as ArrowPrimitiveType>::Native> {
-        T::narrow(acc)
+
+    #[inline(always)]
+    fn join(a: T::Wide, b: T::Wide) -> T::Wide {
+        a + b
     }
 }
 
-pub(super) struct IntMean<T>(PhantomData<T>);
+/// The product of floats.
+pub(super) struct FloatProduct<T>(PhantomData<T>);
 
-impl<T: IntType<Native: Integer>> Fold for IntMean<T> {
-    type In = T;
-    type Out = Float64Type;
-    type Acc = i128;
-    const NULL_OF_NOTHING: bool = true;
+macro_rules! float_product {
+    ($($t:ty),*) => {$(
+        impl Fold for FloatProduct<$t> {
+            type In = $t;
+            type Acc = f64;
+            const START: f64 = 1.0;
+            const NEUTRAL: $t = 1.0;
+            const LANED: bool = true;
 
-    fn start() -> i128 {
-        0
-    }
-    #[inline]
-    fn push(acc: &mut i128, value: T::Native) {
-        *acc += value.into();
-    }
-    #[inline]
-    fn extend(acc: &mut i128, values: &[T::Native]) {
-        *acc += Integer::total(values);
-    }
-    #[expect(clippy::cast_precision_loss, reason = "a mean is a float")]
-    #[inline]
-    fn finish(acc: i128, count: usize) -> Option<f64> {
-        Some(ratio(acc as f64, count))
-    }
-}
+            #[inline(always)]
+            fn push(acc: f64, value: $t) -> f64 {
+                acc * f64::from(value)
+            }
 
-pub(super) struct IntProd<T>(PhantomData<T>);
-
-impl<T: IntType<Native: Integer>> Fold for IntProd<T> {
-    type In = T;
-    type Out = T::Out;
-    /// `None` after an overflow, until a zero comes.
-    type Acc = Option<i128>;
-    const NULL_OF_NOTHING: bool = false;
-
-    fn start() -> Option<i128> {
-        Some(1)
-    }
-    #[inline]
-    fn push(acc: &mut Option<i128>, value: T::Native) {
-        let value = value.into();
-        *acc = if value == 0 { Some(0) } else { acc.and_then(|a| a.checked_mul(value)) };
-    }
-    fn finish(acc: Option<i128>, _: usize) -> Option<<T::Out as ArrowPrimitiveType>::Native> {
-        acc.and_then(T::narrow)
-    }
-}
-
-/// Accumulators that run side by side, so that one addition need not wait for the one before.
-const LANES: usize = 8;
-
-#[inline]
-fn float_total<T: Float>(values: &[T]) -> f64 {
-    let mut chunks = values.chunks_exact(LANES);
-    let mut lanes = [0f64; LANES];
-    for chunk in &mut chunks {
-        for (lane, v) in lanes.iter_mut().zip(chunk) {
-            *lane += (*v).into();
+            #[inline(always)]
+            fn join(a: f64, b: f64) -> f64 {
+                a * b
+            }
         }
-    }
-    let mut rest = 0f64;
-    for v in chunks.remainder() {
-        rest += (*v).into();
-    }
-    let [a, b, c, d, e, f, g, h] = lanes;
-    (((a + e) + (b + f)) + ((c + g) + (d + h))) + rest
+    )*};
 }
+float_product!(f32, f64);
 
-pub(super) struct FloatSum<T>(PhantomData<T>);
+/// The product of integers; `None` after an overflow, until a zero comes.
+pub(super) struct IntProduct<T>(PhantomData<T>);
 
-impl<T: FloatType<Native: Float>> Fold for FloatSum<T> {
-    type In = T;
-    type Out = T::Out;
-    type Acc = f64;
-    const NULL_OF_NOTHING: bool = false;
+macro_rules! int_product {
+    ($($t:ty),*) => {$(
+        impl Fold for IntProduct<$t> {
+            type In = $t;
+            type Acc = Option<i128>;
+            const START: Option<i128> = Some(1);
+            const NEUTRAL: $t = 1;
+            const LANED: bool = false;
 
-    fn start() -> f64 {
-        0.0
-    }
-    #[inline]
-    fn push(acc: &mut f64, value: T::Native) {
-        *acc += value.into();
-    }
-    #[inline]
-    fn extend(acc: &mut f64, values: &[T::Native]) {
-        *acc += float_total(values);
-    }
-    #[inline]
-    fn finish(acc: f64, _: usize) -> Option<<T::Out as ArrowPrimitiveType>::Native> {
-        Some(T::round(acc))
-    }
+            #[inline]
+            fn push(acc: Option<i128>, value: $t) -> Option<i128> {
+                if value == 0 { Some(0) } else { acc.and_then(|a| a.checked_mul(value.into())) }
+            }
+
+            #[inline]
+            fn join(a: Option<i128>, b: Option<i128>) -> Option<i128> {
+                match (a, b) {
+                    (Some(0), _) | (_, Some(0)) => Some(0),
+                    (Some(a), Some(b)) => a.checked_mul(b),
+                    _ => None,
+                }
+            }
+        }
+    )*};
 }
+int_product!(i8, i16, i32, i64, u8, u16, u32, u64);
 
-pub(super) struct FloatMean<T>(PhantomData<T>);
-
-impl<T: FloatType<Native: Float>> Fold for FloatMean<T> {
-    type In = T;
-    type Out = T::Out;
-    type Acc = f64;
-    const NULL_OF_NOTHING: bool = true;
-
-    fn start() -> f64 {
-        0.0
-    }
-    #[inline]
-    fn push(acc: &mut f64, value: T::Native) {
-        *acc += value.into();
-    }
-    #[inline]
-    fn extend(acc: &mut f64, values: &[T::Native]) {
-        *acc += float_total(values);
-    }
-    #[inline]
-    fn finish(acc: f64, count: usize) -> Option<<T::Out as ArrowPrimitiveType>::Native> {
-        Some(T::round(ratio(acc, count)))
-    }
-}
-
-pub(super) struct FloatProd<T>(PhantomData<T>);
-
-impl<T: FloatType<Native: Float>> Fold for FloatProd<T> {
-    type In = T;
-    type Out = T::Out;
-    type Acc = f64;
-    const NULL_OF_NOTHING: bool = false;
-
-    fn start() -> f64 {
-        1.0
-    }
-    #[inline]
-    fn push(acc: &mut f64, value: T::Native) {
-        *acc *= value.into();
-    }
-    fn finish(acc: f64, _: usize) -> Option<<T::Out as ArrowPrimitiveType>::Native> {
-        Some(T::round(acc))
-    }
-}
-
-/// Minimum or maximum.
+/// Which of two values is wanted.
 pub(super) trait Which {
     const MAX: bool;
 }
@@ -309,90 +147,65 @@ impl Which for Largest {
     const MAX: bool = true;
 }
 
-/// Minimum or maximum of what has a total order: integers, times, decimals.
-pub(super) struct ValueExtreme<T, W>(PhantomData<(T, W)>);
+/// What has a least and a greatest value.
+pub(super) trait Ordered: Copy {
+    const LEAST: Self;
+    const GREATEST: Self;
 
-impl<T: ArrowPrimitiveType, W: Which> Fold for ValueExtreme<T, W> {
-    type In = T;
-    type Out = T;
-    type Acc = T::Native;
-    const NULL_OF_NOTHING: bool = true;
-
-    fn start() -> T::Native {
-        if W::MAX { T::Native::MIN_TOTAL_ORDER } else { T::Native::MAX_TOTAL_ORDER }
-    }
-    #[inline]
-    fn push(acc: &mut T::Native, value: T::Native) {
-        let better = if W::MAX { value.is_gt(*acc) } else { value.is_lt(*acc) };
-        *acc = if better { value } else { *acc };
-    }
-    #[inline]
-    fn finish(acc: T::Native, _: usize) -> Option<T::Native> {
-        Some(acc)
-    }
+    /// The wanted one of both; of floats NaN, if one is.
+    fn best<W: Which>(value: Self, so_far: Self) -> Self;
 }
 
-/// Minimum or maximum of floats: NaN when there is one.
-pub(super) struct FloatExtreme<T, W>(PhantomData<(T, W)>);
+macro_rules! ordered_integers {
+    ($($t:ty),*) => {$(
+        impl Ordered for $t {
+            const LEAST: Self = <$t>::MIN;
+            const GREATEST: Self = <$t>::MAX;
 
-/// The best number so far, and a NaN once there was one.
-#[derive(Clone, Copy)]
-pub(super) struct Best<F> {
-    best: F,
-    nan: F,
-}
-
-#[inline]
-fn better<F: Float, W: Which>(a: F, b: F) -> F {
-    // Exactly what the processor's min and max do with a NaN: keep the second.
-    if (W::MAX && a > b) || (!W::MAX && a < b) { a } else { b }
-}
-
-#[expect(clippy::eq_op, reason = "only NaN differs from itself")]
-#[inline]
-fn nan_of<F: Float>(value: F, before: F) -> F {
-    if value == value { before } else { value }
-}
-
-impl<T: ArrowPrimitiveType<Native: Float>, W: Which> Fold for FloatExtreme<T, W> {
-    type In = T;
-    type Out = T;
-    type Acc = Best<T::Native>;
-    const NULL_OF_NOTHING: bool = true;
-
-    fn start() -> Self::Acc {
-        let best = if W::MAX { Float::NEG_INFINITY } else { Float::INFINITY };
-        Best { best, nan: Float::ZERO }
-    }
-    #[inline]
-    fn push(acc: &mut Self::Acc, value: T::Native) {
-        acc.best = better::<_, W>(value, acc.best);
-        acc.nan = nan_of(value, acc.nan);
-    }
-    #[inline]
-    fn extend(acc: &mut Self::Acc, values: &[T::Native]) {
-        let start = Self::start();
-        let mut best = [start.best; LANES];
-        let mut nan = [start.nan; LANES];
-        let mut chunks = values.chunks_exact(LANES);
-        for chunk in &mut chunks {
-            for ((best, nan), v) in best.iter_mut().zip(&mut nan).zip(chunk) {
-                *best = better::<_, W>(*v, *best);
-                *nan = nan_of(*v, *nan);
+            #[inline(always)]
+            fn best<W: Which>(value: Self, so_far: Self) -> Self {
+                if W::MAX { value.max(so_far) } else { value.min(so_far) }
             }
         }
-        for v in chunks.remainder() {
-            Self::push(acc, *v);
-        }
-        if values.len() >= LANES {
-            for (best, nan) in best.into_iter().zip(nan) {
-                acc.best = better::<_, W>(best, acc.best);
-                acc.nan = nan_of(nan, acc.nan);
+    )*};
+}
+ordered_integers!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+macro_rules! ordered_floats {
+    ($($t:ty),*) => {$(
+        impl Ordered for $t {
+            const LEAST: Self = <$t>::NEG_INFINITY;
+            const GREATEST: Self = <$t>::INFINITY;
+
+            #[inline(always)]
+            fn best<W: Which>(value: Self, so_far: Self) -> Self {
+                // What the processor's own minimum and maximum do with a NaN: keep the second.
+                let better = if W::MAX { value > so_far } else { value < so_far };
+                let best = if better { value } else { so_far };
+                if value.is_nan() { value } else { best }
             }
         }
+    )*};
+}
+ordered_floats!(f32, f64);
+
+/// The smallest or the largest value.
+pub(super) struct Extreme<T, W>(PhantomData<(T, W)>);
+
+impl<T: Ordered, W: Which> Fold for Extreme<T, W> {
+    type In = T;
+    type Acc = T;
+    const START: T = if W::MAX { T::LEAST } else { T::GREATEST };
+    const NEUTRAL: T = Self::START;
+    const LANED: bool = true;
+
+    #[inline(always)]
+    fn push(acc: T, value: T) -> T {
+        T::best::<W>(value, acc)
     }
-    #[inline]
-    fn finish(acc: Self::Acc, _: usize) -> Option<T::Native> {
-        Some(if nan_of(acc.nan, Float::ZERO) == Float::ZERO { acc.best } else { Float::NAN })
+
+    #[inline(always)]
+    fn join(a: T, b: T) -> T {
+        T::best::<W>(b, a)
     }
 }

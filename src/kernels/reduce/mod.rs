@@ -1,56 +1,100 @@
-//! Sum, product, mean, minimum and maximum along an axis or of whole rows.
+//! One value of many: along an axis, of whole rows, or across rows.
 //!
-//! Null leaves, and everything below null lists, do not count. A null list gives null. Nothing to
-//! reduce gives 0 as a sum, 1 as a product and null otherwise. NaN propagates.
+//! Null leaves, and everything below null lists, do not count. A null list gives null. What nothing
+//! gives, and what NaN does, is said at each [`Reduction`].
 //!
-//! | leaves | sum, product | mean | minimum, maximum |
+//! | reduction | leaves | result | of nothing |
 //! |---|---|---|---|
-//! | Int8..64, Boolean | Int64 | Float64 | as the leaves |
-//! | UInt8..64 | UInt64 | Float64 | as the leaves |
-//! | Float32 (and Float16) | Float32, computed in 64 bits | Float32 | as the leaves |
-//! | Float64 | Float64 | Float64 | as the leaves |
-//! | Duration | Duration (sum only) | - | as the leaves |
-//! | dates, times, decimals, strings, ... | - | - | as the leaves |
+//! | sum, product | Int8..64, Boolean | Int64 | 0, 1 |
+//! | | UInt8..64 | UInt64 | 0, 1 |
+//! | | Float16, Float32 (computed in 64 bits) | Float32 | 0, 1 |
+//! | | Float64 | Float64 | 0, 1 |
+//! | | Duration (sum only) | Duration | 0 |
+//! | mean, median, quantile, variance, standard deviation | integers, Boolean | Float64 | null |
+//! | | Float16, Float32 (computed in 64 bits) | Float32 | null |
+//! | | Float64 | Float64 | null |
+//! | minimum, maximum | anything that compares: numbers, truth, times, texts | as the leaves | null |
+//! | first, last | anything | as the leaves | null |
+//! | positions of minimum, maximum | anything that compares | Int64 | null |
+//! | count, size, number of different values | anything | Int64 | 0 |
+//! | any, all | Boolean; numbers are true unless zero | Boolean | false, true |
 //!
-//! Integer results that do not fit 64 bits are an error.
+//! Dictionaries reduce as their values; first and last stay dictionaries. Integer results that do not
+//! fit 64 bits are an error.
 
+mod distinct;
 mod fold;
+mod groups;
+mod numbers;
 mod outer;
+mod pick;
+mod quantile;
 mod segments;
+mod spread;
+mod truth;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, NullArray, PrimitiveArray};
+use arrow::array::{Array, ArrayRef, Int64Array};
 use arrow::compute::cast;
-use arrow::datatypes::{
-    DataType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
-use arrow::downcast_primitive_array;
+use arrow::datatypes::DataType;
 
+use super::bits::Rank;
 use super::reshape::leaf_lists;
-use super::shape::list_axis;
-use crate::array::RaggedArray;
+use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
-use fold::{
-    FloatExtreme, FloatMean, FloatProd, FloatSum, Fold, IntMean, IntProd, IntSum, Largest,
-    Smallest, ValueExtreme,
-};
-use outer::Slots;
+use groups::Groups;
+
+pub use quantile::{quantile, quantiles};
 
 /// What to make of many values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reduction {
-    /// Sum; 0 of nothing.
+    /// Sum; 0 of nothing. NaN makes NaN.
     Sum,
-    /// Product; 1 of nothing.
+    /// Product; 1 of nothing. NaN makes NaN.
     Prod,
-    /// Arithmetic mean; null of nothing.
+    /// Arithmetic mean; null of nothing. NaN makes NaN.
     Mean,
     /// Smallest value, NaN if there is one; null of nothing.
     Min,
     /// Largest value, NaN if there is one; null of nothing.
     Max,
+    /// Number of leaves that are not null.
+    Count,
+    /// Number of leaves, null or not.
+    Size,
+    /// Whether any leaf is true; numbers are true unless they are zero. False of nothing.
+    Any,
+    /// Whether all leaves are true; numbers are true unless they are zero. True of nothing.
+    All,
+    /// Variance: the squared distances from the mean, added up and divided by their number less `ddof`.
+    ///
+    /// `ddof` is 0 for what is all there is, as numpy does unless told, and 1 for a sample, as `stddev`
+    /// and `var` do in SQL. Null of no more than `ddof` values. NaN makes NaN.
+    Var {
+        /// What the number of values is lessened by.
+        ddof: u32,
+    },
+    /// Standard deviation: the root of the [variance](Self::Var).
+    Std {
+        /// What the number of values is lessened by.
+        ddof: u32,
+    },
+    /// The value in the middle, or the mean of the two there; null of nothing. NaN makes NaN.
+    Median,
+    /// Where the smallest value is, counted from 0 along the axis (null elements take up a place), or
+    /// among all leaves of a row: the first of several, and a NaN if there is one. Null of nothing.
+    ArgMin,
+    /// Where the largest value is; as [`ArgMin`](Self::ArgMin).
+    ArgMax,
+    /// The first value that is not null; null of nothing.
+    First,
+    /// The last value that is not null; null of nothing.
+    Last,
+    /// Number of different values that are not null. NaN is one value, and so is zero.
+    Nunique,
 }
 
 impl Reduction {
@@ -62,6 +106,18 @@ impl Reduction {
             Self::Mean => "mean",
             Self::Min => "min",
             Self::Max => "max",
+            Self::Count => "count",
+            Self::Size => "size",
+            Self::Any => "any",
+            Self::All => "all",
+            Self::Var { .. } => "var",
+            Self::Std { .. } => "std",
+            Self::Median => "median",
+            Self::ArgMin => "argmin",
+            Self::ArgMax => "argmax",
+            Self::First => "first",
+            Self::Last => "last",
+            Self::Nunique => "nunique",
         }
     }
 
@@ -71,23 +127,35 @@ impl Reduction {
     /// When such leaves cannot be reduced this way.
     pub fn output_type(self, leaf: &DataType) -> Result<DataType> {
         use DataType::{Boolean, Duration, Float16, Float32, Float64, Int64, Null, UInt64};
+        if let (Self::First | Self::Last, _) = (self, leaf) {
+            return Ok(leaf.clone());
+        }
         if let DataType::Dictionary(_, values) = leaf {
             return self.output_type(values);
         }
         let integers = leaf.is_integer() || matches!(leaf, Boolean | Null);
+        let average =
+            matches!(self, Self::Mean | Self::Median | Self::Var { .. } | Self::Std { .. });
         Ok(match (self, leaf) {
+            (Self::Count | Self::Size, _) => Int64,
             (Self::Min | Self::Max, t) if !t.is_nested() => t.clone(),
-            (Self::Mean, _) if integers => Float64,
+            (Self::ArgMin | Self::ArgMax | Self::Nunique, t) if !t.is_nested() => Int64,
+            (Self::Any | Self::All, _) if integers || leaf.is_floating() => Boolean,
             (Self::Sum | Self::Prod, _) if leaf.is_unsigned_integer() => UInt64,
             (Self::Sum | Self::Prod, _) if integers => Int64,
-            (Self::Sum | Self::Prod | Self::Mean, Float16 | Float32) => Float32,
-            (Self::Sum | Self::Prod | Self::Mean, Float64) => Float64,
+            (Self::Sum | Self::Prod, Float16 | Float32) => Float32,
+            (Self::Sum | Self::Prod, Float64) => Float64,
             (Self::Sum, Duration(_)) => leaf.clone(),
+            _ if average && integers => Float64,
+            (_, Float16 | Float32) if average => Float32,
+            (_, Float64) if average => Float64,
             _ => {
                 let expected = match self {
-                    Self::Min | Self::Max => "flat values",
                     Self::Sum => "numbers, booleans or durations (cast decimals to float64)",
-                    _ => "numbers or booleans (cast others to float64 or int64)",
+                    Self::Any | Self::All => "booleans or numbers",
+                    Self::Prod => "numbers or booleans (cast others to float64 or int64)",
+                    _ if average => "numbers or booleans (cast others to float64 or int64)",
+                    _ => "flat values",
                 };
                 return Err(Error::type_of(self.name(), expected, leaf));
             }
@@ -95,8 +163,8 @@ impl Reduction {
     }
 }
 
-/// Reduces along axis `axis` (1.., negatives from the innermost), or every row to one value when it
-/// is `None`.
+/// Reduces along axis `axis` (negatives from the innermost), or every row to one value when it is
+/// `None`.
 ///
 /// * `None`: a flat array, one value per row, over all its leaves; null for a null row.
 /// * The innermost axis: every innermost list becomes one value, null where it was null. Outer
@@ -105,6 +173,8 @@ impl Reduction {
 ///   and reduced place by place. What an element does not have at a place does not count, so that
 ///   each resulting list is as long as the longest of its elements, on every deeper axis. A list
 ///   that is null gives a null one, an empty list an empty one.
+/// * Axis 0: the rows are laid over one another in the same way. The elements of axis 1 of the result
+///   are its rows; of a flat array there is one row, with one value.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -121,169 +191,190 @@ impl Reduction {
 /// assert_eq!(values(None)?, [16.]);
 /// assert_eq!(values(Some(-1))?, [6., 10.]);
 /// assert_eq!(values(Some(1))?, [11., 2., 3.]);
+/// assert_eq!(reduce(&a, Reduction::Count, Some(0))?.shape(), [2, -1]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis or `axis` is 0, for leaves that cannot be reduced this way, and
-/// when an integer result does not fit 64 bits.
+/// When the array has no such axis, for leaves that cannot be reduced this way, and when an integer
+/// result does not fit 64 bits.
 pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<RaggedArray> {
     let out = how.output_type(array.leaf_type())?;
-    let flat;
-    let (array, axis) = match axis {
-        Some(axis) => (array, list_axis(array, axis)?),
-        None => {
-            let lists = leaf_lists(array)?
-                .ok_or_else(|| Error::invalid("a reduction needs lists; the array is flat"))?;
-            flat = RaggedArray::try_new(array.len(), vec![lists], array.leaves().clone())?;
-            (&flat, 1)
+    let target = Target::new(array, how, axis)?;
+    let (leaves, task) = (target.leaves(), &target.task);
+    let found = match how {
+        Reduction::Sum => numbers::sum(leaves, task),
+        Reduction::Prod => numbers::prod(leaves, task),
+        Reduction::Mean => numbers::mean(leaves, task),
+        Reduction::Min | Reduction::Max => numbers::extreme(leaves, task),
+        Reduction::Count | Reduction::Size => counts(leaves, task),
+        Reduction::Any | Reduction::All => truth::truth(leaves, task),
+        Reduction::Var { .. } | Reduction::Std { .. } => spread::spread(leaves, task),
+        Reduction::Median => quantile::one(leaves, task, 0.5),
+        Reduction::ArgMin | Reduction::ArgMax => pick::position(leaves, task),
+        Reduction::First | Reduction::Last => pick::end(leaves, task),
+        Reduction::Nunique => distinct::nunique(leaves, task),
+    }?;
+    target.result(if *found.data_type() == out { found } else { cast(&found, &out)? })
+}
+
+/// Reduces all leaves of all rows to one value: a flat array of one row.
+///
+/// # Errors
+/// As [`reduce`].
+pub fn total(array: &RaggedArray, how: Reduction) -> Result<RaggedArray> {
+    let leaves = array.leaves().clone();
+    reduce(&RaggedArray::try_new(leaves.len(), Vec::new(), leaves)?, how, Some(0))
+}
+
+macro_rules! shortcuts {
+    ($($name:ident: $how:ident, $is:literal;)*) => {$(
+        #[doc = concat!("[`reduce`] to ", $is, ".")]
+        ///
+        /// # Errors
+        /// As [`reduce`].
+        pub fn $name(array: &RaggedArray, axis: Option<i64>) -> Result<RaggedArray> {
+            reduce(array, Reduction::$how, axis)
         }
-    };
-    let leaves = plain(array.leaves(), how)?;
-    if axis == array.axes().len() {
-        let level = array.axis(axis)?;
-        let over = Over::Lists { level, axis };
-        let values = dispatch(&leaves, how, &out, &over)?;
-        return RaggedArray::try_new(array.len(), array.axes()[..axis - 1].to_vec(), values);
-    }
-    let (axes, slots) = outer::overlay(array, axis)?;
-    let values = dispatch(&leaves, how, &out, &Over::Slots { slots: &slots, axis })?;
-    RaggedArray::try_new(array.len(), axes, values)
+    )*};
 }
 
-/// [`reduce`] to the [`Sum`](Reduction::Sum).
-pub fn sum(array: &RaggedArray, axis: Option<i64>) -> Result<RaggedArray> {
-    reduce(array, Reduction::Sum, axis)
+shortcuts! {
+    sum: Sum, "the [sum](Reduction::Sum)";
+    prod: Prod, "the [product](Reduction::Prod)";
+    mean: Mean, "the [mean](Reduction::Mean)";
+    min: Min, "the [minimum](Reduction::Min)";
+    max: Max, "the [maximum](Reduction::Max)";
+    count: Count, "the [number of leaves that are not null](Reduction::Count)";
+    size: Size, "the [number of leaves](Reduction::Size)";
+    any: Any, "whether [any](Reduction::Any) is true";
+    all: All, "whether [all](Reduction::All) are true";
+    median: Median, "the [median](Reduction::Median)";
+    argmin: ArgMin, "the [position of the minimum](Reduction::ArgMin)";
+    argmax: ArgMax, "the [position of the maximum](Reduction::ArgMax)";
+    first: First, "the [first](Reduction::First) value";
+    last: Last, "the [last](Reduction::Last) value";
+    nunique: Nunique, "the [number of different values](Reduction::Nunique)";
 }
 
-/// [`reduce`] to the [`Prod`](Reduction::Prod)uct.
-pub fn prod(array: &RaggedArray, axis: Option<i64>) -> Result<RaggedArray> {
-    reduce(array, Reduction::Prod, axis)
+/// [`reduce`] to the [variance](Reduction::Var).
+///
+/// # Errors
+/// As [`reduce`].
+pub fn var(array: &RaggedArray, axis: Option<i64>, ddof: u32) -> Result<RaggedArray> {
+    reduce(array, Reduction::Var { ddof }, axis)
 }
 
-/// [`reduce`] to the [`Mean`](Reduction::Mean).
-pub fn mean(array: &RaggedArray, axis: Option<i64>) -> Result<RaggedArray> {
-    reduce(array, Reduction::Mean, axis)
+/// [`reduce`] to the [standard deviation](Reduction::Std).
+///
+/// # Errors
+/// As [`reduce`].
+pub fn std(array: &RaggedArray, axis: Option<i64>, ddof: u32) -> Result<RaggedArray> {
+    reduce(array, Reduction::Std { ddof }, axis)
 }
 
-/// [`reduce`] to the [`Min`](Reduction::Min)imum.
-pub fn min(array: &RaggedArray, axis: Option<i64>) -> Result<RaggedArray> {
-    reduce(array, Reduction::Min, axis)
-}
-
-/// [`reduce`] to the [`Max`](Reduction::Max)imum.
-pub fn max(array: &RaggedArray, axis: Option<i64>) -> Result<RaggedArray> {
-    reduce(array, Reduction::Max, axis)
-}
-
-/// Which leaves go together.
-enum Over<'a> {
-    /// Those of each list of the innermost axis.
-    Lists { level: &'a crate::array::ListAxis, axis: usize },
-    /// Those of one place in the result.
-    Slots { slots: &'a Slots, axis: usize },
-}
-
-impl Over<'_> {
-    fn fold<F: Fold>(
-        &self,
-        how: Reduction,
-        values: &PrimitiveArray<F::In>,
-    ) -> Result<PrimitiveArray<F::Out>> {
-        match self {
-            Self::Lists { level, axis } => segments::fold::<F>(how, values, level, *axis),
-            Self::Slots { slots, axis } => slots.fold::<F>(how, values, *axis),
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Lists { level, .. } => level.layout().lists(),
-            Self::Slots { slots, .. } => slots.len(),
-        }
-    }
-}
-
-/// Leaves in a type that reductions know: dictionaries unpacked, booleans as numbers where they are
-/// added, durations as integers.
-fn plain(leaves: &ArrayRef, how: Reduction) -> Result<ArrayRef> {
-    let extreme = matches!(how, Reduction::Min | Reduction::Max);
-    Ok(match leaves.data_type() {
-        DataType::Dictionary(_, values) => return plain(&cast(leaves, values)?, how),
-        DataType::Boolean if !extreme => cast(leaves, &DataType::Int8)?,
-        DataType::Null | DataType::Duration(_) if !extreme => cast(leaves, &DataType::Int64)?,
-        _ => leaves.clone(),
-    })
-}
-
-fn dispatch(
-    leaves: &ArrayRef,
+/// What is reduced, and how its leaves go together.
+struct Task {
     how: Reduction,
-    out: &DataType,
-    over: &Over<'_>,
-) -> Result<ArrayRef> {
-    macro_rules! with {
-        ($fold:ident, $($t:ty),*) => {
-            match leaves.data_type() {
-                $(t if *t == <$t as ArrowPrimitiveType>::DATA_TYPE => {
-                    Arc::new(over.fold::<$fold<$t>>(how, leaves.as_primitive::<$t>())?) as ArrayRef
-                })*
-                other => return Err(Error::type_of(how.name(), "numbers", other)),
-            }
-        };
-    }
-    macro_rules! numbers {
-        ($int:ident, $float:ident) => {
-            if leaves.data_type().is_floating() {
-                with!($float, Float16Type, Float32Type, Float64Type)
-            } else {
-                with!(
-                    $int, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
-                    UInt32Type, UInt64Type
-                )
-            }
-        };
-    }
-    let values = match how {
-        Reduction::Sum => numbers!(IntSum, FloatSum),
-        Reduction::Prod => numbers!(IntProd, FloatProd),
-        Reduction::Mean => numbers!(IntMean, FloatMean),
-        Reduction::Min => return extreme::<Smallest>(leaves, how, over),
-        Reduction::Max => return extreme::<Largest>(leaves, how, over),
-    };
-    if values.data_type() == out { Ok(values) } else { Ok(cast(&values, out)?) }
+    groups: Groups,
+    axis: usize,
 }
 
-fn extreme<W: fold::Which>(leaves: &ArrayRef, how: Reduction, over: &Over<'_>) -> Result<ArrayRef> {
-    fn values<W: fold::Which, T: ArrowPrimitiveType>(
-        values: &PrimitiveArray<T>,
-        how: Reduction,
-        over: &Over<'_>,
-    ) -> Result<ArrayRef> {
-        let out = over.fold::<ValueExtreme<T, W>>(how, values)?;
-        Ok(Arc::new(out.with_data_type(values.data_type().clone())))
+impl Task {
+    /// Where a result is, for an error.
+    fn place(&self, result: usize) -> String {
+        let (how, axis) = (self.how.name(), self.axis);
+        match &self.groups {
+            Groups::Lists(_) if axis > 0 => format!("{how} of list {result} of axis {axis}"),
+            _ => format!("{how} along axis {axis}, result {result}"),
+        }
     }
-    fn floats<W: fold::Which, T: fold::FloatType>(
-        values: &PrimitiveArray<T>,
-        how: Reduction,
-        over: &Over<'_>,
-    ) -> Result<ArrayRef>
-    where
-        T::Native: fold::Float,
-    {
-        Ok(Arc::new(over.fold::<FloatExtreme<T, W>>(how, values)?))
+}
+
+/// An array, resolved to the axis that goes.
+struct Target<'a> {
+    array: Cow<'a, RaggedArray>,
+    /// The levels above the results.
+    axes: Vec<ListAxis>,
+    /// Whether a level was put around the rows.
+    around: bool,
+    task: Task,
+}
+
+impl<'a> Target<'a> {
+    fn new(array: &'a RaggedArray, how: Reduction, axis: Option<i64>) -> Result<Self> {
+        let leaves = || array.leaves().clone();
+        let (array, named) = match axis {
+            Some(axis) => (Cow::Borrowed(array), resolve_axis(axis, array.ndim(), "the array")?),
+            None => {
+                let each = || Layout::Uniform { size: 1, lists: array.len() }.into();
+                let lists = leaf_lists(array)?.unwrap_or_else(each);
+                (Cow::Owned(RaggedArray::try_new(array.len(), vec![lists], leaves())?), 1)
+            }
+        };
+        let around = named == 0;
+        let (array, axis) = if around {
+            let (rows, mut axes, leaves) = array.into_owned().into_parts();
+            axes.insert(0, Layout::Uniform { size: rows, lists: 1 }.into());
+            (Cow::Owned(RaggedArray::try_new(1, axes, leaves)?), 1)
+        } else {
+            (array, named)
+        };
+        let (axes, groups) = if axis == array.axes().len() {
+            (array.axes()[..axis - 1].to_vec(), Groups::Lists(array.axis(axis)?.clone()))
+        } else {
+            let (axes, overlay) = outer::overlay(&array, axis)?;
+            (axes, Groups::Overlay(overlay))
+        };
+        let unpacked = match array.leaf_type() {
+            DataType::Dictionary(_, values) if unpacks(how) => Some(cast(array.leaves(), values)?),
+            _ => None,
+        };
+        let array = match unpacked {
+            Some(leaves) => Cow::Owned(array.with_leaves(leaves)?),
+            None => array,
+        };
+        Ok(Self { array, axes, around, task: Task { how, groups, axis: named } })
     }
-    match leaves.data_type() {
-        DataType::Null => Ok(Arc::new(NullArray::new(over.len()))),
-        DataType::Float16 => floats::<W, _>(leaves.as_primitive::<Float16Type>(), how, over),
-        DataType::Float32 => floats::<W, _>(leaves.as_primitive::<Float32Type>(), how, over),
-        DataType::Float64 => floats::<W, _>(leaves.as_primitive::<Float64Type>(), how, over),
-        _ => downcast_primitive_array!(
-            leaves => values::<W, _>(leaves, how, over),
-            _ => match over {
-                Over::Lists { level, .. } => segments::extreme_by_comparison::<W>(leaves, level),
-                Over::Slots { slots, .. } => slots.extreme_by_comparison::<W>(leaves),
-            },
-        ),
+
+    fn leaves(&self) -> &ArrayRef {
+        self.array.leaves()
     }
+
+    fn result(self, values: ArrayRef) -> Result<RaggedArray> {
+        let axes = self.axes.clone();
+        self.finish(axes, values)
+    }
+
+    /// With one more level over the values.
+    fn result_in(self, level: ListAxis, values: ArrayRef) -> Result<RaggedArray> {
+        let mut axes = self.axes.clone();
+        axes.push(level);
+        self.finish(axes, values)
+    }
+
+    fn finish(self, axes: Vec<ListAxis>, values: ArrayRef) -> Result<RaggedArray> {
+        // What is laid over one another below the rows becomes rows; one value stays one row.
+        let rows_below = self.around && !self.axes.is_empty();
+        let found = RaggedArray::try_new(self.array.len(), axes, values)?;
+        if rows_below { found.inner(1) } else { Ok(found) }
+    }
+}
+
+/// Whether a dictionary is reduced as its values.
+fn unpacks(how: Reduction) -> bool {
+    use Reduction::{Count, First, Last, Nunique, Size};
+    !matches!(how, Count | First | Last | Nunique | Size)
+}
+
+/// [`Reduction::Count`] and [`Reduction::Size`].
+fn counts(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+    let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
+    let valid = match task.how {
+        Reduction::Count => nulls.map(|n| Rank::new(n.inner())),
+        _ => None,
+    };
+    let counts = task.groups.counts(valid.as_ref());
+    let counts = counts.into_iter().map(|n| i64::try_from(n).unwrap_or(i64::MAX));
+    Ok(Arc::new(Int64Array::try_new(counts.collect(), task.groups.nulls().cloned())?))
 }

@@ -1,101 +1,213 @@
-//! Reductions along an outer axis: lists laid over one another.
+//! Lists laid over one another: what a reduction along an outer axis looks at.
 
-use arrow::array::{Array, ArrayRef, PrimitiveArray};
-use arrow::buffer::NullBuffer;
+use arrow::array::UInt64Array;
 
-use super::Reduction;
-use super::fold::{Fold, Which};
-use super::segments::{better_of, take_best};
-use crate::array::{ListAxis, RaggedArray};
-use crate::error::{Error, Result};
+use super::fold::Fold;
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::error::Result;
+use crate::kernels::bits::Rank;
 use crate::kernels::gather::lists_like;
 
-/// The place in the result of every leaf.
-pub(super) struct Slots {
-    of: Vec<usize>,
-    len: usize,
+/// The lists of the innermost axis, and where in the result each of them lies.
+///
+/// What falls on one place of the result comes in the order of the leaves.
+pub(super) struct Overlay {
+    /// The lists of leaves.
+    inner: Layout,
+    /// For each of them, the place of its first leaf in the result.
+    starts: Vec<usize>,
+    /// For each of them, the element of the reduced axis that it is or belongs to: its position there.
+    along: Vec<usize>,
+    /// The innermost lists of the result.
+    slots: Layout,
 }
 
-/// The levels of the result of reducing along axis `axis`, which is not the innermost, and where
-/// every leaf goes.
-pub(super) fn overlay(array: &RaggedArray, axis: usize) -> Result<(Vec<ListAxis>, Slots)> {
+/// The levels of the result of reducing along axis `axis`, which is not the innermost, and where the
+/// leaves go.
+pub(super) fn overlay(array: &RaggedArray, axis: usize) -> Result<(Vec<ListAxis>, Overlay)> {
     let level = array.axis(axis)?;
     let mut axes = array.axes()[..axis - 1].to_vec();
-    // For every element of the axis at hand, the element of the result it falls on.
-    let mut on = Vec::with_capacity(level.layout().children());
+    // For every element of the axis at hand: the element of the result it falls on, and its position
+    // along the reduced axis.
+    let children = level.layout().children();
+    let (mut on, mut along) = (Vec::with_capacity(children), Vec::with_capacity(children));
     for list in 0..level.layout().lists() {
-        on.resize(on.len() + level.layout().length(list), list);
+        let n = level.layout().length(list);
+        on.resize(on.len() + n, list);
+        along.extend(0..n);
     }
     let mut len = level.layout().lists();
     let mut nulls = level.nulls().cloned();
-    for level in &array.axes()[axis..] {
+    let mut below = &array.axes()[axis..];
+    loop {
+        let Some((level, rest)) = below.split_first() else {
+            // An innermost axis has nothing below it that could be laid over one another.
+            let inner = Layout::Uniform { size: 1, lists: on.len() };
+            let slots = Layout::Uniform { size: 1, lists: len };
+            return Ok((axes, Overlay { inner, starts: on, along, slots }));
+        };
         let layout = level.layout();
         let mut lengths = vec![0usize; len];
         for (list, on) in on.iter().enumerate() {
             lengths[*on] = lengths[*on].max(layout.length(list));
         }
         let new = lists_like(layout, lengths)?;
-        let mut next = Vec::with_capacity(layout.children());
-        for (list, on) in on.iter().enumerate() {
-            let start = new.range(*on).start;
-            next.extend(start..start + layout.length(list));
+        axes.push(ListAxis::try_new(new.clone(), nulls.take())?);
+        if rest.is_empty() {
+            let starts = on.iter().map(|on| new.range(*on).start).collect();
+            return Ok((axes, Overlay { inner: layout.clone(), starts, along, slots: new }));
         }
-        on = next;
+        let deeper = layout.children();
+        let (mut next, mut next_along) = (Vec::with_capacity(deeper), Vec::with_capacity(deeper));
+        for (list, (on, along)) in on.iter().zip(&along).enumerate() {
+            let (start, n) = (new.range(*on).start, layout.length(list));
+            next.extend(start..start + n);
+            next_along.resize(next_along.len() + n, *along);
+        }
+        (on, along) = (next, next_along);
         len = new.children();
-        axes.push(ListAxis::try_new(new, nulls.take())?);
+        below = rest;
     }
-    Ok((axes, Slots { of: on, len }))
 }
 
-impl Slots {
+impl Overlay {
+    /// Number of places in the result.
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.slots.children()
     }
 
-    pub(super) fn fold<F: Fold>(
-        &self,
-        how: Reduction,
-        values: &PrimitiveArray<F::In>,
-        axis: usize,
-    ) -> Result<PrimitiveArray<F::Out>> {
-        let mut states = vec![(F::start(), 0usize); self.len];
-        let flat = values.values();
-        let mut add = |i: usize| {
-            let (acc, count) = &mut states[self.of[i]];
-            F::push(acc, flat[i]);
-            *count += 1;
-        };
-        match values.nulls() {
-            None => (0..flat.len()).for_each(&mut add),
-            Some(n) => n.valid_indices().for_each(&mut add),
+    /// The state of every place of the result, null leaves left out.
+    pub(super) fn fold<F: Fold>(&self, flat: &[F::In], valid: Option<&Rank>) -> Vec<F::Acc> {
+        let mut states = vec![F::START; self.len()];
+        #[cfg(target_arch = "x86_64")]
+        if F::LANED && crate::kernels::bits::has_avx2() {
+            // SAFETY: the processor has what the function was compiled for.
+            unsafe { lay_wide::<F>(&self.inner, &self.starts, flat, valid, &mut states) };
+            return states;
         }
-        let mut out = Vec::with_capacity(self.len);
-        for (slot, (acc, count)) in states.iter().enumerate() {
-            let value = if F::NULL_OF_NOTHING && *count == 0 {
-                None
-            } else {
-                Some(F::finish(*acc, *count).ok_or_else(|| {
-                    Error::Overflow(format!("{} along axis {axis}, result {slot}", how.name()))
-                })?)
-            };
-            out.push(value.unwrap_or_default());
-        }
-        let nulls = F::NULL_OF_NOTHING
-            .then(|| NullBuffer::from_iter(states.iter().map(|(_, count)| *count > 0)))
-            .filter(|n| n.null_count() > 0);
-        Ok(PrimitiveArray::try_new(out.into(), nulls)?)
+        lay::<F>(&self.inner, &self.starts, flat, valid, &mut states);
+        states
     }
 
-    pub(super) fn extreme_by_comparison<W: Which>(&self, leaves: &ArrayRef) -> Result<ArrayRef> {
-        let nulls = leaves.logical_nulls();
-        let better = better_of::<W>(leaves)?;
-        let mut best: Vec<Option<usize>> = vec![None; self.len];
-        for (i, slot) in self.of.iter().enumerate() {
-            if nulls.as_ref().is_none_or(|n| n.is_valid(i)) {
-                let best = &mut best[*slot];
-                *best = Some(best.map_or(i, |b| if better(i, b) { i } else { b }));
+    /// How many leaves fell on every place, null ones left out.
+    pub(super) fn counts(&self, valid: Option<&Rank>) -> Vec<usize> {
+        let mut counts = vec![0usize; self.len()];
+        let lists =
+            self.starts.iter().enumerate().map(|(list, start)| (self.inner.range(list), *start));
+        if let Some(valid) = valid {
+            for (list, start) in lists {
+                let from = list.start;
+                super::segments::for_each_valid(valid, list.start, list.end, |leaf| {
+                    counts[start + (leaf - from)] += 1;
+                });
+            }
+            return counts;
+        }
+        // A list counts once at its last place, and then everywhere before it.
+        for (list, start) in lists {
+            if !list.is_empty() {
+                counts[start + list.len() - 1] += 1;
             }
         }
-        take_best(leaves, best)
+        for list in 0..self.slots.lists() {
+            let mut here = 0;
+            for count in counts[self.slots.range(list)].iter_mut().rev() {
+                here += *count;
+                *count = here;
+            }
+        }
+        counts
+    }
+
+    /// The leaves in the order of their places in the result, and how the places divide them.
+    pub(super) fn gathered(&self) -> Result<Gathered> {
+        let counts = self.counts(None);
+        let offsets = Offsets::from_lengths(counts.iter().copied())?;
+        let mut next: Vec<usize> = counts
+            .iter()
+            .scan(0, |end, n| {
+                let start = *end;
+                *end += n;
+                Some(start)
+            })
+            .collect();
+        let mut order = vec![0u64; self.inner.children()];
+        let mut along = vec![0usize; self.inner.children()];
+        for (list, start) in self.starts.iter().enumerate() {
+            for (leaf, slot) in self.inner.range(list).zip(*start..) {
+                order[next[slot]] = leaf as u64;
+                along[next[slot]] = self.along[list];
+                next[slot] += 1;
+            }
+        }
+        Ok(Gathered { order: UInt64Array::from(order), along, lists: offsets.into() })
+    }
+}
+
+/// Leaves that were laid over one another as lists of their own.
+pub(super) struct Gathered {
+    /// Which leaf comes when.
+    pub(super) order: UInt64Array,
+    /// For each of them, its position along the reduced axis.
+    pub(super) along: Vec<usize>,
+    /// One list per place in the result.
+    pub(super) lists: ListAxis,
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn lay_wide<F: Fold>(
+    inner: &Layout,
+    starts: &[usize],
+    flat: &[F::In],
+    valid: Option<&Rank>,
+    states: &mut [F::Acc],
+) {
+    lay::<F>(inner, starts, flat, valid, states);
+}
+
+#[inline(always)]
+fn lay<F: Fold>(
+    inner: &Layout,
+    starts: &[usize],
+    flat: &[F::In],
+    valid: Option<&Rank>,
+    states: &mut [F::Acc],
+) {
+    let Some(valid) = valid else {
+        for (list, start) in starts.iter().enumerate() {
+            let values = &flat[inner.range(list)];
+            let states = &mut states[*start..*start + values.len()];
+            for (state, v) in states.iter_mut().zip(values) {
+                *state = F::push(*state, *v);
+            }
+        }
+        return;
+    };
+    for (list, start) in starts.iter().enumerate() {
+        let list = inner.range(list);
+        let mut at = list.start;
+        while at < list.end {
+            let n = (list.end - at).min(64);
+            let word = valid.word(at);
+            let values = &flat[at..at + n];
+            let first = *start + (at - list.start);
+            let states = &mut states[first..first + n];
+            let (chunks, rest) = values.as_chunks::<8>();
+            let (states, states_rest) = states.as_chunks_mut::<8>();
+            for (c, (states, values)) in states.iter_mut().zip(chunks).enumerate() {
+                let bits = word >> (8 * c);
+                for i in 0..8 {
+                    let there = bits >> i & 1 == 1;
+                    states[i] = F::push(states[i], if there { values[i] } else { F::NEUTRAL });
+                }
+            }
+            let bits = if rest.is_empty() { 0 } else { word >> (8 * chunks.len()) };
+            for (i, (state, v)) in states_rest.iter_mut().zip(rest).enumerate() {
+                let there = bits >> i & 1 == 1;
+                *state = F::push(*state, if there { *v } else { F::NEUTRAL });
+            }
+            at += n;
+        }
     }
 }

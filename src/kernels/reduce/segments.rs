@@ -1,136 +1,163 @@
-//! Reductions of contiguous leaves: one list, one value.
+//! Folds of contiguous leaves: one list, one state.
 
-use std::cmp::Ordering;
-use std::ops::Range;
+use arrow::array::OffsetSizeTrait;
 
-use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, UInt64Array, make_comparator,
-};
-use arrow::buffer::NullBuffer;
-use arrow::compute::{SortOptions, take};
-use arrow::datatypes::ArrowNativeType;
-
-use super::Reduction;
-use super::fold::{Fold, Which};
-use crate::array::{Layout, ListAxis};
-use crate::error::{Error, Result};
+use super::fold::Fold;
+use crate::array::{Layout, Offsets};
+use crate::error::Result;
 use crate::kernels::bits::Rank;
-use crate::with_offsets;
 
-/// One value per list of `level`, which is axis `axis`.
+/// States side by side.
+const LANES: usize = 8;
+
+/// The state of every list of `layout` over its leaves, those that `valid` calls null left out.
 pub(super) fn fold<F: Fold>(
-    how: Reduction,
-    values: &PrimitiveArray<F::In>,
-    level: &ListAxis,
-    axis: usize,
-) -> Result<PrimitiveArray<F::Out>> {
-    let flat = values.values();
-    let lists = level.layout().lists();
-    let mut out = Vec::with_capacity(lists);
-    let mut valid = Vec::with_capacity(if F::NULL_OF_NOTHING { lists } else { 0 });
-    let mut overflow = None;
-    let mut put = |acc, count: usize| {
-        let nothing = F::NULL_OF_NOTHING && count == 0;
-        if F::NULL_OF_NOTHING {
-            valid.push(!nothing);
+    flat: &[F::In],
+    valid: Option<&Rank>,
+    layout: &Layout,
+) -> Result<Vec<F::Acc>> {
+    Ok(match layout {
+        Layout::Ragged(Offsets::I32(o)) => dispatched::<F, i32>(flat, valid, o),
+        Layout::Ragged(Offsets::I64(o)) => dispatched::<F, i64>(flat, valid, o),
+        uniform @ Layout::Uniform { .. } => {
+            return fold::<F>(flat, valid, &uniform.to_offsets()?.into());
         }
-        let value = if nothing { None } else { F::finish(acc, count) };
-        if value.is_none() && !nothing && overflow.is_none() {
-            overflow = Some(out.len());
-        }
-        out.push(value.unwrap_or_default());
-    };
-    match values.nulls().filter(|n| n.null_count() > 0) {
-        None => for_each_list(level.layout(), |r| {
-            let mut acc = F::start();
-            let count = r.len();
-            F::extend(&mut acc, &flat[r]);
-            put(acc, count);
-        }),
-        Some(nulls) => {
-            let rank = Rank::new(nulls.inner());
-            for_each_list(level.layout(), |r| {
-                let count = rank.rank(r.end) - rank.rank(r.start);
-                put(fold_valid::<F>(flat, &rank, r), count);
-            });
-        }
-    }
-    if let Some(list) = overflow {
-        return Err(Error::Overflow(format!("{} of list {list} of axis {axis}", how.name())));
-    }
-    let nothing = F::NULL_OF_NOTHING.then(|| NullBuffer::from(valid));
-    let nulls = NullBuffer::union(level.nulls(), nothing.as_ref()).filter(|n| n.null_count() > 0);
-    Ok(PrimitiveArray::try_new(out.into(), nulls)?)
+    })
 }
 
-/// The values of a list that are not null, 64 places at a time.
-fn fold_valid<F: Fold>(
-    flat: &[<F::In as ArrowPrimitiveType>::Native],
-    rank: &Rank,
-    list: Range<usize>,
-) -> F::Acc {
-    let mut acc = F::start();
-    let mut at = list.start;
-    while at < list.end {
-        let n = (list.end - at).min(64);
-        let all = u64::MAX >> (64 - n);
-        let mut word = rank.word(at) & all;
-        if word == all {
-            F::extend(&mut acc, &flat[at..at + n]);
-        } else {
-            while word != 0 {
-                F::push(&mut acc, flat[at + word.trailing_zeros() as usize]);
-                word &= word - 1;
+/// With the widest registers that the processor has.
+fn dispatched<F: Fold, O: OffsetSizeTrait>(
+    flat: &[F::In],
+    valid: Option<&Rank>,
+    offsets: &[O],
+) -> Vec<F::Acc> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn wide<F: Fold, O: OffsetSizeTrait>(
+            flat: &[F::In],
+            valid: Option<&Rank>,
+            offsets: &[O],
+        ) -> Vec<F::Acc> {
+            lists::<F, O>(flat, valid, offsets)
+        }
+        if F::LANED && crate::kernels::bits::has_avx2() {
+            // SAFETY: the processor has what the function was compiled for.
+            return unsafe { wide::<F, O>(flat, valid, offsets) };
+        }
+    }
+    lists::<F, O>(flat, valid, offsets)
+}
+
+#[inline(always)]
+fn lists<F: Fold, O: OffsetSizeTrait>(
+    flat: &[F::In],
+    valid: Option<&Rank>,
+    offsets: &[O],
+) -> Vec<F::Acc> {
+    let base = offsets[0].as_usize();
+    let mut out = Vec::with_capacity(offsets.len() - 1);
+    let mut start = 0;
+    match valid {
+        None => {
+            for end in &offsets[1..] {
+                let end = end.as_usize() - base;
+                out.push(list::<F>(flat, start, end));
+                start = end;
             }
+        }
+        Some(valid) => {
+            for end in &offsets[1..] {
+                let end = end.as_usize() - base;
+                out.push(list_with_nulls::<F>(flat, valid, start, end));
+                start = end;
+            }
+        }
+    }
+    out
+}
+
+#[inline(always)]
+fn list<F: Fold>(flat: &[F::In], start: usize, end: usize) -> F::Acc {
+    let values = &flat[start..end];
+    if !F::LANED {
+        return values.iter().fold(F::START, |acc, v| F::push(acc, *v));
+    }
+    let mut lanes = [F::START; LANES];
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    for chunk in chunks {
+        for (lane, v) in lanes.iter_mut().zip(chunk) {
+            *lane = F::push(*lane, *v);
+        }
+    }
+    // The last few with what comes behind them, which counts nothing: no loop, no branch.
+    let chunk = eight::<F>(flat, end - rest.len());
+    for (i, lane) in lanes.iter_mut().enumerate() {
+        *lane = F::push(*lane, if i < rest.len() { chunk[i] } else { F::NEUTRAL });
+    }
+    joined::<F>(lanes)
+}
+
+#[inline(always)]
+fn list_with_nulls<F: Fold>(flat: &[F::In], valid: &Rank, start: usize, end: usize) -> F::Acc {
+    if !F::LANED {
+        let mut acc = F::START;
+        for_each_valid(valid, start, end, |i| acc = F::push(acc, flat[i]));
+        return acc;
+    }
+    let mut lanes = [F::START; LANES];
+    let mut at = start;
+    while at < end {
+        let n = (end - at).min(64);
+        let mut word = valid.word(at) & (u64::MAX >> (64 - n));
+        let mut place = at;
+        while word != 0 {
+            let chunk = eight::<F>(flat, place);
+            for (i, lane) in lanes.iter_mut().enumerate() {
+                let there = word >> i & 1 == 1;
+                *lane = F::push(*lane, if there { chunk[i] } else { F::NEUTRAL });
+            }
+            word >>= LANES;
+            place += LANES;
         }
         at += n;
     }
-    acc
+    joined::<F>(lanes)
 }
 
-/// The children of every list in turn.
-fn for_each_list(layout: &Layout, mut each: impl FnMut(Range<usize>)) {
-    match layout {
-        Layout::Uniform { size, lists } => {
-            for i in 0..*lists {
-                each(i * size..(i + 1) * size);
-            }
+/// Calls for every place that is not null.
+#[inline(always)]
+pub(super) fn for_each_valid(valid: &Rank, start: usize, end: usize, mut each: impl FnMut(usize)) {
+    let mut at = start;
+    while at < end {
+        let n = (end - at).min(64);
+        let mut word = valid.word(at) & (u64::MAX >> (64 - n));
+        while word != 0 {
+            each(at + word.trailing_zeros() as usize);
+            word &= word - 1;
         }
-        Layout::Ragged(offsets) => with_offsets!(offsets, o => {
-            let base = o[0].as_usize();
-            let mut start = 0;
-            for end in &o[1..] {
-                let end = end.as_usize() - base;
-                each(start..end);
-                start = end;
-            }
-        }),
+        at += n;
     }
 }
 
-/// Minimum or maximum of values that only compare.
-pub(super) fn extreme_by_comparison<W: Which>(
-    leaves: &ArrayRef,
-    level: &ListAxis,
-) -> Result<ArrayRef> {
-    let nulls = leaves.logical_nulls();
-    let better = better_of::<W>(leaves)?;
-    let mut best = Vec::with_capacity(level.layout().lists());
-    for_each_list(level.layout(), |list| {
-        let valid = list.filter(|i| nulls.as_ref().is_none_or(|n| n.is_valid(*i)));
-        best.push(valid.reduce(|a, b| if better(b, a) { b } else { a }));
-    });
-    take_best(leaves, best)
+/// Eight values from `at` on, what is behind the last one neutral.
+#[inline(always)]
+fn eight<F: Fold>(flat: &[F::In], at: usize) -> [F::In; LANES] {
+    match flat.get(at..).and_then(|v| v.first_chunk::<LANES>()) {
+        Some(chunk) => *chunk,
+        None => last_eight::<F>(flat, at),
+    }
 }
 
-/// Whether one leaf beats another.
-pub(super) fn better_of<W: Which>(leaves: &ArrayRef) -> Result<impl Fn(usize, usize) -> bool> {
-    let compare = make_comparator(leaves, leaves, SortOptions::default())?;
-    let wanted = if W::MAX { Ordering::Greater } else { Ordering::Less };
-    Ok(move |a, b| compare(a, b) == wanted)
+#[cold]
+#[inline(never)]
+fn last_eight<F: Fold>(flat: &[F::In], at: usize) -> [F::In; LANES] {
+    std::array::from_fn(|i| flat.get(at + i).copied().unwrap_or(F::NEUTRAL))
 }
 
-pub(super) fn take_best(leaves: &ArrayRef, best: Vec<Option<usize>>) -> Result<ArrayRef> {
-    let best: UInt64Array = best.into_iter().map(|i| i.map(|i| i as u64)).collect();
-    Ok(take(leaves, &best, None)?)
+#[inline(always)]
+fn joined<F: Fold>(lanes: [F::Acc; LANES]) -> F::Acc {
+    let [a, b, c, d, e, f, g, h] = lanes;
+    let (a, b, c, d) = (F::join(a, e), F::join(b, f), F::join(c, g), F::join(d, h));
+    F::join(F::join(a, c), F::join(b, d))
 }

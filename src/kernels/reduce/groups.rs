@@ -1,0 +1,125 @@
+//! Which leaves become one value.
+
+use arrow::array::{Array, ArrayRef, UInt64Array};
+use arrow::buffer::NullBuffer;
+use arrow::compute::take;
+
+use super::fold::Fold;
+use super::outer::Overlay;
+use super::segments;
+use crate::array::{Layout, ListAxis};
+use crate::error::Result;
+use crate::kernels::bits::Rank;
+
+/// Which leaves become one value.
+pub(super) enum Groups {
+    /// Those of each list of the innermost axis.
+    Lists(ListAxis),
+    /// Those of one place in the result.
+    Overlay(Overlay),
+}
+
+impl Groups {
+    /// Number of results.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Lists(level) => level.layout().lists(),
+            Self::Overlay(overlay) => overlay.len(),
+        }
+    }
+
+    /// The state of every group, null leaves left out.
+    pub(super) fn fold<F: Fold>(
+        &self,
+        flat: &[F::In],
+        valid: Option<&Rank>,
+    ) -> Result<Vec<F::Acc>> {
+        match self {
+            Self::Lists(level) => segments::fold::<F>(flat, valid, level.layout()),
+            Self::Overlay(overlay) => Ok(overlay.fold::<F>(flat, valid)),
+        }
+    }
+
+    /// How many leaves every group has, null ones left out.
+    pub(super) fn counts(&self, valid: Option<&Rank>) -> Vec<usize> {
+        match self {
+            Self::Lists(level) => counts_of_lists(level.layout(), valid),
+            Self::Overlay(overlay) => overlay.counts(valid),
+        }
+    }
+
+    /// Which results exist: null lists have none.
+    pub(super) fn nulls(&self) -> Option<&NullBuffer> {
+        match self {
+            Self::Lists(level) => level.nulls(),
+            Self::Overlay(_) => None,
+        }
+    }
+
+    /// Which results exist when groups without a leaf have none.
+    pub(super) fn nulls_where(&self, found: impl Iterator<Item = bool>) -> Option<NullBuffer> {
+        let found = NullBuffer::from_iter(found);
+        let found = if found.null_count() > 0 { Some(found) } else { None };
+        NullBuffer::union(self.nulls(), found.as_ref())
+    }
+
+    /// The same groups as contiguous leaves.
+    pub(super) fn gathered(&self, leaves: &ArrayRef) -> Result<InLists> {
+        Ok(match self {
+            Self::Lists(level) => {
+                InLists { leaves: leaves.clone(), lists: level.clone(), order: None, along: None }
+            }
+            Self::Overlay(overlay) => {
+                let gathered = overlay.gathered()?;
+                InLists {
+                    leaves: take(leaves, &gathered.order, None)?,
+                    lists: gathered.lists,
+                    order: Some(gathered.order),
+                    along: Some(gathered.along),
+                }
+            }
+        })
+    }
+}
+
+/// Groups of contiguous leaves.
+pub(super) struct InLists {
+    pub(super) leaves: ArrayRef,
+    pub(super) lists: ListAxis,
+    /// Where these leaves stood before; `None` when they stand where they stood.
+    order: Option<UInt64Array>,
+    /// The position of each leaf along the reduced axis; `None` when it is that in its list.
+    along: Option<Vec<usize>>,
+}
+
+impl InLists {
+    /// Where a leaf stood before.
+    pub(super) fn before(&self, leaf: usize) -> u64 {
+        self.order.as_ref().map_or(leaf as u64, |order| order.value(leaf))
+    }
+
+    /// The position along the reduced axis of a leaf of the list that begins at `start`.
+    pub(super) fn position(&self, start: usize, leaf: usize) -> usize {
+        self.along.as_ref().map_or(leaf - start, |along| along[leaf])
+    }
+
+    /// Counts of leaves that are not null.
+    pub(super) fn valid(&self) -> Option<NullBuffer> {
+        self.leaves.logical_nulls().filter(|n| n.null_count() > 0)
+    }
+}
+
+/// How many leaves of every list are not null.
+pub(super) fn counts_of_lists(layout: &Layout, valid: Option<&Rank>) -> Vec<usize> {
+    let lists = 0..layout.lists();
+    match (valid, layout) {
+        (None, Layout::Uniform { size, lists }) => vec![*size; *lists],
+        (None, Layout::Ragged(offsets)) => offsets.lengths().collect(),
+        (Some(valid), layout) => lists
+            .map(|i| {
+                let list = layout.range(i);
+                valid.rank(list.end) - valid.rank(list.start)
+            })
+            .collect(),
+    }
+}

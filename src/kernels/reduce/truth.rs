@@ -1,0 +1,76 @@
+//! Whether any leaf is true, or all are.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Scalar};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::cast;
+use arrow::compute::kernels::cmp;
+use arrow::datatypes::{DataType, UInt8Type};
+
+use super::fold::{Extreme, Largest, Smallest};
+use super::groups::Groups;
+use super::{Reduction, Task, numbers};
+use crate::error::Result;
+use crate::kernels::bits::Rank;
+use crate::kernels::gather::true_bits;
+
+/// [`Reduction::Any`] and [`Reduction::All`]; null leaves do not count.
+pub(super) fn truth(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+    let flags = flags(leaves)?;
+    let any = task.how == Reduction::Any;
+    let Groups::Lists(level) = &task.groups else { return over_one_another(&flags, task, any) };
+    // Of "all", what is false is looked for.
+    let found = if any { true_bits(&flags) } else { false_bits(&flags) };
+    let bits = match found.count_set_bits() {
+        0 => BooleanBuffer::new_unset(level.layout().lists()),
+        _ => {
+            let rank = Rank::new(&found);
+            let layout = level.layout();
+            BooleanBuffer::collect_bool(layout.lists(), |i| {
+                let list = layout.range(i);
+                rank.rank(list.end) > rank.rank(list.start)
+            })
+        }
+    };
+    let bits = if any { bits } else { !&bits };
+    Ok(Arc::new(BooleanArray::new(bits, level.nulls().cloned())))
+}
+
+fn false_bits(flags: &BooleanArray) -> BooleanBuffer {
+    let bits = !flags.values();
+    match flags.nulls() {
+        Some(nulls) => &bits & nulls.inner(),
+        None => bits,
+    }
+}
+
+fn over_one_another(flags: &BooleanArray, task: &Task, any: bool) -> Result<ArrayRef> {
+    let bytes = cast(flags, &DataType::UInt8)?;
+    let (valid, bytes) = (numbers::ranks(&bytes), bytes.as_primitive::<UInt8Type>().values());
+    let found = if any {
+        task.groups.fold::<Extreme<u8, Largest>>(bytes, valid.as_ref())?
+    } else {
+        task.groups.fold::<Extreme<u8, Smallest>>(bytes, valid.as_ref())?
+    };
+    Ok(Arc::new(BooleanArray::from_iter(found.into_iter().map(|v| Some(v > 0)))))
+}
+
+/// Leaves as truth: numbers other than zero are true, NaN among them.
+fn flags(leaves: &ArrayRef) -> Result<BooleanArray> {
+    if let Some(flags) = leaves.as_boolean_opt() {
+        return Ok(flags.clone());
+    }
+    if leaves.data_type().is_null() {
+        return Ok(BooleanArray::new_null(leaves.len()));
+    }
+    let zero = cast(&arrow::array::Int8Array::from(vec![0]), leaves.data_type())?;
+    let zeros = cmp::eq(leaves, &Scalar::new(zero.clone()))?;
+    let mut zeros = zeros;
+    if leaves.data_type().is_floating() {
+        // The comparison tells the two zeros of floats from each other.
+        let minus = arrow::compute::kernels::numeric::neg(&zero)?;
+        zeros = arrow::compute::or(&zeros, &cmp::eq(leaves, &Scalar::new(minus))?)?;
+    }
+    Ok(arrow::compute::not(&zeros)?)
+}
