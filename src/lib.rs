@@ -34,6 +34,7 @@ pub mod array;
 #[cfg(feature = "parquet")]
 pub mod audit;
 pub mod dense;
+pub mod dok;
 pub mod error;
 pub mod generate;
 pub mod index;

@@ -18,3 +18,4 @@ pub use dtype::{DType, Element};
 pub use options::{DenseOptions, Fill, Side};
 pub use table::{DenseSpec, Size, TableDenseOptions};
 pub use tensor::DenseTensor;
+pub(crate) use tensor::element_count;

@@ -1,0 +1,212 @@
+//! Rows of fixed width: their type, and access to them at a width known when compiled.
+
+use std::fmt;
+
+use arrow::buffer::Buffer;
+use half::{bf16, f16};
+
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+
+/// What one key or one value is: elements of one type in a shape.
+///
+/// A shape of no axes is one element. A shape with an axis of size 0 is a row of no bytes, which all
+/// are equal.
+///
+/// ```
+/// use serrate::dense::DType;
+/// use serrate::dok::RowType;
+/// let point = RowType::new(DType::F32, [3])?;
+/// assert_eq!((point.bytes(), point.to_string().as_str()), (12, "float32[3]"));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RowType {
+    dtype: DType,
+    shape: Vec<usize>,
+    bytes: usize,
+}
+
+impl RowType {
+    /// Rows of this element type and shape.
+    ///
+    /// # Errors
+    /// When a row has more bytes than can be addressed.
+    pub fn new(dtype: DType, shape: impl Into<Vec<usize>>) -> Result<Self> {
+        let shape = shape.into();
+        let elements = crate::dense::element_count(&shape);
+        let bytes = elements.and_then(|n| n.checked_mul(dtype.size()));
+        let bytes = bytes.filter(|b| isize::try_from(*b).is_ok()).ok_or_else(|| {
+            Error::invalid(format!("a row of shape {shape:?} has more bytes than there can be"))
+        })?;
+        Ok(Self { dtype, shape, bytes })
+    }
+
+    /// Rows of one element each.
+    pub fn scalar(dtype: DType) -> Self {
+        Self { dtype, shape: Vec::new(), bytes: dtype.size() }
+    }
+
+    /// The rows (elements of the first axis) of a tensor.
+    ///
+    /// # Errors
+    /// For a tensor without axes, which has no rows.
+    pub fn of(tensor: &DenseTensor) -> Result<Self> {
+        let shape = tensor.shape().get(1..).ok_or_else(|| {
+            Error::invalid("a tensor without axes has no rows; reshape it to [1] first")
+        })?;
+        Self::new(tensor.dtype(), shape)
+    }
+
+    /// Type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Shape of one row.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Bytes of one row.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The shape of `rows` of these.
+    pub(crate) fn batch(&self, rows: usize) -> Vec<usize> {
+        std::iter::once(rows).chain(self.shape.iter().copied()).collect()
+    }
+
+    /// Refuses rows of another type; `what` are keys or values.
+    pub(super) fn check(&self, found: &Self, what: &str) -> Result<()> {
+        if self == found {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("the {what} of this map are {self}, not {found}")))
+    }
+}
+
+/// As `float32[3]`; `int64` for one element.
+impl fmt::Display for RowType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.dtype.fmt(f)?;
+        if self.shape.is_empty() { Ok(()) } else { write!(f, "{:?}", self.shape) }
+    }
+}
+
+/// Bytes of a row: a constant where loops are compiled for it.
+pub(super) trait Width: Copy + Send + Sync {
+    fn bytes(self) -> usize;
+
+    /// Row `i` of many.
+    #[inline(always)]
+    fn row(self, rows: &[u8], i: usize) -> &[u8] {
+        let w = self.bytes();
+        &rows[i * w..][..w]
+    }
+}
+
+/// A width that the compiler knows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fixed<const N: usize>;
+
+impl<const N: usize> Width for Fixed<N> {
+    #[inline(always)]
+    fn bytes(self) -> usize {
+        N
+    }
+}
+
+/// Any other width.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Any(pub(super) usize);
+
+impl Width for Any {
+    #[inline(always)]
+    fn bytes(self) -> usize {
+        self.0
+    }
+}
+
+/// Runs `$body` with `$w` being the width of keys: one of those that loops are compiled for, or any.
+macro_rules! with_key_width {
+    ($bytes:expr, $w:ident => $body:expr) => {
+        match $bytes {
+            4 => {
+                let $w = $crate::dok::map::rows::Fixed::<4>;
+                $body
+            }
+            8 => {
+                let $w = $crate::dok::map::rows::Fixed::<8>;
+                $body
+            }
+            12 => {
+                let $w = $crate::dok::map::rows::Fixed::<12>;
+                $body
+            }
+            16 => {
+                let $w = $crate::dok::map::rows::Fixed::<16>;
+                $body
+            }
+            24 => {
+                let $w = $crate::dok::map::rows::Fixed::<24>;
+                $body
+            }
+            other => {
+                let $w = $crate::dok::map::rows::Any(other);
+                $body
+            }
+        }
+    };
+}
+
+/// As [`with_key_width`] for values.
+macro_rules! with_value_width {
+    ($bytes:expr, $w:ident => $body:expr) => {
+        match $bytes {
+            4 => {
+                let $w = $crate::dok::map::rows::Fixed::<4>;
+                $body
+            }
+            8 => {
+                let $w = $crate::dok::map::rows::Fixed::<8>;
+                $body
+            }
+            other => {
+                let $w = $crate::dok::map::rows::Any(other);
+                $body
+            }
+        }
+    };
+}
+
+pub(super) use {with_key_width, with_value_width};
+
+/// The bytes that stand for keys: -0.0 as 0.0, and every NaN as one. Shares the buffer of keys that
+/// are so already, as integers always are.
+pub(super) fn canonical(keys: &DenseTensor) -> Result<Buffer> {
+    macro_rules! floats {
+        ($t:ty, $nan:expr, $zero:expr) => {{
+            let values = keys.as_slice::<$t>()?;
+            let odd = |v: &$t| v.is_nan() || (*v == $zero && v.is_sign_negative());
+            if !values.iter().any(odd) {
+                return Ok(keys.buffer().clone());
+            }
+            let one = |v: &$t| match *v {
+                v if v.is_nan() => $nan,
+                v if v == $zero => $zero,
+                v => v,
+            };
+            let values: Vec<$t> = values.iter().map(one).collect();
+            Ok(DenseTensor::from_vec(vec![values.len()], values)?.buffer().clone())
+        }};
+    }
+    match keys.dtype() {
+        DType::F16 => floats!(f16, f16::NAN, f16::ZERO),
+        DType::BF16 => floats!(bf16, bf16::NAN, bf16::ZERO),
+        DType::F32 => floats!(f32, f32::NAN, 0.0),
+        DType::F64 => floats!(f64, f64::NAN, 0.0),
+        _ => Ok(keys.buffer().clone()),
+    }
+}

@@ -1,0 +1,6 @@
+//! The hash map against the standard library's, sparse tensors against dense ones.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
+
+#[path = "dok/map.rs"]
+mod map;

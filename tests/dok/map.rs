@@ -1,0 +1,352 @@
+//! The map under random programs, with every number of threads, and with keys made to meet.
+
+use std::collections::HashMap as Std;
+
+use proptest::prelude::*;
+use serrate::dense::{DType, DenseTensor, Element};
+use serrate::dok::{Fallback, HashMap, MapOptions, RowType};
+
+/// Runs with a number of threads.
+fn threads<T: Send>(n: usize, run: impl FnOnce() -> T + Send) -> T {
+    rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap().install(run)
+}
+
+fn options(seed: u64) -> MapOptions {
+    MapOptions { seed: Some(seed), ..Default::default() }
+}
+
+/// Rows of a tensor as bytes.
+fn rows(t: &DenseTensor) -> Vec<Vec<u8>> {
+    let n = t.shape()[0];
+    let w = t.nbytes().checked_div(n).unwrap_or(0);
+    (0..n).map(|i| t.as_bytes()[i * w..][..w].to_vec()).collect()
+}
+
+/// Keys of `width` elements made of small numbers, so that they come again.
+fn keys<T: Element>(numbers: &[u16], width: usize, make: impl Fn(u16) -> T) -> DenseTensor {
+    let values: Vec<T> = numbers
+        .iter()
+        .flat_map(|n| (0..width).map(move |k| n.wrapping_mul(k as u16 + 1) ^ k as u16))
+        .map(make)
+        .collect();
+    DenseTensor::from_vec([numbers.len(), width], values).unwrap()
+}
+
+fn values(numbers: &[u16], base: i64, width: usize) -> DenseTensor {
+    let all = (0..numbers.len() * width).map(|i| base * 1000 + i as i64).collect::<Vec<_>>();
+    DenseTensor::from_vec([numbers.len(), width], all).unwrap()
+}
+
+/// A step of a program.
+#[derive(Clone, Debug)]
+enum Step {
+    Set(Vec<u16>),
+    GetOrInsert(Vec<u16>),
+    Remove(Vec<u16>),
+    Get(Vec<u16>),
+    Rehash(usize),
+    Reserve(usize),
+    Shrink,
+    Clear,
+    Copy,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let some = || prop::collection::vec(0u16..300, 0..400);
+    prop_oneof![
+        6 => some().prop_map(Step::Set),
+        2 => some().prop_map(Step::GetOrInsert),
+        4 => some().prop_map(Step::Remove),
+        3 => some().prop_map(Step::Get),
+        1 => (0usize..2000).prop_map(Step::Rehash),
+        1 => (0usize..2000).prop_map(Step::Reserve),
+        1 => Just(Step::Shrink),
+        1 => Just(Step::Clear),
+        1 => Just(Step::Copy),
+    ]
+}
+
+/// Keys by their bytes, and the order they stand in.
+#[derive(Default)]
+struct Model {
+    values: Std<Vec<u8>, Vec<u8>>,
+    order: Vec<Vec<u8>>,
+}
+
+impl Model {
+    fn set(&mut self, key: Vec<u8>, value: Vec<u8>, replace: bool) -> bool {
+        let new = !self.values.contains_key(&key);
+        if new {
+            self.order.push(key.clone());
+        }
+        if new || replace {
+            self.values.insert(key, value);
+        }
+        new
+    }
+
+    fn remove(&mut self, keys: &[Vec<u8>]) {
+        let holes: Vec<bool> = self.order.iter().map(|k| keys.contains(k)).collect();
+        let left = holes.iter().filter(|h| !**h).count();
+        let mut moved: Vec<_> = (left..self.order.len())
+            .filter(|i| !holes[*i])
+            .map(|i| self.order[i].clone())
+            .collect();
+        moved.reverse();
+        for (i, hole) in holes.iter().enumerate().take(left) {
+            if *hole {
+                self.order[i] = moved.pop().unwrap();
+            }
+        }
+        self.order.truncate(left);
+        for key in keys {
+            self.values.remove(key);
+        }
+    }
+}
+
+fn check_program<T: Element>(
+    steps: &[Step],
+    options: MapOptions,
+    width: usize,
+    value: usize,
+    make: impl Fn(u16) -> T + Copy,
+) {
+    let mut map = HashMap::with_types(
+        RowType::new(T::DTYPE, [width]).unwrap(),
+        RowType::new(DType::I64, [value]).unwrap(),
+        options.clone(),
+    )
+    .unwrap();
+    let mut model = Model::default();
+    for (base, step) in steps.iter().enumerate() {
+        match step {
+            Step::Set(n) | Step::GetOrInsert(n) => {
+                let (k, v) = (keys(n, width, make), values(n, base as i64, value));
+                let replace = matches!(step, Step::Set(_));
+                let new: Vec<bool> = rows(&k)
+                    .into_iter()
+                    .zip(rows(&v))
+                    .map(|(k, v)| model.set(k, v, replace))
+                    .collect();
+                if replace {
+                    assert_eq!(map.set(&k, &v).unwrap(), new);
+                } else {
+                    let fetched = map.get_or_insert(&k, &v).unwrap();
+                    assert_eq!(fetched.found, new.iter().map(|n| !n).collect::<Vec<_>>());
+                    let expected: Vec<_> =
+                        rows(&k).iter().map(|k| model.values[k].clone()).collect();
+                    assert_eq!(rows(&fetched.values), expected);
+                }
+            }
+            Step::Remove(n) => {
+                let k = keys(n, width, make);
+                let there: Vec<bool> =
+                    rows(&k).iter().map(|k| model.values.contains_key(k)).collect();
+                assert_eq!(map.remove(&k).unwrap(), there);
+                model.remove(&rows(&k));
+            }
+            Step::Get(n) => {
+                let k = keys(n, width, make);
+                let fetched = map.get(&k, &Fallback::from(-7)).unwrap();
+                assert_eq!(map.contains(&k).unwrap(), fetched.found);
+                let other = (-7i64).to_ne_bytes().repeat(value);
+                let places = map.find(&k).unwrap();
+                for (i, key) in rows(&k).iter().enumerate() {
+                    let there = model.values.get(key);
+                    assert_eq!(fetched.found[i], there.is_some());
+                    assert_eq!(rows(&fetched.values)[i], *there.unwrap_or(&other));
+                    assert_eq!(places[i].map(|p| &model.order[p]), there.map(|_| key));
+                }
+            }
+            Step::Rehash(n) => {
+                let fits = map.len() as f64 <= *n as f64 * options.load_factor && *n > map.len();
+                assert_eq!(map.rehash(*n).is_ok(), fits);
+            }
+            Step::Reserve(n) => {
+                map.reserve(*n).unwrap();
+                assert!(
+                    map.n_buckets() as f64 * options.load_factor >= (map.len() + n) as f64 - 1.0
+                );
+            }
+            Step::Shrink => map.shrink().unwrap(),
+            Step::Clear => {
+                map.clear();
+                model = Model::default();
+            }
+            Step::Copy => {
+                let copy = map.try_clone().unwrap();
+                let snapshot = (map.keys().unwrap(), map.values().unwrap());
+                // The one that is left behind changes, the copy does not.
+                let n: Vec<u16> = (0..50).collect();
+                map.set(&keys(&n, width, make), &values(&n, -1, value)).unwrap();
+                map.remove(&keys(&n[..20], width, make)).unwrap();
+                map = copy;
+                assert_eq!((map.keys().unwrap(), map.values().unwrap()), snapshot);
+            }
+        }
+        assert_eq!(map.len(), model.order.len());
+        assert!(map.load_factor() <= options.load_factor.max(0.0) + 1e-9 || map.n_buckets() == 1);
+        assert_eq!(rows(&map.keys().unwrap()), model.order);
+        let expected: Vec<_> = model.order.iter().map(|k| model.values[k].clone()).collect();
+        assert_eq!(rows(&map.values().unwrap()), expected);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn programs_do_what_std_does(
+        steps in prop::collection::vec(step(), 1..14),
+        seed in any::<u64>(),
+        load in 0.2f64..0.95,
+        growth in 1.05f64..4.0,
+        width in 0usize..8,
+        value in 0usize..4,
+        kind in 0usize..4,
+    ) {
+        let options = MapOptions { load_factor: load, growth, seed: Some(seed), ..Default::default() };
+        match kind {
+            0 => check_program(&steps, options, width, value, |n| n),
+            1 => check_program(&steps, options, width, value, |n| i64::from(n) << 40),
+            2 => check_program(&steps, options, width, value, |n| f32::from(n) / 7.0),
+            _ => check_program(&steps, options, width, value, |n| n as u8),
+        }
+    }
+}
+
+/// Numbers that repeat, and many that do not.
+fn many(n: usize, distinct: u64, salt: u64) -> Vec<i64> {
+    let mut x = salt;
+    (0..n)
+        .map(|_| {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((x >> 20) % distinct) as i64
+        })
+        .collect()
+}
+
+#[test]
+fn every_number_of_threads_gives_the_same() {
+    let tensor = |v: Vec<i64>| DenseTensor::from_vec([v.len()], v).unwrap();
+    // More than a step, more than one part; few keys again and again; all different.
+    for (n, distinct) in [(90_000, 30_000), (70_000, 100), (80_000, u64::MAX)] {
+        let run = |threads_: usize, parallel: bool, spare: usize| {
+            threads(threads_, || {
+                let mut map = HashMap::new(MapOptions { parallel, ..options(distinct) }).unwrap();
+                map.set(&tensor(vec![1, 2, 3]), &tensor(vec![-1, -2, -3])).unwrap();
+                map.reserve(spare).unwrap();
+                let keys = tensor(many(n, distinct, 1));
+                let first = map.set(&keys, &tensor((0..n as i64).collect())).unwrap();
+                let removed = map.remove(&tensor(many(n / 3, distinct, 1))).unwrap();
+                let again = map.set(&tensor(many(n, distinct, 2)), &keys).unwrap();
+                let fetched = map.get_or_insert(&tensor(many(n, distinct, 3)), &keys).unwrap();
+                let got = map.get(&tensor(many(n, distinct, 4)), &Fallback::Zero).unwrap();
+                let there = map.contains(&tensor(many(n, distinct, 4))).unwrap();
+                map.rehash(map.n_buckets() + 1234).unwrap();
+                let after = map.get(&tensor(many(n, distinct, 4)), &Fallback::Zero).unwrap();
+                assert_eq!(there, got.found);
+                assert_eq!(after, got);
+                (first, removed, again, fetched, got, map.keys().unwrap(), map.values().unwrap())
+            })
+        };
+        let one = run(1, false, 0);
+        for n_threads in [2, 3, 8] {
+            for spare in [0, 2 * n] {
+                assert_eq!(run(n_threads, true, spare), one, "{n_threads} threads");
+            }
+        }
+    }
+}
+
+#[test]
+fn floats_are_compared_as_numbers() {
+    let mut map = HashMap::new(options(0)).unwrap();
+    let t = |v: Vec<f32>| DenseTensor::from_vec([v.len()], v).unwrap();
+    let odd = f32::from_bits(f32::NAN.to_bits() | 0x8000_0001);
+    assert_eq!(
+        map.set(&t(vec![0.0, -0.0, f32::NAN, odd, 0.1, 0.2]), &t(vec![1., 2., 3., 4., 5., 6.]))
+            .unwrap(),
+        [true, false, true, false, true, true]
+    );
+    let got = map.get(&t(vec![-0.0, -f32::NAN, 0.1, 0.3]), &Fallback::from(-1.0)).unwrap();
+    assert_eq!(got.values.as_slice::<f32>().unwrap(), [2., 4., 5., -1.]);
+    // What is stored is the number that stands for all.
+    assert!(map.keys().unwrap().as_slice::<f32>().unwrap()[0].is_sign_positive());
+}
+
+#[test]
+fn keys_that_would_meet_in_simple_hashes_do_not() {
+    // Multiples of powers of two, one bit each, and numbers that differ in their upper half only.
+    let n = 1 << 16;
+    let sets: Vec<Vec<i64>> = vec![
+        (0..n).map(|i| i << 47).collect(),
+        (0..n).map(|i| i * 0x1_0000_0001).collect(),
+        (0..n).map(|i| (i << 32) | 7).collect(),
+        (0..n).map(|i| i.swap_bytes()).collect(),
+        (0..n).map(|i| (i as f64).to_bits() as i64).collect(),
+    ];
+    for (k, set) in sets.into_iter().enumerate() {
+        let mut unique = set.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        let keys = DenseTensor::from_vec([set.len()], set).unwrap();
+        for seed in [0, 1, u64::MAX] {
+            let mut map = HashMap::new(options(seed)).unwrap();
+            map.set(&keys, &keys).unwrap();
+            assert_eq!(map.len(), unique.len(), "set {k}");
+            let got = map.get(&keys, &Fallback::Zero).unwrap();
+            assert_eq!(got.values, keys);
+            assert!(map.longest_probe() < 200, "set {k}, seed {seed}: {}", map.longest_probe());
+        }
+    }
+    // Without a seed, two maps have two.
+    let seed = || HashMap::new(MapOptions::default()).unwrap().seed();
+    assert_ne!(seed(), seed());
+}
+
+#[test]
+fn rows_of_other_types_are_refused() {
+    let mut map = HashMap::new(options(0)).unwrap();
+    let two = DenseTensor::from_vec([1, 2], vec![1i64, 2]).unwrap();
+    let three = DenseTensor::from_vec([1, 3], vec![1i64, 2, 3]).unwrap();
+    for e in [map.get(&two, &Fallback::Zero).unwrap_err(), map.remove(&two).unwrap_err()] {
+        assert!(e.to_string().contains("set something first"), "{e}");
+    }
+    assert!(map.keys().is_err());
+    map.set(&two, &two).unwrap();
+    let e = map.get(&three, &Fallback::Zero).unwrap_err().to_string();
+    assert!(e.contains("int64[2]") && e.contains("int64[3]"), "{e}");
+    assert!(map.set(&two, &three).is_err() && map.contains(&three).is_err());
+    assert!(map.get(&two.cast(DType::F32).unwrap(), &Fallback::Zero).is_err());
+    assert!(map.set(&DenseTensor::from_vec([2, 2], vec![0i64; 4]).unwrap(), &two).is_err());
+    assert!(map.get(&two, &Fallback::Value(three)).is_err());
+    assert!(map.get(&two, &Fallback::from(0.5)).is_err());
+    let scalar = DenseTensor::from_vec([], vec![1i64]).unwrap();
+    assert!(map.get(&scalar, &Fallback::Zero).is_err());
+    assert!(map.rehash(1).is_err());
+    for wrong in [
+        MapOptions { load_factor: 1.0, ..options(0) },
+        MapOptions { load_factor: f64::NAN, ..options(0) },
+        MapOptions { growth: 1.0, ..options(0) },
+        MapOptions { n_buckets: usize::MAX, ..options(0) },
+    ] {
+        assert!(HashMap::new(wrong).is_err());
+    }
+    assert!(map.reserve(usize::MAX).is_err());
+    assert!(RowType::new(DType::F64, [usize::MAX, 2]).is_err());
+    assert_eq!(map.len(), 1);
+}
+
+#[test]
+fn memory_is_what_was_promised() {
+    let n = 3_000_000usize;
+    let keys = DenseTensor::from_vec([n, 3], (0..3 * n as i64).collect()).unwrap();
+    let values = DenseTensor::from_vec([n], vec![1f64; n]).unwrap();
+    let map = HashMap::from_rows(&keys, &values, options(3)).unwrap();
+    assert!((map.load_factor() - 0.75).abs() < 1e-3);
+    let each = map.memory() as f64 / n as f64;
+    assert!(each <= 1.5 * 32.0 + 8.0, "{each}");
+    assert_eq!(map.rows::<i64, f64>().unwrap().nth(1).unwrap(), (&[3i64, 4, 5][..], &[1.0][..]));
+}
