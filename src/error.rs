@@ -94,6 +94,24 @@ pub enum Error {
         /// Size of the list there.
         size: usize,
     },
+    /// An index of a list of indices outside the list it goes into.
+    #[error(
+        "{what}: index {index} at position {position} of list {list} (row {row}) is out of range for {size} element(s)"
+    )]
+    OutOfRangeAt {
+        /// The operation.
+        what: &'static str,
+        /// The first row where that is so (the sample of a batch).
+        row: usize,
+        /// Number of the list of indices among all lists of its axis: the row again on axis 1.
+        list: usize,
+        /// Place of the index in its list.
+        position: usize,
+        /// The index as given.
+        index: i64,
+        /// Size of the list there.
+        size: usize,
+    },
     /// An axis number that the array does not have.
     #[error("{what} has {ndim} axes (axis 0 is the rows); there is no axis {axis}")]
     NoSuchAxis {

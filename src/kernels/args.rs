@@ -1,9 +1,14 @@
-//! [`RowArg`]: an integer argument, one for all rows or one per row.
+//! [`RowArg`]: an integer argument, one for all rows or one per row; [`Count`]: one for all elements
+//! of an axis, or by an array.
 
-use arrow::array::{Array, ArrayRef, Int64Array};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, UInt64Array};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Int64Type, UInt64Type};
 
+use super::elementwise::{Pair, pair};
+use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
 /// An integer argument that is the same for all rows or another one for each.
@@ -76,6 +81,71 @@ pub(super) fn exact(what: &str, values: &ArrayRef, to: &DataType) -> Result<Arra
         }
     }
     Ok(made)
+}
+
+/// How many, or how long: one number for all elements of an axis, or integers over their lists.
+///
+/// The array may have fewer levels of lists than the axis; a value per row, or per outer element,
+/// then holds for everything below it.
+#[derive(Clone, Copy, Debug)]
+pub enum Count<'a> {
+    /// For every element.
+    All(usize),
+    /// By element, or by an element above it. Null and negative numbers are dealt with where it is
+    /// used.
+    Each(&'a RaggedArray),
+}
+
+impl Count<'_> {
+    /// The number of every element of axis `axis` of `array`; `None` where it is null.
+    ///
+    /// # Errors
+    /// For negative numbers, other types than integers, more levels than the axis has, and lists of
+    /// other lengths.
+    pub(crate) fn of_elements(
+        &self,
+        what: &str,
+        array: &RaggedArray,
+        axis: usize,
+    ) -> Result<Vec<Option<usize>>> {
+        let elements = array.axis_len(axis)?;
+        let given = match self {
+            Self::All(n) => return Ok(vec![Some(*n); elements]),
+            Self::Each(given) => *given,
+        };
+        let numbers = integers(what, given.leaves())?;
+        if given.axes().len() > axis {
+            return Err(Error::invalid(format!(
+                "{what}: counts with {} level(s) of lists for axis {axis}; they have at most {axis}",
+                given.axes().len()
+            )));
+        }
+        let ids: ArrayRef = Arc::new(UInt64Array::from_iter_values(0..elements as u64));
+        let places = RaggedArray::try_new(array.len(), array.axes()[..axis].to_vec(), ids)?;
+        let Pair { left, right, .. } = pair(&places, &given.with_leaves(Arc::new(numbers))?)?;
+        let (ids, numbers) = (left.as_primitive::<UInt64Type>(), right.as_primitive::<Int64Type>());
+        let mut out = vec![None; elements];
+        for (id, number) in ids.values().iter().zip(numbers.iter()) {
+            let Some(number) = number else { continue };
+            let count = usize::try_from(number).map_err(|_| {
+                Error::invalid(format!("{what}: {number} is no number of elements"))
+            })?;
+            if let Some(place) = usize::try_from(*id).ok().and_then(|i| out.get_mut(i)) {
+                *place = Some(count);
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// Integers of any width as 64-bit ones.
+pub(crate) fn integers(what: &str, values: &ArrayRef) -> Result<Int64Array> {
+    if !values.data_type().is_integer() && !values.data_type().is_null() {
+        return Err(Error::type_of(what, "integers", values.data_type()));
+    }
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let wide = cast_with_options(values, &DataType::Int64, &options)?;
+    Ok(wide.as_primitive::<Int64Type>().clone())
 }
 
 impl From<i64> for RowArg {

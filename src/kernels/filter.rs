@@ -53,17 +53,22 @@ pub fn filter(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
     }
     let rank = Rank::new(&keep);
     let level = array.axis(axis)?;
-    let layout = match level.layout() {
-        Layout::Ragged(Offsets::I32(o)) => Offsets::from(ranked(o, &rank)),
-        Layout::Ragged(Offsets::I64(o)) => Offsets::from(ranked(o, &rank)),
-        uniform @ Layout::Uniform { .. } => match uniform.to_offsets()? {
-            Offsets::I32(o) => Offsets::from(ranked(&o, &rank)),
-            Offsets::I64(o) => Offsets::from(ranked(&o, &rank)),
-        },
-    };
+    let layout = counted(level.layout(), &rank)?;
     let below = filter_rows(&array.inner(axis)?, &BooleanArray::new(keep, None))?;
     let level = ListAxis::try_new(layout, level.nulls().cloned())?;
     with_axis(&array, array.len(), axis, level, below)
+}
+
+/// Lists of the elements whose bits are set.
+pub(super) fn counted(layout: &Layout, rank: &Rank) -> Result<Offsets> {
+    Ok(match layout {
+        Layout::Ragged(Offsets::I32(o)) => Offsets::from(ranked(o, rank)),
+        Layout::Ragged(Offsets::I64(o)) => Offsets::from(ranked(o, rank)),
+        uniform @ Layout::Uniform { .. } => match uniform.to_offsets()? {
+            Offsets::I32(o) => Offsets::from(ranked(&o, rank)),
+            Offsets::I64(o) => Offsets::from(ranked(&o, rank)),
+        },
+    })
 }
 
 /// Offsets counted in set bits.

@@ -5,22 +5,30 @@
 //! what a kernel does with null leaves is said at the kernel.
 
 pub mod at;
+pub mod between;
+pub mod broadcast;
+pub mod concat;
+pub mod coords;
 pub mod densify;
 pub mod dictionary;
 pub mod elementwise;
 pub mod filter;
 pub mod gather;
 pub mod index;
+pub mod indices;
 pub mod isin;
 pub mod mask;
 pub mod nan;
 pub mod normalize;
 pub mod pad;
 pub mod reduce;
+pub mod repeat;
 pub mod reshape;
+pub mod scatter;
 pub mod search;
 pub mod select;
 pub mod shape;
+pub mod take;
 pub mod text;
 pub mod unary;
 
@@ -28,4 +36,4 @@ mod align;
 mod args;
 mod bits;
 
-pub use args::RowArg;
+pub use args::{Count, RowArg};

@@ -1,12 +1,13 @@
-//! Merging levels of lists.
+//! Merging, adding and dropping levels of lists.
 
 use arrow::array::OffsetSizeTrait;
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::ArrowNativeType;
 
-use super::gather::lists_like;
+use super::gather::{lists_like, row_of_list};
+use super::index::{new_axis, pick};
 use super::shape::list_axis;
-use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
@@ -55,6 +56,126 @@ pub fn flatten_all(array: &RaggedArray) -> Result<RaggedArray> {
         }
         _ => Ok(array.clone()),
     }
+}
+
+/// Drops axis `axis` (1.., negatives from the innermost), each of whose lists has one element: that
+/// element takes the list's place. A null list becomes a null element.
+///
+/// Nothing is copied where no list is null.
+///
+/// # Errors
+/// When the array has no such axis or `axis` is 0, and for a list that is not null and has another
+/// number of elements, naming it.
+pub fn squeeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
+    let at = list_axis(array, axis)?;
+    let level = array.axis(at)?;
+    let layout = level.layout();
+    let valid = |i: usize| level.nulls().is_none_or(|n| n.is_valid(i));
+    if let Some(list) = (0..layout.lists()).find(|i| layout.length(*i) != 1 && valid(*i)) {
+        return Err(Error::invalid(format!(
+            "list {list} of axis {at} (row {}) has {} element(s); only an axis of size 1 can be squeezed",
+            row_of_list(array, at, list),
+            layout.length(list)
+        )));
+    }
+    pick(array, axis, 0)
+}
+
+/// Adds an axis of size 1 that becomes axis `axis` of the result: 1 puts each row's content into one
+/// list, -1 each leaf into a list of its own. Nothing is copied.
+///
+/// # Errors
+/// For axis 0, and for an axis the result would not have.
+pub fn unsqueeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
+    new_axis(array, resolve_axis(axis, array.ndim() + 1, "the array with a new axis")?)
+}
+
+/// Every list of axis `axis` (1.., negatives from the innermost) as an array of the given sizes: the
+/// axis is replaced by one axis for each of them, and everything below stays.
+///
+/// One size may be -1: as much as the number of elements asks for, list by list. Elements stay in
+/// their order (row-major, as in numpy), and no leaf is copied. Null lists stay null.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reshape::reshape;
+/// // [[1, 2, 3, 4], [5, 6]] becomes [[[1, 2], [3, 4]], [[5, 6]]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4, 5, 6]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([4, 2])?.into()], leaves)?;
+/// let b = reshape(&a, 1, &[-1, 2])?;
+/// assert_eq!((b.shape(), b.lengths(1)?), (vec![2, -1, 2], vec![2, 1]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array has no such axis or `axis` is 0, without sizes, for two sizes of -1 or other
+/// negative ones, and for a list whose elements do not fit the sizes, naming it.
+pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedArray> {
+    let at = list_axis(array, axis)?;
+    let level = array.axis(at)?;
+    let layout = level.layout();
+    let refuse = |why: &str| Err(Error::invalid(format!("reshape to {sizes:?}: {why}")));
+    let open = sizes.iter().position(|s| *s == -1);
+    if sizes.is_empty() {
+        return refuse("there must be at least one size");
+    }
+    let mut fixed = 1usize;
+    for (i, size) in sizes.iter().enumerate().filter(|(i, _)| Some(*i) != open) {
+        if *size == -1 {
+            return refuse("only one size can be -1");
+        }
+        let Some(product) = usize::try_from(*size).ok().and_then(|s| fixed.checked_mul(s)) else {
+            return refuse(&format!("size {i} is {size}"));
+        };
+        fixed = product;
+    }
+    let valid = |i: usize| level.nulls().is_none_or(|n| n.is_valid(i));
+    // How many elements the open size has in a list; the product of all without one is 1.
+    let share = |n: usize| match open {
+        None => (n == fixed).then_some(1),
+        Some(_) if fixed == 0 => (n == 0).then_some(0),
+        Some(_) => n.is_multiple_of(fixed).then_some(n / fixed),
+    };
+    let lists = layout.lists();
+    for list in (0..lists).filter(|i| valid(*i)) {
+        let n = layout.length(list);
+        if share(n).is_none() {
+            return refuse(&format!(
+                "list {list} of axis {at} (row {}) has {n} element(s)",
+                row_of_list(array, at, list)
+            ));
+        }
+    }
+    let of = |list: usize| share(layout.length(list)).unwrap_or(0);
+    let same = match level.nulls() {
+        None => (1..lists).all(|i| of(i) == of(0)).then(|| if lists == 0 { 0 } else { of(0) }),
+        Some(_) => None,
+    };
+    let mut axes = array.axes()[..at - 1].to_vec();
+    let mut parents = lists;
+    // Sizes of the lists at hand, one for all or one for each list of the input.
+    for (i, size) in sizes.iter().enumerate() {
+        let fixed_size = usize::try_from(*size).ok().or(same.filter(|_| Some(i) == open));
+        let first = i == 0 && level.nulls().is_some();
+        let next: Layout = match fixed_size {
+            Some(size) if !first => Layout::Uniform { size, lists: parents },
+            Some(size) => lists_like(layout, (0..lists).map(|l| if valid(l) { size } else { 0 }))?,
+            None => {
+                // As many lists per list of the input as the sizes before this one say.
+                let before: usize =
+                    sizes[..i].iter().filter_map(|s| usize::try_from(*s).ok()).product();
+                let each = (0..lists).filter(|l| i == 0 || valid(*l));
+                lists_like(layout, each.flat_map(|l| std::iter::repeat_n(of(l), before)))?
+            }
+        };
+        parents = next.children();
+        let nulls = if i == 0 { level.nulls().cloned() } else { None };
+        axes.push(ListAxis::try_new(next, nulls)?);
+    }
+    axes.extend_from_slice(&array.axes()[at..]);
+    RaggedArray::try_new(array.len(), axes, array.leaves().clone())
 }
 
 /// How the rows divide the leaves, all levels merged; `None` for an array without levels.

@@ -117,7 +117,8 @@ fn check(first: &RaggedTable, table: &RaggedTable, number: usize) -> Result<()> 
     Ok(())
 }
 
-fn join_layouts(layouts: &[&Layout]) -> Result<Layout> {
+/// One layout after the other.
+pub(crate) fn join_layouts(layouts: &[&Layout]) -> Result<Layout> {
     let lists: usize = layouts.iter().map(|l| l.lists()).sum();
     let sizes = || {
         layouts.iter().filter(|l| l.lists() > 0).map(|l| match l {
@@ -134,7 +135,7 @@ fn join_layouts(layouts: &[&Layout]) -> Result<Layout> {
         .iter()
         .try_fold(0usize, |sum, l| sum.checked_add(l.children()))
         .filter(|t| i64::try_from(*t).is_ok())
-        .ok_or_else(|| Error::invalid("the elements of all tables do not fit 63 bits"))?;
+        .ok_or_else(|| Error::invalid("all elements together do not fit 63 bits"))?;
     let large = layouts.iter().any(|l| matches!(l, Layout::Ragged(Offsets::I64(_))));
     Ok(if large || i32::try_from(total).is_err() {
         Offsets::I64(chained(layouts, lists)?).into()

@@ -30,6 +30,7 @@ pub use self::arrow::{AXES_METADATA, unzip, zip};
 pub(crate) use self::arrow::{Incoming, assemble};
 pub use builder::RaggedTableBuilder;
 pub use column::Column;
+pub(crate) use concat::join_layouts;
 pub use concat::promote_types;
 pub use long::{LongOptions, NestOptions, Unsorted};
 pub use reshape::FlattenFill;

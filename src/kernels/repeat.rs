@@ -1,0 +1,65 @@
+//! Elements several times.
+
+use arrow::array::UInt64Array;
+
+use super::Count;
+use super::elementwise::repeat_values;
+use super::gather::{lists_like, take_rows, with_axis};
+use super::shape::list_axis;
+use crate::array::{Layout, ListAxis, RaggedArray};
+use crate::error::{Error, Result};
+
+/// Every element of axis `axis` (1.., negatives from the innermost) as often as told, one after the
+/// other, with all it holds: numpy's `repeat`, list by list.
+///
+/// `counts` is one number for all elements, or integers over the lists of the axis or its outer
+/// levels (one per row, ..). A null count is 0. Null lists stay null.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::{Count, repeat::repeat};
+/// // [[1, 2], [3]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let per_row = RaggedArray::try_new(2, vec![], Arc::new(Int32Array::from(vec![2, 3])))?;
+/// let b = repeat(&a, 1, Count::Each(&per_row))?;
+/// assert_eq!(b.leaves().as_primitive::<Int32Type>().values(), &[1, 1, 2, 2, 3, 3, 3]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array has no such axis or `axis` is 0, for counts that are no integers or negative, and
+/// for counts whose lists differ in length.
+pub fn repeat(array: &RaggedArray, axis: i64, counts: Count<'_>) -> Result<RaggedArray> {
+    let axis = list_axis(array, axis)?;
+    let level = array.axis(axis)?;
+    let layout = level.layout();
+    let counts: Vec<usize> = counts
+        .of_elements("repeat", array, axis)?
+        .into_iter()
+        .map(Option::unwrap_or_default)
+        .collect();
+    let total = counts.iter().try_fold(0usize, |sum, n| sum.checked_add(*n));
+    if total.is_none_or(|n| i64::try_from(n).is_err()) {
+        return Err(Error::invalid("repeat: more elements than can be counted"));
+    }
+    let new = match (layout, counts.first()) {
+        (Layout::Uniform { size, lists }, Some(n)) if counts.iter().all(|c| c == n) => {
+            Layout::Uniform { size: size * n, lists: *lists }
+        }
+        _ => lists_like(layout, (0..layout.lists()).map(|i| counts[layout.range(i)].iter().sum()))?,
+    };
+    let times = lists_like(layout, counts.iter().copied())?;
+    let elements = array.inner(axis)?;
+    let below = if elements.axes().is_empty() {
+        let leaves = repeat_values(elements.leaves(), &times)?;
+        RaggedArray::try_new(leaves.len(), Vec::new(), leaves)?
+    } else {
+        let ids = std::sync::Arc::new(UInt64Array::from_iter_values(0..elements.len() as u64));
+        let positions = repeat_values(&(ids as _), &times)?;
+        take_rows(&elements, arrow::array::AsArray::as_primitive(&positions))?
+    };
+    with_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
+}

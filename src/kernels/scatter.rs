@@ -1,0 +1,235 @@
+//! Writing to every list at the indices of another list: the other direction of
+//! [`take`](fn@super::take::take).
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, UInt64Array, new_null_array,
+};
+use arrow::buffer::NullBuffer;
+use arrow::compute::{concat as concat_leaves, take};
+use arrow::downcast_primitive_array;
+
+use super::Count;
+use super::align::aligned;
+use super::args::exact;
+use super::concat::concat;
+use super::gather::{lists_like, row_of_list, take_rows, with_axis};
+use super::take::{beside, outer_nulls};
+use crate::array::{Layout, ListAxis, RaggedArray};
+use crate::error::{Error, Result};
+use crate::index::resolve;
+
+/// What to do when two values go to one place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Duplicates {
+    /// The last one in the order of the indices stays.
+    #[default]
+    Last,
+    /// They are an error that names the place.
+    Refuse,
+}
+
+/// `into` with the elements at `indices` replaced by `values`, list by list.
+///
+/// `indices` has integer leaves and as many levels of lists as the axis that is written to;
+/// `values` has a value for every index, its lists being those of the indices (and whatever its
+/// elements hold below that, as those of `into` do). Outer lists are the same in all three. Indices
+/// count from 0, negatives from the end. Nothing is written for a null index, for a list that is
+/// null in indices or values, and to a list of `into` that is null, which stays null. An outer list
+/// that is null in one of them is null.
+///
+/// The lists of `into` are shared. Values take the type of its leaves, which must have them.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::scatter::{Duplicates, scatter};
+/// let lists = |lengths: [usize; 2], leaves: Vec<i32>| {
+///     let axes = vec![Offsets::from_lengths(lengths)?.into()];
+///     RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(leaves)))
+/// };
+/// let into = lists([3, 1], vec![0, 0, 0, 0])?;
+/// let at = lists([2, 1], vec![2, 0, -1])?;
+/// let values = lists([2, 1], vec![7, 8, 9])?;
+/// let out = scatter(&into, &at, &values, Duplicates::Last)?;
+/// assert_eq!(out.leaves().as_primitive::<Int32Type>().values(), &[8, 0, 7, 9]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When an index is out of range ([`Error::OutOfRangeAt`], naming row, list, position, index and
+/// size), comes twice in a list where that is refused, when lists differ in length, and when a value
+/// has no place in the type of the leaves.
+pub fn scatter(
+    into: &RaggedArray,
+    indices: &RaggedArray,
+    values: &RaggedArray,
+    duplicates: Duplicates,
+) -> Result<RaggedArray> {
+    let axis = indices.axes().len();
+    if values.axes().len() != into.axes().len() || axis > values.axes().len() {
+        return Err(Error::invalid(format!(
+            "scatter: indices with {axis} level(s) of lists, values with {} and an array with {}; values and array need as many, indices no more",
+            values.axes().len(),
+            into.axes().len()
+        )));
+    }
+    let (indices, values) = aligned(indices, values, axis)?;
+    let (axis, into, indices, at) = beside("scatter", into, &indices)?;
+    // What fell out of the indices under null lists of `into` is not written either.
+    let (_, values) = aligned(&indices, &values, axis)?;
+    let values =
+        values.with_leaves(exact("a value of scatter", values.leaves(), into.leaf_type())?)?;
+    let (from, to) = (indices.axis(axis)?.layout(), into.axis(axis)?);
+    let mut writes = Writes::new(duplicates, to.layout().children());
+    let mut each = |write: &mut dyn FnMut(usize, usize)| -> Result<()> {
+        for list in 0..from.lists() {
+            if to.nulls().is_some_and(|n| n.is_null(list)) {
+                continue;
+            }
+            let target = to.layout().range(list);
+            for (position, i) in from.range(list).enumerate() {
+                if at.is_null(i) {
+                    continue;
+                }
+                let index = at.value(i);
+                let Some(place) = resolve(index, target.len()) else {
+                    return Err(Error::OutOfRangeAt {
+                        what: "scatter",
+                        row: row_of_list(&indices, axis, list),
+                        list,
+                        position,
+                        index,
+                        size: target.len(),
+                    });
+                };
+                let place = target.start + place;
+                if writes.again(place) {
+                    return Err(Error::invalid(format!(
+                        "scatter: index {index} at position {position} of list {list} (row {}) comes twice",
+                        row_of_list(&indices, axis, list)
+                    )));
+                }
+                write(place, i);
+            }
+        }
+        Ok(())
+    };
+    if axis == into.axes().len() {
+        let (old, new) = (into.leaves(), values.leaves());
+        if old.null_count() == 0 && new.null_count() == 0 {
+            let made = downcast_primitive_array!(
+                (old, new) => Some(written(old, new, &mut each)?),
+                _ => None,
+            );
+            if let Some(leaves) = made {
+                return outer_nulls(&into.with_leaves(leaves)?, &indices, axis);
+            }
+        }
+    }
+    let elements = to.layout().children();
+    let mut order: Vec<u64> = (0..elements as u64).collect();
+    each(&mut |place, value| order[place] = (elements + value) as u64)?;
+    let order = UInt64Array::from(order);
+    let (old, new) = (into.inner(axis)?, values.inner(axis)?);
+    if axis == into.axes().len() {
+        let all = concat_leaves(&[old.leaves(), new.leaves()])?;
+        return outer_nulls(&into.with_leaves(take(&all, &order, None)?)?, &indices, axis);
+    }
+    let below = take_rows(&concat(&[&old, &new])?, &order)?;
+    with_axis(&outer_nulls(&into, &indices, axis)?, into.len(), axis, to.clone(), below)
+}
+
+fn written<T: ArrowPrimitiveType>(
+    old: &PrimitiveArray<T>,
+    new: &PrimitiveArray<T>,
+    each: &mut dyn FnMut(&mut dyn FnMut(usize, usize)) -> Result<()>,
+) -> Result<ArrayRef> {
+    let mut out = old.values().to_vec();
+    let values = new.values();
+    each(&mut |place, value| out[place] = values[value])?;
+    let out = PrimitiveArray::<T>::new(out.into(), None);
+    Ok(Arc::new(out.with_data_type(old.data_type().clone())))
+}
+
+/// Places that were written to, where that matters.
+struct Writes(Option<Vec<bool>>);
+
+impl Writes {
+    fn new(duplicates: Duplicates, places: usize) -> Self {
+        Self((duplicates == Duplicates::Refuse).then(|| vec![false; places]))
+    }
+
+    fn again(&mut self, place: usize) -> bool {
+        self.0.as_mut().is_some_and(|seen| std::mem::replace(&mut seen[place], true))
+    }
+}
+
+/// [`scatter`] into new lists of `sizes` elements, which are `fill` (null without one) where nothing
+/// is written.
+///
+/// `sizes` is one size for all lists of the indices' axis, or by list (an array of integers with the
+/// outer lists of the indices, or fewer). A list that is null in the indices, or whose size is null,
+/// is null. Elements that are lists themselves are null where nothing is written.
+///
+/// # Errors
+/// As [`scatter`], and when the fill is not one value that the leaves' type has.
+pub fn scatter_new(
+    indices: &RaggedArray,
+    values: &RaggedArray,
+    sizes: Count<'_>,
+    fill: Option<&ArrayRef>,
+    duplicates: Duplicates,
+) -> Result<RaggedArray> {
+    let axis = indices.axes().len();
+    let (layout, nulls) = new_lists("scatter", indices, sizes)?;
+    let elements = layout.children();
+    let inner = values.inner(axis.min(values.axes().len()))?;
+    let below = match fill {
+        Some(fill) if inner.axes().is_empty() => {
+            if fill.len() != 1 {
+                return Err(Error::invalid(format!(
+                    "scatter: {} fill values, not one",
+                    fill.len()
+                )));
+            }
+            let fill = exact("the fill of scatter", fill, values.leaf_type())?;
+            let first = UInt64Array::from(vec![0; elements]);
+            RaggedArray::try_new(elements, Vec::new(), take(&fill, &first, None)?)?
+        }
+        None if inner.axes().is_empty() => {
+            let nothing = new_null_array(values.leaf_type(), elements);
+            RaggedArray::try_new(elements, Vec::new(), nothing)?
+        }
+        _ => take_rows(&inner, &UInt64Array::from(vec![None; elements]))?,
+    };
+    let level = ListAxis::try_new(layout, nulls)?;
+    let into = with_axis(indices, indices.len(), axis, level, below)?;
+    scatter(&into, indices, values, duplicates)
+}
+
+/// Lists of given sizes in place of the innermost lists of indices, and which of them are null.
+pub(super) fn new_lists(
+    what: &'static str,
+    indices: &RaggedArray,
+    sizes: Count<'_>,
+) -> Result<(Layout, Option<NullBuffer>)> {
+    let axis = indices.axes().len();
+    if axis == 0 {
+        return Err(Error::invalid(format!("{what}: indices without a level of lists")));
+    }
+    let level = indices.axis(axis)?;
+    let mut sizes = sizes.of_elements(what, indices, axis - 1)?;
+    if let Some(nulls) = level.nulls() {
+        for (i, size) in sizes.iter_mut().enumerate() {
+            if nulls.is_null(i) {
+                *size = None;
+            }
+        }
+    }
+    let nulls = sizes.contains(&None).then(|| sizes.iter().map(Option::is_some).collect());
+    let layout = lists_like(level.layout(), sizes.iter().map(|s| s.unwrap_or(0)))?;
+    Ok((layout, nulls))
+}
