@@ -112,6 +112,20 @@ pub enum Error {
         /// Size of the list there.
         size: usize,
     },
+    /// An index that a sample of a batch asks for and the sample indexed does not have.
+    #[error(
+        "sample {sample:?}, position {position}: index {index} is out of range for {size} entries"
+    )]
+    NoSuchEntry {
+        /// Place of the first such sample along every batch axis.
+        sample: Vec<usize>,
+        /// Which of its indices.
+        position: usize,
+        /// The index as given.
+        index: i64,
+        /// Entries there are, filler included where that may be read.
+        size: usize,
+    },
     /// An axis number that the array does not have.
     #[error("{what} has {ndim} axes (axis 0 is the rows); there is no axis {axis}")]
     NoSuchAxis {

@@ -5,6 +5,7 @@
 //!   [`array::RaggedArray`]: one column with its axes.
 //! * [`mod@index`]: what to take along each axis, in numpy's terms.
 //! * [`kernels`]: operations on them, free functions; [`dense`]: padded tensors and masks.
+//! * [`batching`]: samples of different size as one batch, and batched operations on them.
 //! * [`loader`]: epochs of padded or packed batches, for training.
 //! * [`io`]: `.nrt`, safetensors, JSON, Arrow IPC, and with the feature `parquet` Parquet and MEDS.
 #![cfg_attr(
@@ -33,6 +34,7 @@
 pub mod array;
 #[cfg(feature = "parquet")]
 pub mod audit;
+pub mod batching;
 pub mod dense;
 pub mod dok;
 pub mod error;

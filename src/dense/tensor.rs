@@ -131,6 +131,16 @@ impl DenseTensor {
         &self.buffer
     }
 
+    /// A tensor of no elements.
+    pub(crate) fn none(dtype: DType) -> Self {
+        Self { dtype, shape: vec![0], buffer: Buffer::from_vec(Vec::<u64>::new()) }
+    }
+
+    /// The buffer without the tensor.
+    pub(crate) fn into_buffer(self) -> Buffer {
+        self.buffer
+    }
+
     /// The bytes of the elements, row-major, in the machine's byte order.
     pub fn as_bytes(&self) -> &[u8] {
         self.buffer.as_slice()

@@ -1,0 +1,248 @@
+//! Sums and means of the entries of every sample.
+
+use std::ops::AddAssign;
+
+use half::{bf16, f16};
+use rayon::prelude::*;
+
+use super::RaggedBatch;
+use super::structure::product;
+use crate::dense::{DType, DenseTensor, Element};
+use crate::error::{Error, Result};
+
+/// Results below which threads are not worth their while.
+const AT_LEAST: usize = 1024;
+
+/// How elements of a type are summed.
+trait Sum: Element {
+    type Total: AddAssign + Copy + Default + Send;
+    fn total(self) -> Self::Total;
+    /// As the type itself; `None` when it does not fit.
+    fn narrow(total: Self::Total) -> Option<Self>;
+    fn wide(total: Self::Total) -> f64;
+}
+
+macro_rules! sum_integers {
+    ($($native:ty => $total:ty;)*) => {$(
+        impl Sum for $native {
+            type Total = $total;
+            fn total(self) -> $total {
+                self.into()
+            }
+            fn narrow(total: $total) -> Option<Self> {
+                total.try_into().ok()
+            }
+            fn wide(total: $total) -> f64 {
+                total as f64
+            }
+        }
+    )*};
+}
+
+// 2^32 entries of 32 bits fit 64 bits, and there are no 2^64 of 64 bits.
+sum_integers! {
+    u8 => i64;
+    u16 => i64;
+    i8 => i64;
+    i16 => i64;
+    u32 => i128;
+    i32 => i128;
+    u64 => i128;
+    i64 => i128;
+}
+
+macro_rules! sum_floats {
+    ($($native:ty, $narrow:expr;)*) => {$(
+        impl Sum for $native {
+            type Total = f64;
+            fn total(self) -> f64 {
+                self.into()
+            }
+            fn narrow(total: f64) -> Option<Self> {
+                let narrow: fn(f64) -> $native = $narrow;
+                Some(narrow(total))
+            }
+            fn wide(total: f64) -> f64 {
+                total
+            }
+        }
+    )*};
+}
+
+sum_floats! {
+    f16, f16::from_f64;
+    bf16, bf16::from_f64;
+    f32, to_f32;
+    f64, |v| v;
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "rounds, as float32 arithmetic does")]
+fn to_f32(v: f64) -> f32 {
+    v as f32
+}
+
+/// For every sample and every element of an entry, what `make` makes of the total and the number of
+/// entries; `None` is a total that does not fit.
+fn reduced<T: Sum, R: Element>(
+    batch: &RaggedBatch,
+    make: impl Fn(T::Total, usize) -> Option<R> + Sync,
+) -> Result<DenseTensor> {
+    let values = batch.values().as_slice::<T>()?;
+    let samples = batch.total_num_samples_in_batch();
+    let entry = product(batch.entry_shape());
+    let mut shape = batch.batch_shape().to_vec();
+    shape.extend_from_slice(batch.entry_shape());
+    let mut out = vec![R::default(); samples.saturating_mul(entry)];
+    let wrong = if entry == 0 {
+        None
+    } else {
+        let one = |totals: &mut Vec<T::Total>, (i, out): (usize, &mut [R])| {
+            let own = batch.offsets().range(i);
+            let size = own.len();
+            let own = &values[own.start * entry..own.end * entry];
+            totals.clear();
+            totals.resize(entry, T::Total::default());
+            if let [total] = &mut totals[..] {
+                own.iter().for_each(|v| *total += v.total());
+            } else {
+                for values in own.chunks_exact(entry) {
+                    for (total, v) in totals.iter_mut().zip(values) {
+                        *total += v.total();
+                    }
+                }
+            }
+            for (out, total) in out.iter_mut().zip(totals) {
+                *out = make(*total, size)?;
+            }
+            Some(())
+        };
+        out.par_chunks_mut(entry)
+            .enumerate()
+            .with_min_len(AT_LEAST / entry.min(AT_LEAST))
+            .map_init(Vec::new, |totals, chunk| (chunk.0, one(totals, chunk)))
+            .find_first(|(_, done)| done.is_none())
+            .map(|(i, _)| i)
+    };
+    match wrong {
+        None => DenseTensor::from_vec(shape, out),
+        Some(i) => Err(Error::invalid(format!(
+            "the sum of {} does not fit {}; convert the batch to a wider type first",
+            batch.structure().sample(i),
+            batch.dtype()
+        ))),
+    }
+}
+
+/// Runs `$body` with `$T` the type of the elements; booleans apart.
+macro_rules! with_type {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            DType::Bool | DType::U8 => {
+                type $T = u8;
+                $body
+            }
+            DType::U16 => {
+                type $T = u16;
+                $body
+            }
+            DType::U32 => {
+                type $T = u32;
+                $body
+            }
+            DType::U64 => {
+                type $T = u64;
+                $body
+            }
+            DType::I8 => {
+                type $T = i8;
+                $body
+            }
+            DType::I16 => {
+                type $T = i16;
+                $body
+            }
+            DType::I32 => {
+                type $T = i32;
+                $body
+            }
+            DType::I64 => {
+                type $T = i64;
+                $body
+            }
+            DType::F16 => {
+                type $T = f16;
+                $body
+            }
+            DType::BF16 => {
+                type $T = bf16;
+                $body
+            }
+            DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            DType::F64 => {
+                type $T = f64;
+                $body
+            }
+        }
+    };
+}
+
+/// The sum of the entries of every sample: `[batch axes.., data axes but the non-uniform one..]`, of the
+/// type of the data. 0 for a sample without entries; of booleans, whether any is true. Floats are
+/// summed in 64 bits.
+///
+/// ```
+/// use serrate::batching::{RaggedBatch, sum_over_targets};
+/// use serrate::dense::DenseTensor;
+/// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 100])?;
+/// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+/// let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
+/// assert_eq!(sum_over_targets(&batch)?.to_string(), "int32[2] [3, 3]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// A sum of integers that does not fit their type, naming the sample.
+pub fn sum_over_targets(data: &RaggedBatch) -> Result<DenseTensor> {
+    if data.dtype() == DType::Bool {
+        let any = reduced::<u8, u8>(data, |total, _| Some(u8::from(total > 0)))?;
+        return any.cast(DType::Bool);
+    }
+    with_type!(data.dtype(), T => reduced::<T, T>(data, |total, _| T::narrow(total)))
+}
+
+/// The mean of the entries of every sample: `[batch axes.., data axes but the non-uniform one..]`, of
+/// the type of the data, or float32 where that is no float. NaN for a sample without entries; with
+/// `nans_to_zero`, NaN and infinities become 0. Sums are taken in 64 bits and more.
+///
+/// The data axes keep their order wherever the non-uniform one is.
+///
+/// ```
+/// use serrate::batching::{RaggedBatch, average_over_targets};
+/// use serrate::dense::DenseTensor;
+/// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 100, 100])?;
+/// let sizes = DenseTensor::from_vec([2], vec![2i64, 0])?;
+/// let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
+/// assert_eq!(average_over_targets(&batch, true)?.to_string(), "float32[2] [1.5, 0.0]");
+/// assert_eq!(average_over_targets(&batch, false)?.to_string(), "float32[2] [1.5, NaN]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// None that a batch can cause.
+pub fn average_over_targets(data: &RaggedBatch, nans_to_zero: bool) -> Result<DenseTensor> {
+    fn mean<T: Sum, R: Sum<Total = f64>>(data: &RaggedBatch, zero: bool) -> Result<DenseTensor> {
+        reduced::<T, R>(data, |total, size| {
+            let mean = R::narrow(T::wide(total) / size as f64)?;
+            Some(if zero && !mean.total().is_finite() { R::default() } else { mean })
+        })
+    }
+    match data.dtype() {
+        DType::F16 => mean::<f16, f16>(data, nans_to_zero),
+        DType::BF16 => mean::<bf16, bf16>(data, nans_to_zero),
+        DType::F64 => mean::<f64, f64>(data, nans_to_zero),
+        dtype => with_type!(dtype, T => mean::<T, f32>(data, nans_to_zero)),
+    }
+}
