@@ -6,6 +6,7 @@
 //! * [`mod@index`]: what to take along each axis, in numpy's terms.
 //! * [`kernels`]: operations on them, free functions; [`dense`]: padded tensors and masks.
 //! * [`batching`]: samples of different size as one batch, and batched operations on them.
+//! * [`het`]: tensors of which some axes differ in size from place to place.
 //! * [`loader`]: epochs of padded or packed batches, for training.
 //! * [`io`]: `.nrt`, safetensors, JSON, Arrow IPC, and with the feature `parquet` Parquet and MEDS.
 #![cfg_attr(
@@ -39,6 +40,7 @@ pub mod dense;
 pub mod dok;
 pub mod error;
 pub mod generate;
+pub mod het;
 pub mod index;
 pub mod io;
 pub mod kernels;

@@ -280,6 +280,33 @@ impl DenseTensor {
     }
 }
 
+impl DenseTensor {
+    /// Every element, as nested lists.
+    pub(crate) fn format_whole(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.format_nested(f, 0, 0, &self.strides())
+    }
+
+    fn format_nested(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        axis: usize,
+        first: usize,
+        strides: &[usize],
+    ) -> fmt::Result {
+        let Some(size) = self.shape.get(axis).copied() else {
+            return f.write_str(&self.format_element(first));
+        };
+        f.write_str("[")?;
+        for k in 0..size {
+            if k > 0 {
+                f.write_str(", ")?;
+            }
+            self.format_nested(f, axis + 1, first + k * strides[axis], strides)?;
+        }
+        f.write_str("]")
+    }
+}
+
 /// Type, shape and the first few elements: `float32[2, 900] [[1.5, 0.0, 2.0, …, 0.0], …]`.
 impl fmt::Display for DenseTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -32,7 +32,7 @@ pub mod take;
 pub mod text;
 pub mod unary;
 
-mod align;
+pub(crate) mod align;
 mod args;
 mod bits;
 

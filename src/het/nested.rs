@@ -1,0 +1,257 @@
+//! Nested lists of tensors, in and out.
+
+use std::fmt;
+use std::ops::Range;
+
+use arrow::array::{Array, ArrayRef, new_empty_array, new_null_array};
+use arrow::compute::{cast, concat};
+use arrow::datatypes::DataType;
+
+use super::HetTensor;
+use super::promote::promote;
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+
+/// A nested list of tensors.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Nested {
+    /// A tensor of any shape.
+    Tensor(DenseTensor),
+    /// A list of lists and tensors; `List(vec![])` is an empty place of any depth.
+    List(Vec<Nested>),
+    /// A place with nothing at it.
+    Hole,
+}
+
+impl From<DenseTensor> for Nested {
+    fn from(tensor: DenseTensor) -> Self {
+        Self::Tensor(tensor)
+    }
+}
+
+impl From<Vec<Nested>> for Nested {
+    fn from(list: Vec<Nested>) -> Self {
+        Self::List(list)
+    }
+}
+
+/// `[tensor([1, 2]), []]`; a hole is `-`.
+impl fmt::Display for Nested {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hole => f.write_str("-"),
+            Self::Tensor(tensor) => {
+                f.write_str("tensor(")?;
+                tensor.format_whole(f)?;
+                f.write_str(")")
+            }
+            Self::List(list) => {
+                f.write_str("[")?;
+                for (i, part) in list.iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(", ")?;
+                    }
+                    part.fmt(f)?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+impl HetTensor {
+    /// From a nested list of tensors. Levels of lists and axes of tensors are dims alike: every
+    /// tensor has the same number of both together, whatever the share.
+    ///
+    /// An empty list is an empty place, also behind the last value, where it is kept (the library
+    /// HetTensor drops those). Types are promoted as PyTorch does (int64 beside float32 is float32);
+    /// bfloat16 is read as float32. Without any tensor the values are float32 (of which there are
+    /// none) and there are as many dims as lists nest.
+    ///
+    /// # Errors
+    /// When tensors lie at different depths, naming the place.
+    pub fn from_nested(nested: &Nested) -> Result<Self> {
+        let mut found = Found::default();
+        found.look(nested, 0, &mut Vec::new())?;
+        let (depth, dtype) = match found.tensors {
+            Some((depth, dtype)) => {
+                if found.lists > depth {
+                    return Err(Error::DepthVaries {
+                        path: "the nested list".into(),
+                        expected: format!(
+                            "{depth} levels of lists and axes, as at the first tensor"
+                        ),
+                        found: format!("{} levels of lists", found.lists),
+                    });
+                }
+                (depth, dtype)
+            }
+            None => (found.lists, DType::F32),
+        };
+        let mut build = Build {
+            lengths: vec![Vec::new(); depth],
+            valid: vec![Vec::new(); depth],
+            parts: Vec::new(),
+            leaf: dtype.to_arrow(),
+        };
+        build.add(nested, 0)?;
+        let mut axes = Vec::with_capacity(depth);
+        for (lengths, valid) in build.lengths.into_iter().zip(build.valid) {
+            let nulls = valid.contains(&false).then(|| valid.into_iter().collect());
+            axes.push(ListAxis::try_new(Offsets::from_lengths(lengths)?, nulls)?);
+        }
+        let parts: Vec<&dyn Array> = build.parts.iter().map(AsRef::as_ref).collect();
+        let leaves = if parts.is_empty() { new_empty_array(&build.leaf) } else { concat(&parts)? };
+        Self::boxed(RaggedArray::try_new(1, axes, leaves)?)
+    }
+
+    /// The nested list of tensors that this is: what is uniform comes as one tensor, in memory that
+    /// is shared.
+    ///
+    /// # Errors
+    /// None that a tensor could cause.
+    pub fn unbind(&self) -> Result<Nested> {
+        let values = DenseTensor::from_flat(self.array.leaves(), "a tensor")?;
+        Unbind { het: self, values }.place(0, 0)
+    }
+}
+
+/// What there is in a nested list.
+#[derive(Default)]
+struct Found {
+    /// Levels of the deepest list.
+    lists: usize,
+    /// Depth of the tensors, and the type of all.
+    tensors: Option<(usize, DType)>,
+}
+
+impl Found {
+    fn look(&mut self, nested: &Nested, level: usize, path: &mut Vec<usize>) -> Result<()> {
+        match nested {
+            Nested::Hole => self.lists = self.lists.max(level),
+            Nested::List(list) => {
+                self.lists = self.lists.max(level + 1);
+                for (i, part) in list.iter().enumerate() {
+                    path.push(i);
+                    self.look(part, level + 1, path)?;
+                    path.pop();
+                }
+            }
+            Nested::Tensor(tensor) => {
+                let depth = level + tensor.ndim();
+                self.tensors = Some(match self.tensors {
+                    Some((expected, _)) if expected != depth => {
+                        let at: String = path.iter().map(|i| format!("[{i}]")).collect();
+                        return Err(Error::DepthVaries {
+                            path: format!("the tensor {at}"),
+                            expected: format!("{expected} levels of lists and axes"),
+                            found: format!("{depth}"),
+                        });
+                    }
+                    Some((depth, dtype)) => (depth, promote(dtype, tensor.dtype())),
+                    None => (depth, promote(tensor.dtype(), tensor.dtype())),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lists level by level, in the order of the values.
+struct Build {
+    lengths: Vec<Vec<usize>>,
+    valid: Vec<Vec<bool>>,
+    parts: Vec<ArrayRef>,
+    leaf: DataType,
+}
+
+impl Build {
+    fn add(&mut self, nested: &Nested, level: usize) -> Result<()> {
+        match nested {
+            Nested::Hole if level == self.lengths.len() => {
+                self.parts.push(new_null_array(&self.leaf, 1));
+            }
+            Nested::Hole => {
+                self.lengths[level].push(0);
+                self.valid[level].push(false);
+            }
+            Nested::List(list) => {
+                self.lengths[level].push(list.len());
+                self.valid[level].push(true);
+                for part in list {
+                    self.add(part, level + 1)?;
+                }
+            }
+            Nested::Tensor(tensor) => {
+                let mut lists = 1usize;
+                for (axis, size) in tensor.shape().iter().enumerate() {
+                    let lengths = &mut self.lengths[level + axis];
+                    lengths.resize(lengths.len() + lists, *size);
+                    let valid = &mut self.valid[level + axis];
+                    valid.resize(valid.len() + lists, true);
+                    lists = lists.saturating_mul(*size);
+                }
+                let flat = tensor.to_flat()?;
+                let same = *flat.data_type() == self.leaf;
+                self.parts.push(if same { flat } else { cast(&flat, &self.leaf)? });
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Unbind<'a> {
+    het: &'a HetTensor,
+    values: DenseTensor,
+}
+
+impl Unbind<'_> {
+    /// What stands at place `at` of level `level`: a list of axis `level + 1`, or a value.
+    fn place(&self, level: usize, at: usize) -> Result<Nested> {
+        let array = &self.het.array;
+        let Some(axis) = array.axes().get(level) else {
+            if array.leaves().is_null(at) {
+                return Ok(Nested::Hole);
+            }
+            return Ok(Nested::Tensor(self.values.slice(at, 1)?.reshape([])?));
+        };
+        if axis.nulls().is_some_and(|n| n.is_null(at)) {
+            return Ok(Nested::Hole);
+        }
+        if let Some((shape, leaves)) = self.block(level, at) {
+            return Ok(Nested::Tensor(
+                self.values.slice(leaves.start, leaves.len())?.reshape(shape)?,
+            ));
+        }
+        let parts = axis.layout().range(at).map(|child| self.place(level + 1, child));
+        parts.collect::<Result<_>>().map(Nested::List)
+    }
+
+    /// Shape and values of what is below a list, when it is uniform.
+    fn block(&self, level: usize, at: usize) -> Option<(Vec<usize>, Range<usize>)> {
+        let array = &self.het.array;
+        let mut window = at..at + 1;
+        let mut shape = Vec::new();
+        for axis in &array.axes()[level..] {
+            let layout = axis.layout();
+            let size = match layout {
+                // A list of nothing says nothing of the axes below it.
+                _ if window.is_empty() => return None,
+                Layout::Uniform { size, .. } => *size,
+                Layout::Ragged(_) => layout.length(window.start),
+            };
+            let same = window.clone().all(|list| {
+                layout.length(list) == size && axis.nulls().is_none_or(|n| n.is_valid(list))
+            });
+            if !same {
+                return None;
+            }
+            shape.push(size);
+            window = layout.ranges(window);
+        }
+        let nulls = array.leaves().nulls();
+        let whole = nulls.is_none_or(|n| window.clone().all(|i| n.is_valid(i)));
+        whole.then_some((shape, window))
+    }
+}
