@@ -365,7 +365,7 @@ impl HashMap {
     }
 
     /// Whether a batch is worth more than one thread.
-    pub(super) fn divides(&self, count: usize) -> bool {
+    pub(crate) fn divides(&self, count: usize) -> bool {
         self.options.parallel && count >= 2 * PART && rayon::current_num_threads() > 1
     }
 

@@ -15,6 +15,7 @@ mod table;
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 
+pub(crate) use get::MISSING;
 pub use get::{Fallback, Fetched};
 pub use options::MapOptions;
 pub use rows::RowType;

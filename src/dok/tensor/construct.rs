@@ -1,0 +1,321 @@
+//! Making tensors: empty, from coordinates, from rows, from what is dense or ragged.
+
+use arrow::array::Array;
+
+use super::DokTensor;
+use super::entries::{Entries, take};
+use super::numbers::{Numbers, is_zero};
+use super::storage::{Storage, linear_size, place, strides};
+use crate::array::{Layout, RaggedArray};
+use crate::dense::{DType, DenseTensor};
+use crate::dok::MapOptions;
+use crate::error::{Error, Result};
+
+/// What becomes of entries at the same coordinates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Duplicates {
+    /// The last one counts.
+    #[default]
+    Last,
+    /// They are added up; integers must not overflow.
+    Sum,
+}
+
+/// Coordinates and values, as [`DokTensor::to_coo`] gives them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Coo {
+    /// Size of every axis.
+    pub shape: Vec<usize>,
+    /// int64, `[ndim, nnz]`: one row per axis.
+    pub indices: DenseTensor,
+    /// `[nnz]`.
+    pub values: DenseTensor,
+}
+
+/// A matrix by rows, as [`DokTensor::to_csr`] gives it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Csr {
+    /// Rows and columns.
+    pub shape: [usize; 2],
+    /// int64, `[rows + 1]`: where each row begins, and where the last one ends.
+    pub crow_indices: DenseTensor,
+    /// int64, `[nnz]`.
+    pub col_indices: DenseTensor,
+    /// `[nnz]`.
+    pub values: DenseTensor,
+}
+
+/// Coordinates `[ndim, nnz]` of any integer type as places in a shape.
+fn places(shape: &[usize], indices: &DenseTensor) -> Result<Vec<i64>> {
+    linear_size(shape)?;
+    let &[ndim, count] = indices.shape() else {
+        return Err(Error::invalid(format!(
+            "indices of shape {:?}; they have one row per axis and one column per value",
+            indices.shape()
+        )));
+    };
+    if ndim != shape.len() {
+        return Err(Error::invalid(format!(
+            "indices with {ndim} rows for the {} axes of shape {shape:?}",
+            shape.len()
+        )));
+    }
+    if !indices.dtype().is_integer() {
+        return Err(Error::invalid(format!("indices of type {}; integers", indices.dtype())));
+    }
+    let indices = indices.cast(DType::I64)?;
+    let all = indices.as_slice::<i64>()?;
+    let mut places = vec![0i64; count];
+    for (axis, (size, stride)) in shape.iter().zip(strides(shape)).enumerate() {
+        for (out, index) in places.iter_mut().zip(&all[axis * count..][..count]) {
+            let at = u64::try_from(*index).ok().filter(|at| *at < *size as u64);
+            let at = at.ok_or(Error::OutOfRange { axis, index: *index, size: *size })?;
+            *out += place(at * stride);
+        }
+    }
+    Ok(places)
+}
+
+impl DokTensor {
+    /// A tensor of zeros, without entries.
+    ///
+    /// # Errors
+    /// When it would have more than 2^63 elements.
+    pub fn new(shape: impl Into<Vec<usize>>, dtype: DType) -> Result<Self> {
+        Self::with_options(shape, dtype, MapOptions::default())
+    }
+
+    /// As [`new`](Self::new), with options of the dictionary.
+    ///
+    /// # Errors
+    /// When it would have more than 2^63 elements, or an option makes no sense.
+    pub fn with_options(
+        shape: impl Into<Vec<usize>>,
+        dtype: DType,
+        options: MapOptions,
+    ) -> Result<Self> {
+        Ok(Self::with_storage(Storage::new(shape.into(), dtype, options)?))
+    }
+
+    /// From coordinates, integers of shape `[ndim, nnz]`, and values of shape `[nnz]`. Zeros are
+    /// entries, too.
+    ///
+    /// ```
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{DokTensor, Duplicates};
+    /// let indices = DenseTensor::from_vec([2, 3], vec![0i64, 2, 0, 1, 3, 1])?;
+    /// let values = DenseTensor::from_vec([3], vec![1.0, 2.0, 4.0])?;
+    /// let last = DokTensor::from_coo([3, 4], &indices, &values, Duplicates::Last)?;
+    /// let sum = DokTensor::from_coo([3, 4], &indices, &values, Duplicates::Sum)?;
+    /// assert_eq!((last.nnz()?, last.at(&[0, 1])?.to_string().as_str()), (2, "4"));
+    /// assert_eq!(sum.at(&[0, 1])?.to_string(), "5");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the parts do not fit each other, a coordinate is outside the shape (negative ones are), the
+    /// shape has more than 2^63 elements, or a sum of integers overflows.
+    pub fn from_coo(
+        shape: impl Into<Vec<usize>>,
+        indices: &DenseTensor,
+        values: &DenseTensor,
+        duplicates: Duplicates,
+    ) -> Result<Self> {
+        let shape = shape.into();
+        let places = places(&shape, indices)?;
+        if values.shape() != [places.len()] {
+            return Err(Error::invalid(format!(
+                "values of shape {:?} for {} indices",
+                values.shape(),
+                places.len()
+            )));
+        }
+        Self::from_places(shape, places, values, duplicates)
+    }
+
+    /// Places within the shape, one per value.
+    pub(super) fn from_places(
+        shape: Vec<usize>,
+        places: Vec<i64>,
+        values: &DenseTensor,
+        duplicates: Duplicates,
+    ) -> Result<Self> {
+        let (places, values) = match duplicates {
+            Duplicates::Last => (places, values.clone()),
+            Duplicates::Sum => {
+                let entries = Entries::new(shape.clone(), places, values.clone())?;
+                let summed = super::reduce::sum_equal(entries, values.dtype())?;
+                (summed.places()?.to_vec(), summed.values)
+            }
+        };
+        let storage = Storage::with_entries(shape, places, &values, MapOptions::default())?;
+        Ok(Self::with_storage(storage))
+    }
+
+    pub(super) fn from_entries(entries: Entries) -> Result<Self> {
+        let options = MapOptions::default();
+        let map = crate::dok::HashMap::from_rows(&entries.places, &entries.values, options)?;
+        linear_size(&entries.shape)?;
+        let strides = strides(&entries.shape);
+        Ok(Self::with_storage(Storage { shape: entries.shape, strides, map }))
+    }
+
+    /// From the elements of a dense tensor that are not zero (NaN is not, -0.0 is).
+    ///
+    /// # Errors
+    /// When there is not so much memory.
+    pub fn from_dense(dense: &DenseTensor) -> Result<Self> {
+        let zero = is_zero(dense)?;
+        let rows: Vec<u64> = (0..).zip(&zero).filter(|(_, z)| !**z).map(|(i, _)| i).collect();
+        let flat = dense.reshape([dense.num_elements()])?;
+        let values = take(&flat, &rows)?;
+        let places = rows.into_iter().map(place).collect();
+        Self::from_entries(Entries::new(dense.shape().to_vec(), places, values)?)
+    }
+
+    /// From the rows of a matrix: where each begins and the last one ends (`[rows + 1]`), the columns
+    /// and values (`[nnz]`). Of duplicates the last counts.
+    ///
+    /// # Errors
+    /// When the beginnings do not ascend from 0 to the number of values, or a column does not exist.
+    pub fn from_csr(
+        shape: [usize; 2],
+        crow_indices: &DenseTensor,
+        col_indices: &DenseTensor,
+        values: &DenseTensor,
+    ) -> Result<Self> {
+        let crow = crow_indices.cast(DType::I64)?;
+        let crow = crow.as_slice::<i64>()?;
+        let count = place(values.num_elements() as u64);
+        if crow_indices.shape().len() != 1 || Some(crow.len()) != shape[0].checked_add(1) {
+            return Err(Error::invalid(format!(
+                "crow_indices of shape {:?} for {} rows; one more than rows",
+                crow_indices.shape(),
+                shape[0]
+            )));
+        }
+        let wrong = |position: usize, message: String| Error::Offsets {
+            what: "crow_indices".into(),
+            position,
+            message,
+        };
+        if let Some(i) = (1..crow.len()).find(|i| crow[*i] < crow[i - 1]) {
+            return Err(wrong(
+                i,
+                format!("{} after {}; rows follow each other", crow[i], crow[i - 1]),
+            ));
+        }
+        if crow.first() != Some(&0) || crow.last() != Some(&count) {
+            return Err(wrong(
+                0,
+                format!("rows from {:?} to {:?} of {count} values", crow.first(), crow.last()),
+            ));
+        }
+        let cols = col_indices.cast(DType::I64)?;
+        if col_indices.shape() != values.shape() || values.shape().len() != 1 {
+            return Err(Error::invalid(format!(
+                "col_indices of shape {:?} for values of shape {:?}",
+                col_indices.shape(),
+                values.shape()
+            )));
+        }
+        let mut indices = Vec::with_capacity(2 * cols.num_elements());
+        for (row, ends) in (0i64..).zip(crow.windows(2)) {
+            let cells = usize::try_from(ends[1] - ends[0]).unwrap_or(0);
+            indices.extend(std::iter::repeat_n(row, cells));
+        }
+        indices.extend_from_slice(cols.as_slice::<i64>()?);
+        let indices = DenseTensor::from_vec([2, cols.num_elements()], indices)?;
+        Self::from_coo(shape, &indices, values, Duplicates::Last)
+    }
+
+    /// From the leaves of a ragged array, at their coordinates; the shape is the array's largest
+    /// ([`RaggedArray::max_shape`]). Zeros are entries, nulls are none.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// use serrate::dok::DokTensor;
+    /// // [[1, 2], [], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
+    /// let t = DokTensor::from_ragged(&a)?;
+    /// assert_eq!(t.indices()?.as_slice::<i64>()?, [0, 0, 2, 0, 1, 0]);
+    /// assert_eq!(t.to_ragged()?.lengths(1)?, [2, 0, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the leaves are no numbers, booleans, dates or times, or the shape has more than 2^63
+    /// elements.
+    pub fn from_ragged(array: &RaggedArray) -> Result<Self> {
+        let shape = array.max_shape();
+        linear_size(&shape)?;
+        let values = DenseTensor::from_flat(array.leaves(), "a sparse tensor")?;
+        let strides = strides(&shape);
+        // The place of the first element of each list, level by level.
+        let rows = array.len() as u64;
+        let mut places: Vec<u64> = (0..rows).map(|r| r * strides[0]).collect();
+        for (axis, stride) in array.axes().iter().zip(&strides[1..]) {
+            let layout: &Layout = axis.layout();
+            let mut next = Vec::with_capacity(layout.children());
+            for (list, first) in places.iter().enumerate() {
+                next.extend((0..layout.length(list) as u64).map(|i| first + i * stride));
+            }
+            places = next;
+        }
+        let (places, values) = match array.leaves().logical_nulls().filter(|n| n.null_count() > 0) {
+            None => (places.into_iter().map(place).collect(), values),
+            Some(nulls) => {
+                let rows: Vec<u64> = nulls.valid_indices().map(|i| i as u64).collect();
+                let places = nulls.valid_indices().map(|i| place(places[i])).collect();
+                (places, take(&values, &rows)?)
+            }
+        };
+        Self::from_entries(Entries::new(shape, places, values)?)
+    }
+
+    /// A copy with entries of its own; a view of a part becomes that part.
+    ///
+    /// # Errors
+    /// When there is not so much memory.
+    pub fn try_clone(&self) -> Result<Self> {
+        let mut copy = if self.view.is_permutation() {
+            let storage = self.storage.read();
+            let (shape, strides) = (storage.shape.clone(), storage.strides.clone());
+            let storage = Storage { shape, strides, map: storage.map.try_clone()? };
+            let mut copy = Self::with_storage(storage);
+            copy.view = self.view.clone();
+            copy
+        } else {
+            Self::from_entries(self.entries()?)?
+        };
+        copy.limit = self.limit;
+        Ok(copy)
+    }
+
+    /// The same values as another type, converted as [`DenseTensor::cast`] does it.
+    ///
+    /// # Errors
+    /// When a value does not fit.
+    pub fn cast(&self, dtype: DType) -> Result<Self> {
+        let entries = self.entries()?;
+        let values = entries.values.cast(dtype)?;
+        self.with_values(Entries { values, ..entries })
+    }
+
+    /// A tensor of its own from entries, with the limit of this one.
+    pub(super) fn with_values(&self, entries: Entries) -> Result<Self> {
+        let mut made = Self::from_entries(entries)?;
+        made.limit = self.limit;
+        Ok(made)
+    }
+
+    /// Values as numbers to calculate with.
+    pub(super) fn numbers(&self) -> Result<(Entries, Numbers)> {
+        let entries = self.entries()?;
+        let numbers = Numbers::of(&entries.values)?;
+        Ok((entries, numbers))
+    }
+}

@@ -1,0 +1,146 @@
+//! Tensors as something else.
+
+use arrow::array::{ArrayRef, UInt64Array};
+use arrow::compute::take as take_array;
+
+use super::storage::{coordinate, strides};
+use super::{Coo, Csr, DokTensor};
+use crate::array::{ListAxis, Offsets, RaggedArray};
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+use crate::index::Index;
+
+impl DokTensor {
+    /// All of it as a dense tensor.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] beyond [`dense_limit`](Self::dense_limit), before memory is asked for.
+    pub fn to_dense(&self) -> Result<DenseTensor> {
+        self.get(&[Index::Rest])
+    }
+
+    /// Coordinates and values in row-major order.
+    ///
+    /// # Errors
+    /// When there is not so much memory.
+    pub fn to_coo(&self) -> Result<Coo> {
+        let entries = self.entries()?.sorted()?;
+        let indices = entries.indices()?;
+        Ok(Coo { shape: entries.shape, indices, values: entries.values })
+    }
+
+    /// A matrix by rows, columns ascending in each.
+    ///
+    /// ```
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 3], vec![0, 5, 0, 7, 0, 9])?)?;
+    /// let csr = t.to_csr()?;
+    /// assert_eq!(csr.crow_indices.as_slice::<i64>()?, [0, 1, 3]);
+    /// assert_eq!(csr.col_indices.as_slice::<i64>()?, [1, 0, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the tensor has not two axes, or there are more rows than there is memory for.
+    pub fn to_csr(&self) -> Result<Csr> {
+        let &[rows, cols] = self.shape().as_slice() else {
+            return Err(Error::invalid(format!(
+                "rows and columns of a tensor with {} axes; two are needed",
+                self.ndim()
+            )));
+        };
+        self.dense_bytes(rows as u64 + 1, DType::I64, "the beginnings of all rows")?;
+        let coo = self.to_coo()?;
+        let count = coo.values.num_elements();
+        let mut crow = vec![0i64; rows + 1];
+        let indices = coo.indices.as_slice::<i64>()?;
+        for row in &indices[..count] {
+            // Counted one further, and added up.
+            if let Some(n) = usize::try_from(*row).ok().and_then(|r| crow.get_mut(r + 1)) {
+                *n += 1;
+            }
+        }
+        let mut sum = 0;
+        for n in &mut crow {
+            sum += *n;
+            *n = sum;
+        }
+        Ok(Csr {
+            shape: [rows, cols],
+            crow_indices: DenseTensor::from_vec([rows + 1], crow)?,
+            col_indices: coo.indices.row(1)?,
+            values: coo.values,
+        })
+    }
+
+    /// A ragged array whose lists are as long as their last entry needs. An element before that
+    /// without an entry is null. Lists at the end of an axis that have no entries are not there, but
+    /// for the rows, which all are.
+    ///
+    /// # Errors
+    /// For a tensor without axes; [`Error::TooLarge`] when the elements up to the last entries of all
+    /// lists are beyond [`dense_limit`](Self::dense_limit).
+    pub fn to_ragged(&self) -> Result<RaggedArray> {
+        let entries = self.entries()?.sorted()?;
+        let Some(rows) = entries.shape.first().copied() else {
+            return Err(Error::invalid("a tensor without axes has no rows; reshape it first"));
+        };
+        let steps = strides(&entries.shape);
+        let mut rest: Vec<u64> =
+            entries.places()?.iter().map(|p| super::storage::linear(*p)).collect();
+        let mut coordinates = |stride: u64| -> Vec<u64> {
+            let each = rest.iter_mut().map(|rest| {
+                let at = *rest / stride;
+                *rest -= at * stride;
+                at
+            });
+            each.collect()
+        };
+        self.dense_bytes(rows as u64, DType::I64, "the rows")?;
+        // The element of the level above that each entry is in.
+        let mut parents = coordinates(steps[0]);
+        let mut elements = rows as u64;
+        let mut axes = Vec::new();
+        for stride in &steps[1..] {
+            let at = coordinates(*stride);
+            let mut lengths = vec![0usize; coordinate(elements)];
+            for (parent, at) in parents.iter().zip(&at) {
+                let length = &mut lengths[coordinate(*parent)];
+                *length = (*length).max(coordinate(*at) + 1);
+            }
+            let total: u128 = lengths.iter().map(|n| *n as u128).sum();
+            elements = u64::try_from(total).unwrap_or(u64::MAX);
+            self.dense_bytes(elements, DType::I64, "the elements up to the last entries")?;
+            let mut firsts = Vec::with_capacity(lengths.len());
+            let mut sum = 0u64;
+            for length in &lengths {
+                firsts.push(sum);
+                sum += *length as u64;
+            }
+            for (parent, at) in parents.iter_mut().zip(&at) {
+                *parent = firsts[coordinate(*parent)] + at;
+            }
+            axes.push(ListAxis::from(crate::array::Layout::from(Offsets::from_lengths(lengths)?)));
+        }
+        let mut source: Vec<Option<u64>> = vec![None; coordinate(elements)];
+        for (entry, at) in (0u64..).zip(&parents) {
+            source[coordinate(*at)] = Some(entry);
+        }
+        let values: ArrayRef = entries.values.to_flat()?;
+        let leaves = take_array(&values, &UInt64Array::from(source), None)?;
+        RaggedArray::try_new(rows, axes, leaves)
+    }
+
+    /// The entries as Arrow columns in the order of [`indices`](Self::indices): one int64 column per
+    /// axis, then the values.
+    ///
+    /// # Errors
+    /// When there is not so much memory.
+    pub fn to_columns(&self) -> Result<(Vec<ArrayRef>, ArrayRef)> {
+        let entries = self.entries()?;
+        let indices = entries.indices()?;
+        let axes = (0..self.ndim()).map(|axis| indices.row(axis)?.to_flat());
+        Ok((axes.collect::<Result<_>>()?, entries.values.to_flat()?))
+    }
+}
