@@ -66,29 +66,26 @@ impl HetTensor {
     ///
     /// An empty list is an empty place, also behind the last value, where it is kept (the library
     /// HetTensor drops those). Types are promoted as PyTorch does (int64 beside float32 is float32);
-    /// bfloat16 is read as float32. Without any tensor the values are float32 (of which there are
-    /// none) and there are as many dims as lists nest.
+    /// bfloat16 is read as float32.
     ///
     /// # Errors
-    /// When tensors lie at different depths, naming the place.
+    /// When tensors lie at different depths, naming the place, and when there is no tensor at all,
+    /// which leaves depth and type open.
     pub fn from_nested(nested: &Nested) -> Result<Self> {
         let mut found = Found::default();
         found.look(nested, 0, &mut Vec::new())?;
-        let (depth, dtype) = match found.tensors {
-            Some((depth, dtype)) => {
-                if found.lists > depth {
-                    return Err(Error::DepthVaries {
-                        path: "the nested list".into(),
-                        expected: format!(
-                            "{depth} levels of lists and axes, as at the first tensor"
-                        ),
-                        found: format!("{} levels of lists", found.lists),
-                    });
-                }
-                (depth, dtype)
-            }
-            None => (found.lists, DType::F32),
+        let Some((depth, dtype)) = found.tensors else {
+            return Err(Error::invalid(
+                "a nested list without a tensor says neither how deep it is nor of what type; put an empty tensor in it",
+            ));
         };
+        if found.lists > depth {
+            return Err(Error::DepthVaries {
+                path: "the nested list".into(),
+                expected: format!("{depth} levels of lists and axes, as at the first tensor"),
+                found: format!("{} levels of lists", found.lists),
+            });
+        }
         let mut build = Build {
             lengths: vec![Vec::new(); depth],
             valid: vec![Vec::new(); depth],

@@ -8,6 +8,14 @@ use serrate::index::{Index, IndexArray};
 
 use crate::json::Json;
 
+/// How a case went; failures are errors.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Outcome {
+    Passed,
+    /// As this crate means it, not as the library does, and why.
+    Differs(&'static str),
+}
+
 /// One case of a file.
 #[derive(Debug)]
 pub(crate) struct Case {
@@ -235,7 +243,9 @@ fn item(kind: &str, value: &Json) -> Result<Option<Index>, String> {
 pub(crate) fn fits(op: &str, error: &Error, kind: &str) -> Result<bool, String> {
     Ok(match kind {
         "IndexError" => match error {
-            Error::OutOfRange { .. } | Error::OutOfRangeIn { .. } => true,
+            Error::OutOfRange { .. } | Error::OutOfRangeIn { .. } | Error::OutOfRangeAt { .. } => {
+                true
+            }
             Error::Invalid(message) => ["indices", "mask", "index array", "such an index"]
                 .iter()
                 .any(|what| message.contains(what)),

@@ -1,0 +1,471 @@
+//! The cases of HetTensor.
+
+use std::collections::BTreeMap;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
+use serrate::array::RaggedArray;
+use serrate::dense::{DType, DenseOptions, DenseTensor};
+use serrate::het::{HetOperand, HetTensor, HetValue, Nested, Scalar, cat};
+use serrate::index::{Index, IndexArray};
+use serrate::kernels::coords::coords;
+use serrate::kernels::elementwise::Op;
+use serrate::kernels::reduce::Reduction;
+use serrate::kernels::unary::Unary;
+use serrate::{Error, Result};
+
+use crate::format::{Asked, Case, Expected, Outcome, index, only, tensor};
+use crate::json::Json;
+
+type Checked<T> = std::result::Result<T, String>;
+
+/// Where this crate decides otherwise, on purpose.
+const TRAILING: &str = "HetTensor: empty places behind the last value stay";
+const MEANS: &str = "HetTensor: the mean of integers is float64, not cut to an integer";
+const NEGATIVE: &str = "HetTensor: negative dims count from the last";
+const LEADING: &str = "HetTensor: missing leading axes are broadcast, as in numpy";
+
+/// What an operation gives.
+enum Found {
+    Value(HetValue),
+    Padded(DenseTensor),
+    Nested(HetTensor),
+}
+
+/// Runs a case; an operation that is not listed here is an error.
+pub(crate) fn run(case: &Case) -> Checked<Outcome> {
+    let found = found(case)?;
+    match (&case.expected, found) {
+        (Expected::Error { kind, gist }, Ok(found)) => {
+            refused_there(case, &found).ok_or_else(|| format!("no error; expected {kind}: {gist}"))
+        }
+        (Expected::Error { kind, gist }, Err(error)) => {
+            if fits(&error, kind)? {
+                Ok(Outcome::Passed)
+            } else {
+                Err(format!("the error {error}; expected {kind}: {gist}"))
+            }
+        }
+        (Expected::Result(_), Err(error)) => Err(error.to_string()),
+        (Expected::Result(expected), Ok(Found::Padded(found))) => {
+            close_tensor(case, &found, expected).map(|()| Outcome::Passed)
+        }
+        (Expected::Result(expected), Ok(Found::Nested(het))) => unbound(case, &het, expected),
+        (Expected::Result(expected), Ok(Found::Value(value))) => value_is(case, value, expected),
+    }
+}
+
+/// What the library refuses and this crate answers: missing leading axes, as if they were there, and
+/// negative dims, as the positive ones.
+fn refused_there(case: &Case, found: &Found) -> Option<Outcome> {
+    let Found::Value(found) = found else { return None };
+    if let Some(how) = reduction(&case.op) {
+        let dim: i64 = case.args.get("dim")?.int().ok()?;
+        let het = het(case.input.get("het")?).ok()?.ok()?;
+        let same = dim.checked_add_unsigned(het.ndim() as u64).filter(|_| dim < 0)?;
+        let again = het.reduce(how, Some(same)).ok()?;
+        return (again == *found).then_some(Outcome::Differs(NEGATIVE));
+    }
+    if case.op != "elementwise" {
+        return None;
+    }
+    let het = het(case.input.get("het")?).ok()?.ok()?;
+    let other = tensor(case.input.get("other")?.get("tensor")?).ok()?;
+    let missing = het.ndim().checked_sub(other.ndim()).filter(|n| *n > 0 && other.ndim() > 0)?;
+    let shape: Vec<usize> = std::iter::repeat_n(1, missing).chain(other.shape().to_vec()).collect();
+    let other = other.reshape(shape).ok()?;
+    let again = operate(case, &het, (&other).into()).ok()?.ok()?;
+    (again == *found).then_some(Outcome::Differs(LEADING))
+}
+
+/// Whether an error is of the category that a Python exception stands for.
+fn fits(error: &Error, kind: &str) -> Checked<bool> {
+    Ok(match kind {
+        // An index out of range is a ValueError there.
+        "ValueError"
+        | "IndexError"
+        | "TypeError"
+        | "AssertionError"
+        | "RuntimeError"
+        | "NotImplementedError"
+        | "OverflowError" => !matches!(error, Error::Io { .. }),
+        other => return Err(format!("errors of kind {other:?} are unknown")),
+    })
+}
+
+fn found(case: &Case) -> Checked<Result<Found>> {
+    let dim = || case.args.get("dim").map(Json::int::<i64>).transpose();
+    let one = |args: &[&str], run: &dyn Fn(HetTensor) -> Result<Found>| {
+        case.takes(&["het"], args)?;
+        Ok(het(case.input.get("het").ok_or("no het")?)?.and_then(run))
+    };
+    let value = |v: Result<HetValue>| v.map(Found::Value);
+    match case.op.as_str() {
+        "construct" => one(&[], &|x| value(x.into_value())),
+        "to_dense" => one(&[], &|x| x.to_dense(&DenseOptions::default()).map(Found::Padded)),
+        "unbind" => one(&[], &|x| {
+            // Taken apart and put together again.
+            let again = HetTensor::from_nested(&x.unbind()?)?;
+            assert_eq!(again, x);
+            Ok(Found::Nested(x))
+        }),
+        "getitem" => match items(case.args.get("index").ok_or("no index")?)? {
+            Some(items) => one(&["index"], &|x| value(x.index(&items))),
+            None => Ok(Err(Error::invalid("no index"))),
+        },
+        "unsqueeze" => {
+            let dim = dim()?.ok_or("no dim")?;
+            one(&["dim"], &|x| value(x.unsqueeze(dim)))
+        }
+        "squeeze" => {
+            let dim = dim()?.ok_or("no dim")?;
+            one(&["dim"], &|x| value(x.squeeze(dim)))
+        }
+        "cat" => {
+            case.takes(&["items"], &["dim"])?;
+            let mut all = Ok(Vec::new());
+            for item in case.input.get("items").ok_or("no items")?.list()? {
+                let x = het(item)?;
+                all = all.and_then(|mut all: Vec<HetTensor>| {
+                    all.push(x?);
+                    Ok(all)
+                });
+            }
+            let dim = dim()?.unwrap_or(0);
+            Ok(all.and_then(|all| value(cat(&all.iter().collect::<Vec<_>>(), dim))))
+        }
+        "unary" => {
+            let op = unary(case.args.get("op").ok_or("no op")?.text()?)?;
+            one(&["op"], &|x| value(x.unary(op)))
+        }
+        "elementwise" => {
+            case.takes(&["het", "other"], &["op", "reverse"])?;
+            let x = het(case.input.get("het").ok_or("no het")?)?;
+            let other = case.input.get("other").ok_or("no other")?;
+            let [(kind, given)] = other.members()? else {
+                return Err("the other side is one of scalar, tensor and het".into());
+            };
+            let x = match x {
+                Ok(x) => x,
+                Err(e) => return Ok(Err(e)),
+            };
+            let result = match kind.as_str() {
+                "scalar" => {
+                    let scalar = match given {
+                        Json::Bool(b) => Scalar::Bool(*b),
+                        given => match given.int() {
+                            Ok(n) => Scalar::Int(n),
+                            Err(_) => Scalar::Float(given.float()?),
+                        },
+                    };
+                    operate(case, &x, scalar.into())?
+                }
+                "tensor" => operate(case, &x, (&tensor(given)?).into())?,
+                "het" => match het(given)? {
+                    Ok(other) => operate(case, &x, (&other).into())?,
+                    Err(e) => Err(e),
+                },
+                other => return Err(format!("the operand {other:?} is unknown")),
+            };
+            Ok(value(result))
+        }
+        op => {
+            let how = reduction(op).ok_or_else(|| format!("the operation {op:?} is unknown"))?;
+            let dim = dim()?;
+            one(&["dim"], &|x| value(x.reduce(how, dim)))
+        }
+    }
+}
+
+fn reduction(op: &str) -> Option<Reduction> {
+    Some(match op.strip_prefix("reduce_")? {
+        "sum" => Reduction::Sum,
+        "mean" => Reduction::Mean,
+        "prod" => Reduction::Prod,
+        "amax" => Reduction::Max,
+        "amin" => Reduction::Min,
+        _ => return None,
+    })
+}
+
+fn operate(case: &Case, x: &HetTensor, other: HetOperand<'_>) -> Checked<Result<HetValue>> {
+    let op = match case.args.get("op").ok_or("no op")?.text()? {
+        "add" => Op::Add,
+        "sub" => Op::Sub,
+        "mul" => Op::Mul,
+        "div" | "truediv" => Op::Div,
+        "pow" => Op::Pow,
+        "min" | "minimum" => Op::Minimum,
+        "max" | "maximum" => Op::Maximum,
+        "eq" => Op::Eq,
+        "ne" => Op::NotEq,
+        "lt" => Op::Lt,
+        "le" => Op::LtEq,
+        "gt" => Op::Gt,
+        "ge" => Op::GtEq,
+        other => return Err(format!("the operation {other:?} is unknown")),
+    };
+    let reverse = case.args.get("reverse").map_or(Ok(false), Json::bool)?;
+    Ok(if reverse { x.binary_reverse(op, other) } else { x.binary(op, other) })
+}
+
+fn unary(name: &str) -> Checked<Unary> {
+    Ok(match name {
+        "neg" => Unary::Neg,
+        "abs" => Unary::Abs,
+        "sign" => Unary::Sign,
+        "ceil" => Unary::Ceil,
+        "floor" => Unary::Floor,
+        "round" => Unary::Round(0),
+        "sqrt" => Unary::Sqrt,
+        "exp" => Unary::Exp,
+        "log" => Unary::Ln,
+        other => return Err(format!("the function {other:?} is unknown")),
+    })
+}
+
+/// Index objects, one per leading dim; `None` for what cannot be an index.
+fn items(json: &Json) -> Checked<Option<Vec<Index>>> {
+    let mut out = Vec::new();
+    for item in json.list()? {
+        let [(kind, value)] = item.members()? else {
+            return Err("an index object has one member".into());
+        };
+        if kind == "mask" {
+            let mask = tensor(value)?;
+            let values = mask.as_bytes().iter().map(|b| *b == 1).collect();
+            let mask = IndexArray::try_new(mask.shape(), values).map_err(|e| e.to_string())?;
+            out.push(Index::Mask(mask));
+            continue;
+        }
+        match index(item)? {
+            Asked::Index(one) => out.extend(one),
+            Asked::Nonsense => return Ok(None),
+        }
+    }
+    Ok(Some(out))
+}
+
+/// A nested list of tensors. What is no tensor is as wrong there as it is unthinkable here.
+fn het(json: &Json) -> Checked<Result<HetTensor>> {
+    fn nested(json: &Json) -> Checked<Option<Nested>> {
+        Ok(match json {
+            Json::Object(_) => Some(Nested::Tensor(tensor(json)?)),
+            Json::List(list) => {
+                let parts = list.iter().map(nested).collect::<Checked<Option<Vec<_>>>>()?;
+                parts.map(Nested::List)
+            }
+            _ => None,
+        })
+    }
+    Ok(match nested(json)? {
+        Some(nested) => HetTensor::from_nested(&nested),
+        None => Err(Error::invalid("leaves are tensors")),
+    })
+}
+
+/// Values by coordinates.
+type Cells = BTreeMap<Vec<i64>, f64>;
+
+/// What a tensor has, whether dense or not.
+fn cells(value: &HetValue) -> Checked<Cells> {
+    let het = value.clone().into_het().map_err(|e| e.to_string())?;
+    if het.ndim() == 0 {
+        let dense = het.to_dense(&DenseOptions::default()).map_err(|e| e.to_string())?;
+        let numbers = numbers(&dense.to_flat().map_err(|e| e.to_string())?);
+        return Ok(if het.has_holes() { Cells::new() } else { [(Vec::new(), numbers[0])].into() });
+    }
+    let array: RaggedArray = het.to_ragged().map_err(|e| e.to_string())?;
+    let axes = coords(&array).map_err(|e| e.to_string())?;
+    let values = numbers(array.leaves());
+    let mut out = Cells::new();
+    for (i, value) in values.iter().enumerate().filter(|(i, _)| array.leaves().is_valid(*i)) {
+        let at = axes.iter().map(|a| a.leaves().as_primitive::<Int64Type>().value(i)).collect();
+        out.insert(at, *value);
+    }
+    Ok(out)
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn numbers(values: &ArrayRef) -> Vec<f64> {
+    match values.data_type() {
+        DataType::Boolean => {
+            (0..values.len()).map(|i| f64::from(u8::from(values.as_boolean().value(i)))).collect()
+        }
+        DataType::UInt64 => {
+            values.as_primitive::<UInt64Type>().values().iter().map(|v| *v as f64).collect()
+        }
+        _ => cast(values, &DataType::Float64)
+            .unwrap()
+            .as_primitive::<Float64Type>()
+            .values()
+            .to_vec(),
+    }
+}
+
+/// Only what computes may round.
+fn alike(case: &Case, a: f64, b: f64) -> bool {
+    let rtol = match case.op.as_str() {
+        "reduce_prod" => 1e-4,
+        "reduce_sum" | "reduce_mean" | "elementwise" | "unary" => 1e-5,
+        _ => 0.0,
+    };
+    let atol = if rtol == 0.0 { 0.0 } else { 1e-6 };
+    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= atol + rtol * b.abs()
+}
+
+fn close_tensor(case: &Case, found: &DenseTensor, expected: &Json) -> Checked<()> {
+    let expected = tensor(expected)?;
+    let wide = |t: &DenseTensor| Ok::<_, String>(numbers(&t.to_flat().map_err(|e| e.to_string())?));
+    let (a, b) = (wide(found)?, wide(&expected)?);
+    let same = found.dtype() == expected.dtype()
+        && found.shape() == expected.shape()
+        && a.iter().zip(&b).all(|(a, b)| alike(case, *a, *b));
+    if same { Ok(()) } else { Err(format!("found {found}, expected {expected}")) }
+}
+
+/// Values and nothing else, as nested lists.
+fn plain(nested: &Nested) -> Checked<Json> {
+    fn tensor(t: &DenseTensor) -> Checked<Json> {
+        if t.ndim() == 0 {
+            let value = numbers(&t.to_flat().map_err(|e| e.to_string())?)[0];
+            return Ok(Json::Number(format!("{value}")));
+        }
+        (0..t.shape()[0])
+            .map(|i| t.row(i).map_err(|e| e.to_string()).and_then(|r| tensor(&r)))
+            .collect::<Checked<_>>()
+            .map(Json::List)
+    }
+    match nested {
+        Nested::Hole => Ok(Json::Null),
+        Nested::Tensor(t) => tensor(t),
+        Nested::List(list) => list.iter().map(plain).collect::<Checked<_>>().map(Json::List),
+    }
+}
+
+fn same_nested(case: &Case, a: &Json, b: &Json) -> bool {
+    match (a, b) {
+        (Json::List(a), Json::List(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_nested(case, a, b))
+        }
+        (Json::Bool(a), b) | (b, Json::Bool(a)) => {
+            b.float().is_ok_and(|b| b == f64::from(u8::from(*a)))
+        }
+        (a, b) => match (a.float(), b.float()) {
+            (Ok(a), Ok(b)) => alike(case, a, b),
+            _ => a == b,
+        },
+    }
+}
+
+fn unbound(case: &Case, het: &HetTensor, expected: &Json) -> Checked<Outcome> {
+    only(expected, "the result", &["dtype", "ragged"])?;
+    if expected.get("dtype").ok_or("no dtype")?.text()? != het.dtype().name() {
+        return Err(format!("found {} values", het.dtype()));
+    }
+    let found = plain(&het.unbind().map_err(|e| e.to_string())?)?;
+    let expected = expected.get("ragged").ok_or("no ragged")?;
+    if same_nested(case, &found, expected) {
+        return Ok(Outcome::Passed);
+    }
+    if same_nested(case, &without_trailing(&found), &without_trailing(expected)) {
+        return Ok(Outcome::Differs(TRAILING));
+    }
+    Err(format!("found {het}, expected {expected:?}"))
+}
+
+/// Lists without the empty places at their ends.
+fn without_trailing(json: &Json) -> Json {
+    let Json::List(list) = json else { return json.clone() };
+    let mut list: Vec<Json> = list.iter().map(without_trailing).collect();
+    while list.last() == Some(&Json::List(Vec::new())) {
+        list.pop();
+    }
+    Json::List(list)
+}
+
+fn value_is(case: &Case, value: HetValue, expected: &Json) -> Checked<Outcome> {
+    let part = |name: &str| expected.get(name).ok_or_else(|| format!("a result without {name}"));
+    let (wanted, dtype) = match part("kind")?.text()? {
+        "tensor" => {
+            only(expected, "the result", &["kind", "tensor"])?;
+            let json = part("tensor")?;
+            let tensor = tensor(json)?;
+            if let HetValue::Dense(found) = &value
+                && close_tensor(case, found, json).is_ok()
+            {
+                return Ok(Outcome::Passed);
+            }
+            let dtype = tensor.dtype();
+            (cells(&HetValue::Dense(tensor))?, dtype)
+        }
+        "het" => {
+            let known =
+                ["kind", "dim_type", "shape", "max_shape", "dtype", "coords", "values", "ragged"];
+            only(expected, "the result", &known)?;
+            let (at, values) = (part("coords")?.list()?, part("values")?.list()?);
+            let mut wanted = Cells::new();
+            for (at, value) in at.iter().zip(values) {
+                let value = match value {
+                    Json::Bool(b) => f64::from(u8::from(*b)),
+                    value => value.float()?,
+                };
+                wanted.insert(crate::format::ints(at)?, value);
+            }
+            if at.len() != values.len() || wanted.len() != at.len() {
+                return Err("as many coordinates as values are needed, each once".into());
+            }
+            let dtype: DType = part("dtype")?.text()?.parse().map_err(|e: Error| e.to_string())?;
+            (wanted, dtype)
+        }
+        other => return Err(format!("results of kind {other:?} are unknown")),
+    };
+    let found = cells(&value)?;
+    let wrong = || Err(format!("found {value} ({}), expected {expected:?}", value.dtype()));
+    if case.op == "reduce_mean"
+        && dtype.is_integer()
+        && value.dtype() == DType::F64
+        && found.len() == wanted.len()
+        && found.iter().all(|(at, x)| wanted.get(at).is_some_and(|y| x.floor() == *y))
+    {
+        return Ok(Outcome::Differs(MEANS));
+    }
+    let same = found.len() == wanted.len()
+        && found.iter().all(|(at, x)| wanted.get(at).is_some_and(|y| alike(case, *x, *y)));
+    if !same || value.dtype() != dtype {
+        return wrong();
+    }
+    // Values are right; is the shape?
+    let HetValue::Het(het) = &value else { return wrong() };
+    let trailing = || {
+        let last = |dim: usize| found.keys().map(|at| at[dim]).max().map_or(0, |n| n + 1);
+        let longer = het.max_shape().into_iter().enumerate();
+        longer.into_iter().any(|(dim, n)| i64::try_from(n).unwrap() > last(dim))
+    };
+    let Some(types) = expected.get("dim_type") else {
+        return if trailing() { Ok(Outcome::Differs(TRAILING)) } else { wrong() };
+    };
+    let types: Vec<&str> = types.list()?.iter().map(Json::text).collect::<Checked<_>>()?;
+    let kinds: Vec<String> = het.dim_types().iter().map(ToString::to_string).collect();
+    let shape: Vec<i64> = crate::format::ints(part("shape")?)?;
+    let max_shape: Vec<usize> = crate::format::ints(part("max_shape")?)?;
+    if kinds != types || het.shape() != shape || het.max_shape() != max_shape {
+        return if trailing() {
+            Ok(Outcome::Differs(TRAILING))
+        } else {
+            Err(format!(
+                "found {kinds:?} {:?} {:?}, expected {types:?} {shape:?} {max_shape:?}",
+                het.shape(),
+                het.max_shape()
+            ))
+        };
+    }
+    if let Some(ragged) = expected.get("ragged") {
+        let unbound = plain(&het.unbind().map_err(|e| e.to_string())?)?;
+        if !same_nested(case, &unbound, ragged) {
+            return wrong();
+        }
+    }
+    Ok(Outcome::Passed)
+}
