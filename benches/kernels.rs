@@ -2,9 +2,11 @@
 //!
 //! Before Criterion's numbers comes a table that sets each kernel beside its floor in the same run:
 //! one pass that reads what it must read, or reads and writes what it must write (into fresh memory,
-//! as a kernel does).
+//! as a kernel does). Kernel and floor take turns, and the fastest of each counts, so that neighbours
+//! on the machine are not measured. A filter on the command line holds for the table, too; with
+//! `--table` there is nothing but the table.
 #![allow(clippy::unwrap_used, missing_docs)]
-#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float32Array, Int32Array, Int64Array};
 use arrow::datatypes::Float32Type;
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serrate::array::{Offsets, RaggedArray};
@@ -133,68 +135,63 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
     ]
 }
 
-fn median(mut run: impl FnMut()) -> Duration {
-    let mut times: Vec<Duration> = (0..15)
-        .map(|_| {
-            let start = Instant::now();
-            run();
-            start.elapsed()
-        })
-        .collect();
-    times.sort();
-    times[times.len() / 2]
+fn timed(run: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    run();
+    start.elapsed()
 }
 
-/// Time to read `read` bytes and to fill `write` fresh ones from them.
-fn floor(source: &[f32], read: usize, write: usize) -> Duration {
-    let pass = |n: usize| {
+/// Reads `read` bytes and fills `write` fresh ones from them.
+fn pass(source: &[f32], read: usize, write: usize) {
+    let (mut read, mut write) = (read / 4, write / 4);
+    while write > 0 {
+        let n = write.min(source.len());
+        black_box(source[..n].to_vec());
+        write -= n;
+        read = read.saturating_sub(n);
+    }
+    while read > 0 {
+        let n = read.min(source.len());
         let mut lanes = [0u32; 16];
-        for chunk in source[..n.min(source.len())].chunks_exact(16) {
+        for chunk in source[..n].chunks_exact(16) {
             for (lane, v) in lanes.iter_mut().zip(chunk) {
                 *lane ^= v.to_bits();
             }
         }
         black_box(lanes);
-    };
-    median(|| {
-        let (mut read, mut write) = (read / 4, write / 4);
-        while write > 0 {
-            let n = write.min(source.len());
-            black_box(source[..n].to_vec());
-            write -= n;
-            read = read.saturating_sub(n);
-        }
-        while read > 0 {
-            let n = read.min(source.len());
-            pass(n);
-            read -= n;
-        }
-    })
+        read -= n;
+    }
 }
 
-fn report(d: &Data) {
+fn report(d: &Data, wanted: &[String]) {
     let source = d.values.leaves().as_primitive::<Float32Type>().values();
-    println!("{:<26} {:>10} {:>10} {:>8}", "", "ms", "floor ms", "ratio");
+    println!("{:<34} {:>9} {:>9} {:>6}", "", "ms", "floor ms", "ratio");
     for (name, read, write, run) in tasks(d) {
-        let floor = floor(source, read, write);
-        let found = median(|| {
-            black_box(run());
-        });
+        if !wanted.is_empty() && !wanted.iter().any(|w| name.contains(w.as_str())) {
+            continue;
+        }
+        let (mut found, mut floor) = (Duration::MAX, Duration::MAX);
+        for _ in 0..25 {
+            found = found.min(timed(|| {
+                black_box(run());
+            }));
+            floor = floor.min(timed(|| pass(source, read, write)));
+        }
         let ms = |t: Duration| t.as_secs_f64() * 1e3;
         println!(
-            "{name:<26} {:>10.2} {:>10.2} {:>8.2}   ({} MB read, {} MB written)",
+            "{name:<34} {:>9.2} {:>9.2} {:>6.2}   ({:.1} MB read, {:.1} MB written)",
             ms(found),
             ms(floor),
             ms(found) / ms(floor),
-            read / 1_000_000,
-            write / 1_000_000
+            read as f64 / 1e6,
+            write as f64 / 1e6
         );
     }
 }
 
 fn kernels(c: &mut Criterion) {
     let d = data();
-    report(&d);
+    table(&d);
     let mut group = c.benchmark_group("kernels");
     group.sample_size(20);
     for (name, read, write, run) in tasks(&d) {
@@ -205,4 +202,16 @@ fn kernels(c: &mut Criterion) {
 }
 
 criterion_group!(benches, kernels);
-criterion_main!(benches);
+
+fn table(d: &Data) {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    report(d, &wanted);
+}
+
+fn main() {
+    if std::env::args().any(|a| a == "--table") {
+        return table(&data());
+    }
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

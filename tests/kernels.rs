@@ -13,8 +13,12 @@ mod elementwise;
 mod index;
 #[path = "kernels/reduce.rs"]
 mod reduce;
+#[path = "kernels/running.rs"]
+mod running;
 #[path = "kernels/shape.rs"]
 mod shape;
+#[path = "kernels/sort.rs"]
+mod sort;
 #[path = "kernels/text.rs"]
 mod text;
 

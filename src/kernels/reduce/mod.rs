@@ -46,6 +46,7 @@ use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 use groups::Groups;
 
+pub(in crate::kernels) use numbers::{native_int, reinterpret};
 pub use quantile::{quantile, quantiles};
 
 /// What to make of many values.
@@ -359,6 +360,22 @@ impl<'a> Target<'a> {
         let found = RaggedArray::try_new(self.array.len(), axes, values)?;
         if rows_below { found.inner(1) } else { Ok(found) }
     }
+}
+
+/// Which leaves follow each other along an axis.
+pub(in crate::kernels) enum Places {
+    /// Those of each list.
+    Lists(Layout),
+    /// Those at one place of lists that lie over one another.
+    Overlay(outer::Overlay),
+}
+
+/// Which leaves follow each other along axis `axis` of an array.
+pub(in crate::kernels) fn places(array: &RaggedArray, axis: i64) -> Result<Places> {
+    Ok(match Target::new(array, Reduction::Size, Some(axis))?.task.groups {
+        Groups::Lists(level) => Places::Lists(level.layout().clone()),
+        Groups::Overlay(overlay) => Places::Overlay(overlay),
+    })
 }
 
 /// Whether a dictionary is reduced as its values.

@@ -139,7 +139,7 @@ fn extreme_of<W: Which>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
 }
 
 /// The integer that a type is, when its order is that of the integer.
-pub(super) fn native_int(t: &DataType) -> Option<DataType> {
+pub(in crate::kernels) fn native_int(t: &DataType) -> Option<DataType> {
     use DataType::{
         Date32, Date64, Decimal32, Decimal64, Duration, Int32, Int64, Time32, Time64, Timestamp,
     };
@@ -151,7 +151,7 @@ pub(super) fn native_int(t: &DataType) -> Option<DataType> {
 }
 
 /// The same numbers under another type of the same width.
-pub(super) fn reinterpret(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+pub(in crate::kernels) fn reinterpret(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     if values.data_type() == to {
         return Ok(values.clone());
     }

@@ -11,7 +11,7 @@ use crate::kernels::gather::lists_like;
 /// The lists of the innermost axis, and where in the result each of them lies.
 ///
 /// What falls on one place of the result comes in the order of the leaves.
-pub(super) struct Overlay {
+pub(in crate::kernels) struct Overlay {
     /// The lists of leaves.
     inner: Layout,
     /// For each of them, the place of its first leaf in the result.
@@ -141,6 +141,34 @@ impl Overlay {
             }
         }
         Ok(Gathered { order: UInt64Array::from(order), along, lists: offsets.into() })
+    }
+}
+
+impl Overlay {
+    /// The leaves in the order of their places, and the lists that the places make.
+    pub(in crate::kernels) fn in_order(&self) -> Result<(UInt64Array, Layout)> {
+        let gathered = self.gathered()?;
+        Ok((gathered.order, gathered.lists.layout().clone()))
+    }
+
+    /// For every leaf the one at the same place, `n` elements before along the axis.
+    pub(in crate::kernels) fn shifted(&self, n: i64) -> Result<Vec<Option<u64>>> {
+        let Gathered { order, along, lists } = self.gathered()?;
+        let distance = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);
+        let mut from = vec![None; order.len()];
+        for list in 0..lists.layout().lists() {
+            let range = lists.layout().range(list);
+            let (along, order) = (&along[range.clone()], &order.values()[range]);
+            for (leaf, at) in order.iter().zip(along) {
+                let source = match n < 0 {
+                    true => at.checked_add(distance),
+                    false => at.checked_sub(distance),
+                };
+                let found = source.and_then(|s| along.binary_search(&s).ok());
+                from[usize::try_from(*leaf).unwrap_or(usize::MAX)] = found.map(|i| order[i]);
+            }
+        }
+        Ok(from)
     }
 }
 

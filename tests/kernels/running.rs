@@ -1,0 +1,242 @@
+//! Running sums, shifts, differences, filled gaps.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array, UInt64Array};
+use arrow::datatypes::{DataType, TimeUnit};
+use proptest::prelude::*;
+use rand::RngExt;
+use serrate::Error;
+use serrate::array::{Offsets, RaggedArray};
+use serrate::kernels::running::{
+    Running, backward_fill, cumsum, diff, forward_fill, running, shift,
+};
+
+use crate::cases;
+use crate::common::torture::{Node, Spec, assert_alike, meaning, one_of, random, torture};
+
+/// The values at one place, each with its position along the axis, to as many others.
+type Along<'a> = dyn Fn(&[(usize, Node)]) -> Vec<Node> + 'a;
+
+/// Elements that lie over one another, changed place by place; what they hold stays where it is.
+fn over(elements: &[(usize, &Node)], levels: usize, work: &Along<'_>) -> Vec<Node> {
+    if levels == 0 {
+        let values: Vec<_> = elements.iter().map(|(at, n)| (*at, (*n).clone())).collect();
+        return work(&values);
+    }
+    let longest = elements.iter().map(|(_, e)| e.children().len()).max().unwrap_or(0);
+    let mut out: Vec<Vec<Node>> = vec![Vec::new(); elements.len()];
+    for place in 0..longest {
+        let there: Vec<usize> =
+            (0..elements.len()).filter(|i| elements[*i].1.children().len() > place).collect();
+        let column: Vec<(usize, &Node)> =
+            there.iter().map(|i| (elements[*i].0, &elements[*i].1.children()[place])).collect();
+        for (i, found) in there.into_iter().zip(over(&column, levels - 1, work)) {
+            out[i].push(found);
+        }
+    }
+    let same = |(i, children): (usize, Vec<Node>)| match elements[i].1 {
+        Node::Null => Node::Null,
+        _ => Node::List(children),
+    };
+    out.into_iter().enumerate().map(same).collect()
+}
+
+fn along(rows: &[Node], levels: usize, axis: usize, work: &Along<'_>) -> Vec<Node> {
+    let placed = |nodes: &[Node], below| {
+        let nodes: Vec<(usize, &Node)> = nodes.iter().enumerate().collect();
+        over(&nodes, below, work)
+    };
+    if axis == 0 {
+        return placed(rows, levels);
+    }
+    let list = &mut |l: &Node| match l {
+        Node::Null => Node::Null,
+        l => Node::List(placed(l.children(), levels - axis)),
+    };
+    rows.iter().map(|r| r.map_at(axis - 1, list)).collect()
+}
+
+fn cumulated(how: Running, float: bool, values: &[(usize, Node)]) -> Vec<Node> {
+    let mut acc: Option<f64> = None;
+    let step = |a: f64, v: f64| match how {
+        Running::Sum => a + v,
+        Running::Prod => a * v,
+        _ if a.is_nan() || v.is_nan() => f64::NAN,
+        Running::Min => a.min(v),
+        Running::Max => a.max(v),
+    };
+    let made = |(_, v): &(usize, Node)| match v.float() {
+        None => Node::Null,
+        Some(v) => {
+            let next = acc.map_or(v, |a| step(a, v));
+            acc = Some(next);
+            if float { Node::Float(next) } else { Node::Int(next as i64) }
+        }
+    };
+    values.iter().map(made).collect()
+}
+
+fn shifted(values: &[(usize, Node)], n: i64, fill: &Node) -> Vec<Node> {
+    let find = |at: i64| values.iter().find(|(a, _)| *a as i64 == at);
+    values
+        .iter()
+        .map(|(at, _)| find(*at as i64 - n).map_or(fill.clone(), |v| v.1.clone()))
+        .collect()
+}
+
+fn filled(values: &[(usize, Node)], back: bool) -> Vec<Node> {
+    let at = |i: usize| {
+        let there = |v: &&(usize, Node)| !v.1.is_null();
+        let found = match back {
+            false => values[..=i].iter().rev().find(there),
+            true => values[i..].iter().find(there),
+        };
+        found.map_or(Node::Null, |v| v.1.clone())
+    };
+    (0..values.len()).map(at).collect()
+}
+
+proptest! {
+    #![proptest_config(cases(150))]
+
+    #[test]
+    fn along_every_axis(seed: u64, levels in 0usize..4) {
+        let mut rng = random(seed);
+        let types = [
+            DataType::Int8, DataType::Int32, DataType::Int64, DataType::UInt16, DataType::UInt64,
+            DataType::Float16, DataType::Float32, DataType::Float64, DataType::Boolean, DataType::Utf8,
+        ];
+        let leaf = one_of(&types, &mut rng).clone();
+        let float = leaf.is_floating();
+        let mut spec = Spec::new(levels, leaf.clone());
+        spec.reach = 3;
+        spec.odd_floats = leaf == DataType::Float64;
+        spec.null_leaves = seed % 4 != 0;
+        let case = torture(&spec, &mut rng);
+        let a = case.ragged();
+        for axis in 0..=levels {
+            let named = if axis % 2 == 0 { axis as i64 } else { axis as i64 - levels as i64 - 1 };
+            for how in [Running::Sum, Running::Prod, Running::Min, Running::Max] {
+                let Ok(out) = how.output_type(&leaf) else {
+                    prop_assert!(leaf == DataType::Utf8 && running(&a, how, named).is_err());
+                    continue;
+                };
+                if how == Running::Prod && (float || case.rows.len() > 1) {
+                    continue;
+                }
+                let found = match running(&a, how, named) {
+                    Err(Error::Overflow(_)) if how == Running::Prod => continue,
+                    found => found.unwrap(),
+                };
+                prop_assert_eq!(found.leaf_type(), &out);
+                let work = |v: &[(usize, Node)]| {
+                    let truth = |n: Node| n.int().map_or(n, |i| Node::Bool(i == 1));
+                    let made = cumulated(how, float, v);
+                    match out {
+                        DataType::Boolean => made.into_iter().map(truth).collect(),
+                        _ => made,
+                    }
+                };
+                assert_alike(&meaning(&found), &along(&case.rows, levels, axis, &work));
+            }
+            for n in [0, 1, 2, -1, -3, 100] {
+                let found = shift(&a, n, None, named).unwrap();
+                let work = |v: &[(usize, Node)]| shifted(v, n, &Node::Null);
+                assert_alike(&meaning(&found), &along(&case.rows, levels, axis, &work));
+                if leaf.is_numeric() {
+                    let fill: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+                    let found = shift(&a, n, Some(&fill), named).unwrap();
+                    let one = if float { Node::Float(1.0) } else { Node::Int(1) };
+                    let work = |v: &[(usize, Node)]| shifted(v, n, &one);
+                    assert_alike(&meaning(&found), &along(&case.rows, levels, axis, &work));
+                    let found = diff(&a, n, named).unwrap();
+                    let work = |v: &[(usize, Node)]| {
+                        let less = |((_, a), b): (&(usize, Node), Node)| match (a, b) {
+                            (Node::Int(a), Node::Int(b)) => Node::Int(a - b),
+                            (Node::Float(a), Node::Float(b)) => Node::Float(a - b),
+                            _ => Node::Null,
+                        };
+                        v.iter().zip(shifted(v, n, &Node::Null)).map(less).collect()
+                    };
+                    assert_alike(&meaning(&found), &along(&case.rows, levels, axis, &work));
+                }
+            }
+            let found = forward_fill(&a, named).unwrap();
+            let work = |v: &[(usize, Node)]| filled(v, false);
+            assert_alike(&meaning(&found), &along(&case.rows, levels, axis, &work));
+            let found = backward_fill(&a, named).unwrap();
+            let work = |v: &[(usize, Node)]| filled(v, true);
+            assert_alike(&meaning(&found), &along(&case.rows, levels, axis, &work));
+        }
+    }
+
+    #[test]
+    fn gaps_across_words_and_lists(seed: u64, gap in 1usize..90) {
+        let mut rng = random(seed);
+        let lengths: Vec<usize> = (0..6).map(|_| rng.random_range(0..150)).collect();
+        let n: usize = lengths.iter().sum();
+        let leaves: Int32Array = (0..n as i32).map(|i| (rng.random_range(0..gap) == 0).then_some(i)).collect();
+        let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();
+        let a = RaggedArray::try_new(6, vec![axis], Arc::new(leaves)).unwrap();
+        let rows = meaning(&a);
+        let work = |v: &[(usize, Node)]| filled(v, false);
+        assert_alike(&meaning(&forward_fill(&a, 1).unwrap()), &along(&rows, 1, 1, &work));
+        let work = |v: &[(usize, Node)]| filled(v, true);
+        assert_alike(&meaning(&backward_fill(&a, 1).unwrap()), &along(&rows, 1, 1, &work));
+        let work = |v: &[(usize, Node)]| shifted(v, 1, &Node::Null);
+        assert_alike(&meaning(&shift(&a, 1, None, 1).unwrap()), &along(&rows, 1, 1, &work));
+    }
+}
+
+fn rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
+    let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();
+    RaggedArray::try_new(lengths.len(), vec![axis], leaves).unwrap()
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let a = rows(&[1, 2], Arc::new(Int64Array::from(vec![i64::MAX, i64::MAX, 1])));
+    let e = cumsum(&a, -1).unwrap_err();
+    assert_eq!(
+        e.to_string(),
+        "cumsum along axis -1, list 1: the result does not fit a 64-bit integer; cast the values to float64 first"
+    );
+    assert!(matches!(diff(&a, 1, 1).unwrap().leaves().len(), 3));
+    let a = rows(&[2], Arc::new(Int64Array::from(vec![i64::MIN, 1])));
+    assert!(matches!(diff(&a, 1, 1), Err(Error::Overflow(_))));
+    let a = rows(&[3], Arc::new(UInt64Array::from(vec![u64::MAX, u64::MAX - 5, u64::MAX])));
+    let found = diff(&a, 1, 1).unwrap();
+    assert_eq!(meaning(&found), [Node::List(vec![Node::Null, Node::Int(-5), Node::Int(5)])]);
+    let text = rows(&[1], Arc::new(arrow::array::StringArray::from(vec!["a"])));
+    assert!(diff(&text, 1, 1).is_err());
+    let half: ArrayRef = Arc::new(arrow::array::Float64Array::from(vec![0.5]));
+    assert!(shift(&a, 1, Some(&half), 1).is_err());
+    assert!(shift(&a, 1, None, 2).is_err());
+}
+
+#[test]
+fn times_give_durations_and_lists_are_shared() {
+    let times = arrow::array::TimestampMicrosecondArray::from(vec![5, 9, 2]);
+    let a = rows(&[2, 1], Arc::new(times));
+    let gaps = diff(&a, 1, -1).unwrap();
+    assert_eq!(gaps.leaf_type(), &DataType::Duration(TimeUnit::Microsecond));
+    assert_eq!(meaning(&gaps)[0], Node::List(vec![Node::Null, Node::Int(4)]));
+    let first = running(&a, Running::Min, -1).unwrap();
+    assert_eq!(first.leaf_type(), a.leaf_type());
+    assert_eq!(meaning(&first)[1], Node::List(vec![Node::Int(2)]));
+    let sums = cumsum(&gaps, -1).unwrap();
+    assert_eq!(sums.leaf_type(), gaps.leaf_type());
+    for made in [&gaps, &first, &sums, &forward_fill(&gaps, 1).unwrap()] {
+        let offsets = |a: &RaggedArray| match a.axes()[0].layout() {
+            serrate::array::Layout::Ragged(o) => o.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert!(offsets(made).ptr_eq(&offsets(&a)));
+    }
+    // Nothing to fill: everything is shared.
+    let same = forward_fill(&a, 1).unwrap();
+    let pointer = |a: &RaggedArray| a.leaves().to_data().buffers()[0].as_ptr();
+    assert_eq!(pointer(&same), pointer(&a));
+    assert_eq!(a.leaves().as_primitive::<arrow::datatypes::TimestampMicrosecondType>().len(), 3);
+}

@@ -1,0 +1,191 @@
+//! Sorting, ranks, different values.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float32Array, Int64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float32Type, TimeUnit};
+use proptest::prelude::*;
+use rand::RngExt;
+use serrate::array::{Offsets, RaggedArray};
+use serrate::kernels::sort::{Order, argsort, is_sorted, rank, sort, sort_by, unique};
+
+use crate::cases;
+use crate::common::torture::{
+    Node, Spec, assert_alike, meaning, one_of, plain, random, torture, tree,
+};
+
+/// Numbers, then NaN.
+fn compare(a: &Node, b: &Node) -> Ordering {
+    match (a, b) {
+        (Node::Text(a), Node::Text(b)) => a.cmp(b),
+        _ => {
+            let (a, b) = (a.float().unwrap(), b.float().unwrap());
+            a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+        }
+    }
+}
+
+/// Positions in order.
+fn sorted(values: &[Node], order: Order) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..values.len()).filter(|i| !values[*i].is_null()).collect();
+    let nulls: Vec<usize> = (0..values.len()).filter(|i| values[*i].is_null()).collect();
+    places.sort_by(|a, b| {
+        let found = compare(&values[*a], &values[*b]);
+        if order.descending { found.reverse() } else { found }
+    });
+    if order.nulls_first { [nulls, places].concat() } else { [places, nulls].concat() }
+}
+
+fn each(rows: &[Node], levels: usize, f: &dyn Fn(&[Node]) -> Vec<Node>) -> Vec<Node> {
+    let list = &mut |l: &Node| match l {
+        Node::Null => Node::Null,
+        l => Node::List(f(l.children())),
+    };
+    rows.iter().map(|r| r.map_at(levels - 1, list)).collect()
+}
+
+const ORDERS: [Order; 4] = [
+    Order { descending: false, nulls_first: false },
+    Order { descending: true, nulls_first: false },
+    Order { descending: false, nulls_first: true },
+    Order { descending: true, nulls_first: true },
+];
+
+proptest! {
+    #![proptest_config(cases(150))]
+
+    #[test]
+    fn lists_in_every_order(seed: u64, levels in 1usize..4) {
+        let mut rng = random(seed);
+        let types = [
+            DataType::Int8, DataType::Int16, DataType::Int32, DataType::Int64, DataType::UInt8,
+            DataType::UInt16, DataType::UInt32, DataType::UInt64, DataType::Float16,
+            DataType::Float32, DataType::Float64, DataType::Boolean, DataType::Utf8,
+        ];
+        let leaf = one_of(&types, &mut rng).clone();
+        let mut spec = Spec::new(levels, leaf.clone());
+        spec.reach = *one_of(&[2, 100], &mut rng);
+        spec.odd_floats = true;
+        spec.null_leaves = seed % 3 != 0;
+        let case = torture(&spec, &mut rng);
+        let a = case.ragged();
+        for order in ORDERS {
+            let places = |v: &[Node]| sorted(v, order);
+            let values = |v: &[Node]| places(v).into_iter().map(|i| v[i].clone()).collect();
+            assert_alike(&meaning(&sort(&a, order).unwrap()), &each(&case.rows, levels, &values));
+            let numbers = |v: &[Node]| places(v).into_iter().map(|i| Node::Int(i as i64)).collect();
+            assert_alike(&meaning(&argsort(&a, order).unwrap()), &each(&case.rows, levels, &numbers));
+            let ranks = |v: &[Node]| {
+                let places = sorted(v, Order { nulls_first: false, ..order });
+                let mut out = vec![Node::Null; v.len()];
+                for (rank, i) in places.into_iter().enumerate().filter(|(_, i)| !v[*i].is_null()) {
+                    out[i] = Node::Int(rank as i64);
+                }
+                out
+            };
+            assert_alike(&meaning(&rank(&a, order).unwrap()), &each(&case.rows, levels, &ranks));
+            let flags = is_sorted(&a, order).unwrap();
+            let list = &mut |l: &Node| match l {
+                Node::Null => Node::Null,
+                l => Node::Bool(places(l.children()).is_sorted()),
+            };
+            let expected: Vec<Node> = case.rows.iter().map(|r| r.map_at(levels - 1, list)).collect();
+            assert_alike(&meaning(&flags), &expected);
+        }
+        let different = |v: &[Node]| {
+            let mut out: Vec<Node> = Vec::new();
+            for i in sorted(v, Order::ASCENDING).into_iter().filter(|i| !v[*i].is_null()) {
+                if out.last().is_none_or(|l| compare(l, &v[i]).is_ne()) {
+                    out.push(v[i].clone());
+                }
+            }
+            out
+        };
+        assert_alike(&meaning(&unique(&a).unwrap()), &each(&case.rows, levels, &different));
+        if leaf == DataType::Utf8 {
+            let tagged = DataType::Dictionary(Box::new(DataType::UInt16), Box::new(DataType::Utf8));
+            let tagged = a.with_leaves(cast(a.leaves(), &tagged).unwrap()).unwrap();
+            let found = sort(&tagged, Order::DESCENDING).unwrap();
+            let found = found.with_leaves(cast(found.leaves(), &DataType::Utf8).unwrap()).unwrap();
+            prop_assert_eq!(meaning(&found), meaning(&sort(&a, Order::DESCENDING).unwrap()));
+        }
+    }
+
+    #[test]
+    fn by_a_sibling_on_any_axis(seed: u64, levels in 1usize..4) {
+        let mut rng = random(seed);
+        let leaf = one_of(&[DataType::Int8, DataType::Utf8, DataType::Float64], &mut rng).clone();
+        let case = torture(&Spec::new(levels, leaf), &mut rng);
+        let axis = rng.random_range(1..=levels);
+        let times = Spec { reach: 4, ..Spec::new(0, DataType::Int32) };
+        let keys: Vec<Node> = case.rows.iter().map(|r| times_of(r, axis, &times, &mut rng)).collect();
+        let by = plain(axis, &DataType::Int32, &keys);
+        for order in ORDERS {
+            let found = sort_by(&case.ragged(), &by, order).unwrap();
+            let expected: Vec<Node> = case.rows.iter().zip(&keys)
+                .map(|(r, k)| sorted_by(r, k, axis, order)).collect();
+            assert_alike(&meaning(&found), &expected);
+        }
+    }
+}
+
+fn times_of(
+    row: &Node,
+    levels: usize,
+    spec: &Spec,
+    rng: &mut crate::common::torture::Random,
+) -> Node {
+    match (levels, row) {
+        (0, _) => tree(spec, &[], rng),
+        (_, Node::Null) => Node::Null,
+        (n, row) => {
+            Node::List(row.children().iter().map(|c| times_of(c, n - 1, spec, rng)).collect())
+        }
+    }
+}
+
+fn sorted_by(row: &Node, keys: &Node, levels: usize, order: Order) -> Node {
+    if row.is_null() {
+        return Node::Null;
+    }
+    let (children, keys) = (row.children(), keys.children());
+    Node::List(match levels {
+        1 => sorted(keys, order).into_iter().map(|i| children[i].clone()).collect(),
+        n => children.iter().zip(keys).map(|(c, k)| sorted_by(c, k, n - 1, order)).collect(),
+    })
+}
+
+fn rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
+    let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();
+    RaggedArray::try_new(lengths.len(), vec![axis], leaves).unwrap()
+}
+
+#[test]
+fn nan_of_either_sign_is_the_largest_and_zeros_are_one() {
+    let odd = vec![f32::NAN, -1.0, -f32::NAN, 0.0, -0.0, f32::INFINITY];
+    let a = rows(&[6], Arc::new(Float32Array::from(odd)));
+    let found = sort(&a, Order::ASCENDING).unwrap();
+    let found = found.leaves().as_primitive::<Float32Type>().values().to_vec();
+    assert_eq!(found[..4], [-1.0, 0.0, 0.0, f32::INFINITY]);
+    assert!(found[4].is_nan() && found[5].is_nan());
+    let down = sort(&a, Order::DESCENDING).unwrap();
+    assert!(down.leaves().as_primitive::<Float32Type>().value(1).is_nan());
+    assert_eq!(unique(&a).unwrap().lengths(1).unwrap(), [4]);
+}
+
+#[test]
+fn times_keep_their_type_and_lists_are_shared() {
+    let times = arrow::array::TimestampSecondArray::from(vec![9, 3, 5]).with_timezone("UTC");
+    let a = rows(&[2, 1], Arc::new(times));
+    let found = sort(&a, Order::ASCENDING).unwrap();
+    assert_eq!(found.leaf_type(), &DataType::Timestamp(TimeUnit::Second, Some("UTC".into())));
+    assert_eq!(meaning(&found)[0], Node::List(vec![Node::Int(3), Node::Int(9)]));
+    let flat = RaggedArray::try_new(1, vec![], Arc::new(Int64Array::from(vec![1]))).unwrap();
+    assert!(sort(&flat, Order::ASCENDING).unwrap_err().to_string().contains("the array is flat"));
+    assert!(sort_by(&a, &flat, Order::ASCENDING).is_err());
+    let flags = rows(&[3], Arc::new(BooleanArray::from(vec![true, false, true])));
+    let e = sort_by(&a, &flags, Order::ASCENDING).unwrap_err().to_string();
+    assert!(e.contains("2 rows on the left and 1 on the right"), "{e}");
+}
