@@ -1,8 +1,12 @@
 //! Sparse tensors by coordinates, and the hash map below them.
 
+mod dictionary;
 mod map;
 mod tensor;
 
-pub(crate) use map::MISSING;
+pub(crate) use dictionary::ColumnParts;
+pub use dictionary::Dictionary;
 pub use map::{Fallback, Fetched, HashMap, MapOptions, RowType};
-pub use tensor::{Coo, Csr, DokTensor, Duplicates, Scalar, Source};
+pub(crate) use map::{MISSING, canonical};
+pub(crate) use tensor::check_size;
+pub use tensor::{Coo, Csr, DokTensor, Duplicates, Scalar, Source, Unary};

@@ -2,6 +2,8 @@
 
 pub mod arrow_ipc;
 pub mod atomic;
+pub mod dictionary;
+pub mod dok;
 pub mod json;
 pub mod nrt;
 pub mod order;

@@ -22,7 +22,7 @@ pub use rows::RowType;
 
 use hash::Hashing;
 use memory::Column;
-use rows::canonical;
+pub(crate) use rows::canonical;
 use table::Table;
 
 /// A hash map over rows of fixed width, worked on in batches.

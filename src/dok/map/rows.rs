@@ -185,7 +185,7 @@ pub(super) use {with_key_width, with_value_width};
 
 /// The bytes that stand for keys: -0.0 as 0.0, and every NaN as one. Shares the buffer of keys that
 /// are so already, as integers always are.
-pub(super) fn canonical(keys: &DenseTensor) -> Result<Buffer> {
+pub(crate) fn canonical(keys: &DenseTensor) -> Result<Buffer> {
     macro_rules! floats {
         ($t:ty, $nan:expr, $zero:expr) => {{
             let values = keys.as_slice::<$t>()?;

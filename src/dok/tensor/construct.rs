@@ -4,7 +4,7 @@ use arrow::array::Array;
 
 use super::DokTensor;
 use super::entries::{Entries, take};
-use super::numbers::{Numbers, is_zero};
+use super::numbers::is_zero;
 use super::storage::{Storage, linear_size, place, strides};
 use crate::array::{Layout, RaggedArray};
 use crate::dense::{DType, DenseTensor};
@@ -131,6 +131,29 @@ impl DokTensor {
             )));
         }
         Self::from_places(shape, places, values, duplicates)
+    }
+
+    /// From coordinates that must all be different.
+    pub(crate) fn from_unique(
+        shape: Vec<usize>,
+        indices: &DenseTensor,
+        values: &DenseTensor,
+        options: MapOptions,
+    ) -> Result<Self> {
+        let places = places(&shape, indices)?;
+        let mut storage = Storage::new(shape, values.dtype(), options)?;
+        let keys = DenseTensor::from_vec([places.len()], places)?;
+        storage.map.reserve(keys.num_elements())?;
+        let new = storage.map.set(&keys, values)?;
+        if let Some(entry) = new.iter().position(|new| !new) {
+            let mut at = vec![0; storage.shape.len()];
+            let place = keys.as_slice::<i64>()?[entry];
+            super::storage::unravel(super::storage::linear(place), &storage.strides, &mut at);
+            return Err(Error::invalid(format!(
+                "entry {entry} at {at:?} has the coordinates of an entry before it"
+            )));
+        }
+        Ok(Self::with_storage(storage))
     }
 
     /// Places within the shape, one per value.
@@ -310,12 +333,5 @@ impl DokTensor {
         let mut made = Self::from_entries(entries)?;
         made.limit = self.limit;
         Ok(made)
-    }
-
-    /// Values as numbers to calculate with.
-    pub(super) fn numbers(&self) -> Result<(Entries, Numbers)> {
-        let entries = self.entries()?;
-        let numbers = Numbers::of(&entries.values)?;
-        Ok((entries, numbers))
     }
 }

@@ -1,16 +1,21 @@
 //! Sparse tensors: see [`DokTensor`].
 
+mod arith;
 mod construct;
 mod convert;
 mod entries;
 mod get;
 
+mod maths;
+mod matmul;
+mod norm;
 mod numbers;
 mod reduce;
 mod reshape;
 mod selection;
 mod set;
 
+mod softmax;
 mod storage;
 mod view;
 
@@ -23,8 +28,10 @@ use crate::error::{Error, Result};
 pub use construct::{Coo, Csr, Duplicates};
 
 pub use get::Scalar;
+pub use maths::Unary;
 pub use set::Source;
 
+pub(crate) use storage::check_size;
 use storage::{Shared, Storage};
 use view::View;
 

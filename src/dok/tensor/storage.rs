@@ -17,6 +17,11 @@ pub(super) fn linear_size(shape: &[usize]) -> Result<u64> {
     })
 }
 
+/// Refuses shapes with more than 2^63 elements.
+pub(crate) fn check_size(shape: &[usize]) -> Result<()> {
+    linear_size(shape).map(drop)
+}
+
 /// Places between neighbours along every axis. Of a shape without elements they mean nothing.
 pub(super) fn strides(shape: &[usize]) -> Vec<u64> {
     let mut strides = vec![1u64; shape.len()];
