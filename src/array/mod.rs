@@ -2,6 +2,7 @@
 
 mod arrow;
 mod axis;
+pub(crate) mod exact;
 mod offsets;
 mod ragged;
 pub(crate) mod ranges;

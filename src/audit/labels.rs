@@ -6,20 +6,38 @@ use std::path::Path;
 use arrow::array::Array;
 use arrow::datatypes::DataType;
 
-use super::{Log, message};
+use super::{Log, message, some};
 use crate::error::Result;
 use crate::io::meds::LabelKind;
 use crate::io::meds::file::{Source, files};
-use crate::io::meds::labels::{KEYS, keys, kinds};
+use crate::io::meds::labels::{KEYS, keys, kinds, tasks};
 
 /// Checks every file of labels below a folder; returns how many labels there are.
 pub(super) fn check(folder: &Path, log: &mut Log) -> Result<u64> {
     let mut labels = 0;
     // Types of the first file of a task.
     let mut types: HashMap<String, Vec<(String, DataType)>> = HashMap::new();
-    for name in files(folder, "parquet")? {
+    if !folder.exists() {
+        return Err(crate::Error::file(folder, "there is no such file or folder of labels"));
+    }
+    if !folder.is_dir() {
+        return file(folder, "", "", &mut types, log);
+    }
+    let names = files(folder, "parquet")?;
+    if names.is_empty() {
+        log.error("columns", folder, String::new, "no *.parquet file", "labels");
+    }
+    let tasks = tasks(&names);
+    if !tasks.is_empty() {
+        let found = format!("labels of {} tasks: {}", tasks.len(), some(tasks.iter()));
+        let expected =
+            "those of one; read together, nothing tells them apart: name the folder of one";
+        log.warn("tasks", folder, String::new, found, expected);
+    }
+    for name in &names {
         let path = folder.join(format!("{name}.parquet"));
-        match file(&path, &name, &mut types, log) {
+        let task = tasks.iter().find(|t| name.split('/').next() == Some(t)).unwrap_or(&"");
+        match file(&path, name, task, &mut types, log) {
             Ok(rows) => labels += rows,
             Err(e) => log.error("unreadable", &path, String::new, message(&e), "labels"),
         }
@@ -30,6 +48,7 @@ pub(super) fn check(folder: &Path, log: &mut Log) -> Result<u64> {
 fn file(
     path: &Path,
     name: &str,
+    task: &str,
     types: &mut HashMap<String, Vec<(String, DataType)>>,
     log: &mut Log,
 ) -> Result<u64> {
@@ -45,7 +64,18 @@ fn file(
         let expected = LabelKind::ALL.map(LabelKind::column).join(" or ");
         log.warn("columns", path, String::new, "no column with a value", expected);
     }
-    let task = name.split('/').next().unwrap_or_default();
+    for kind in kinds(&source) {
+        let Ok(field) = schema.field_with_name(kind.column()) else { continue };
+        if !kind.accepts(field.data_type()) {
+            log.error(
+                "types",
+                path,
+                || format!("column {:?}", kind.column()),
+                field.data_type().to_string(),
+                format!("{}; other values are not read as labels", kind.expected()),
+            );
+        }
+    }
     let own: Vec<(String, DataType)> =
         schema.fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect();
     let known = types.entry(task.to_string()).or_insert_with(|| own.clone());

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `unreadable` | error | a file is damaged, or not what its format says |
 //! | `pair` | error | tensors without a schema file, or the other way round |
-//! | `columns`, `types` | error | a column is missing, or has another type than expected or in the first shard |
+//! | `columns`, `types` | error | a column is missing, or has another type than expected or in the first shard (labels: in the task's first file) |
 //! | `null` | error | a subject, code or time is NULL where it may not be |
 //! | `bounds` | error | lists end before they begin, or past their values |
 //! | `rows`, `events`, `measurements` | error | tensors and schema file count differently |
@@ -21,6 +21,7 @@
 //! | `unknown-code` | warning | a code is not in the vocabulary, or is the token 0 |
 //! | `unseen-code` | warning | a code is kept back from train altogether |
 //! | `infinite` | warning | numbers are infinite |
+//! | `tasks` | warning | a folder has the labels of several tasks, which reading it mixes |
 //! | `label-subject` | error | a label is about a subject that is not in the data |
 //! | `label-split` | error | a label lies in the folder of another split than its subject |
 //! | `label-early` | warning | nothing happened before a label |
@@ -155,6 +156,8 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
         cohort::check(root, &mut log)
     } else if root.join("data").is_dir() {
         meds::check(root, &mut log)
+    } else if !root.exists() {
+        return Err(Error::file(root, "there is no such folder"));
     } else {
         return Err(Error::file(
             root,

@@ -20,7 +20,7 @@ Examples:
   serrate batches cohort/ --batch 256 --len 512 --shuffle --seed 7 -o train/
   serrate generate --patients 1000 -o synthetic.nrt
 
-Exit codes: 0 all went well, 1 a query or file failed, 2 wrong usage, 130 interrupted.
+Exit codes: 0 all went well, 1 a query or file failed, 2 wrong usage, 130 interrupted, 143 terminated.
 A script in a file called like a command is run as ./inspect.";
 
 /// SQL over nested ragged data, and conversions between its formats.

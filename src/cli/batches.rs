@@ -1,6 +1,6 @@
 //! `serrate batches`: training batches of health records, as files or as a stream.
 
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Stdout, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::convert::println;
 use super::error::{Failure, Outcome};
+use super::files::check_name;
 use super::inspect::rounded;
 use super::interrupt;
 use super::output::grouped;
@@ -56,8 +57,8 @@ pub(super) struct BatchesArgs {
     /// What sequences are made of: `measurement` or `event`.
     #[arg(long, value_name = "UNIT", default_value = "measurement", value_parser = parse::<Unit>)]
     unit: Unit,
-    /// Which part of a longer sequence: `random`, `end`, `start` or `step` [default: end with labels,
-    /// else random].
+    /// Which part of a longer sequence: `random`, `balanced` (each element as likely as any other),
+    /// `end`, `start` or `step` [default: end with labels, else random].
     #[arg(long, value_name = "WINDOW")]
     window: Option<String>,
     /// From the start of one window to that of the next, with --window step [default: LEN].
@@ -79,7 +80,7 @@ pub(super) struct BatchesArgs {
     #[arg(long)]
     fixed: bool,
     /// Flat values and where each item ends, instead of padding.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "fixed")]
     packed: bool,
     /// Exactly the tensors of meds-torch-data.
     #[arg(long, conflicts_with_all = ["packed", "fixed"])]
@@ -110,6 +111,7 @@ pub(super) struct BatchesArgs {
 pub(super) fn run(args: &BatchesArgs) -> Outcome {
     let to_stream = args.output.as_os_str() == "-";
     if !to_stream {
+        check_name(&args.output, None, "a folder of batches")?;
         check_target(&args.output, args.overwrite)?;
     }
     if args.input.is_file() {
@@ -121,19 +123,31 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
         )));
     }
     let options = options(args)?;
-    let labels = args.labels.as_ref().map(Labels::read).transpose()?;
+    let read = if args.compat { Labels::read_in_text_order } else { Labels::read };
+    let labels = args.labels.as_ref().map(read).transpose()?;
+    let tasks = args.labels.as_ref().map(Labels::tasks).transpose()?.unwrap_or_default();
     let split = args.split.as_deref();
     let loader = MedsLoader::open(&args.input, split, labels.as_ref(), options)?;
     let mut sink = match to_stream {
-        true => Sink::Stream(BatchStream::new(
-            BufWriter::with_capacity(1 << 20, std::io::stdout()),
-            "standard output",
-        )),
+        true => Sink::Stream(stream(&loader)),
         false => Sink::Folder(BatchFolder::create(&args.output, args.overwrite)?),
     };
     let progress = Progress::of_rows((loader.num_items() as u64).saturating_mul(args.epochs));
     if loader.unknown_labels() > 0 {
         progress.note(&unknown(loader.unknown_labels(), split));
+    }
+    if loader.dropped_measurements() > 0 {
+        progress.note(&format!(
+            "{} measurements have codes that are not in the vocabulary: they are left out, as converting does",
+            grouped(loader.dropped_measurements())
+        ));
+    }
+    if !tasks.is_empty() {
+        progress.note(&format!(
+            "the labels are those of {} tasks, one after the other: {}; name the folder of one for its own",
+            tasks.len(),
+            tasks.join(", ")
+        ));
     }
     let mut stats = EpochStats::default();
     for epoch in 0..args.epochs {
@@ -158,14 +172,61 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
     println(&line)
 }
 
+/// The stream; the metadata of each batch says what categories mean, as batches.json does of a folder.
+fn stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
+    let out = BufWriter::with_capacity(1 << 20, std::io::stdout());
+    let stream = BatchStream::new(out, "standard output");
+    match loader.categories() {
+        [] => stream,
+        categories => stream.metadata("categories", json!(categories).to_string()),
+    }
+}
+
+/// Refuses, in the words of the command, what makes no sense whatever the data.
+fn check_args(args: &BatchesArgs, window: Option<&str>) -> Outcome {
+    let wrong = |message: String| Err(Failure::usage(message));
+    let step = matches!(window, Some("step" | "step_through"));
+    if !step && (args.stride.is_some() || args.overlap.is_some()) {
+        return wrong("--stride and --overlap belong to --window step".into());
+    }
+    let zeros = [
+        ("--batch", Some(args.batch)),
+        ("--len", Some(args.len)),
+        ("--stride", args.stride),
+        ("--per-event", args.per_event),
+        ("--bucket", args.bucket),
+        ("--threads", args.threads),
+        ("--epochs", usize::try_from(args.epochs).ok()),
+    ];
+    if let Some((flag, _)) = zeros.into_iter().find(|(_, n)| *n == Some(0)) {
+        return wrong(format!("{flag} is 0; at least 1"));
+    }
+    if let Some(overlap) = args.overlap.filter(|overlap| *overlap >= args.len) {
+        return wrong(format!(
+            "--overlap {overlap} with --len {}: each window would be the one before; --overlap is {} at most",
+            args.len,
+            args.len.saturating_sub(1)
+        ));
+    }
+    if args.per_event.is_some() && args.unit == Unit::Measurement {
+        return wrong("--per-event belongs to --unit event".into());
+    }
+    if args.packed && (args.per_event.is_some() || args.side == Side::Left) {
+        let flag = if args.per_event.is_some() { "--per-event" } else { "--side left" };
+        return wrong(format!("{flag} is about padding, and --packed has none; leave one out"));
+    }
+    if args.statics == Statics::Prepend && args.len < 2 && !args.compat {
+        return wrong("--static prepend leaves no room in --len 1; take a larger --len".into());
+    }
+    Ok(())
+}
+
 fn options(args: &BatchesArgs) -> Outcome<MedsOptions> {
     let window = args.window.as_deref();
-    if window != Some("step") && (args.stride.is_some() || args.overlap.is_some()) {
-        return Err(Failure::usage("--stride and --overlap belong to --window step"));
-    }
+    check_args(args, window)?;
     let window = window.unwrap_or(if args.labels.is_some() { "end" } else { "random" });
     let window = Window::named(window, args.len, args.stride, args.overlap)
-        .map_err(|e| Failure::usage(e.to_string()))?;
+        .map_err(|e| Failure::usage(format!("--window {window}: {e}")))?;
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let mut options = MedsOptions::new(args.batch, args.len)
         .unit(args.unit)

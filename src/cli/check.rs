@@ -77,11 +77,45 @@ fn summary(audit: &Audit) -> Outcome {
         share(sum(|s| s.nan), measurements),
         share(sum(|s| s.infinite), measurements)
     ))?;
-    println(&format!("{} errors, {} warnings", audit.errors(), audit.warnings()))
+    let (errors, warnings) = (audit.errors(), audit.warnings());
+    let noun = |n: usize, one: &'static str, more: &'static str| if n == 1 { one } else { more };
+    println(&format!(
+        "{errors} {}, {warnings} {}",
+        noun(errors, "error", "errors"),
+        noun(warnings, "warning", "warnings")
+    ))
 }
 
-/// Parts of a hundred, in whole numbers so that few among many are not none.
+/// Parts of a hundred, rounded to thousandths, but few among many are not none, and almost all not all.
 fn share(part: u64, whole: u64) -> String {
-    let thousandths = u128::from(part) * 100_000 / u128::from(whole.max(1));
-    format!("{} ({}.{:03} %)", grouped(part), thousandths / 1000, thousandths % 1000)
+    let (part, whole) = (u128::from(part), u128::from(whole.max(1)));
+    let thousandths = (part * 200_000 / whole).div_ceil(2);
+    let percent = match thousandths {
+        0 | 1 if part > 0 && part * 100_000 < whole => "<0.001".to_owned(),
+        100_000 if part < whole => ">99.999".to_owned(),
+        n => format!("{}.{:03}", n / 1000, n % 1000),
+    };
+    format!("{} ({percent} %)", grouped(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_rounded() {
+        let shares = [(0, 7), (1, 3), (2, 3), (1, 1_000_000), (999_999, 1_000_000), (5, 5), (0, 0)];
+        assert_eq!(
+            shares.map(|(part, whole)| share(part, whole)),
+            [
+                "0 (0.000 %)",
+                "1 (33.333 %)",
+                "2 (66.667 %)",
+                "1 (<0.001 %)",
+                "999,999 (>99.999 %)",
+                "5 (100.000 %)",
+                "0 (0.000 %)"
+            ]
+        );
+    }
 }

@@ -7,12 +7,14 @@ use clap::{Args, ValueEnum};
 
 use super::convert::println;
 use super::error::{Failure, Outcome};
+use super::files::check_name;
 use super::interrupt;
 use super::output::grouped;
 use super::progress::Progress;
 use crate::io::meds::MedsDataset;
 use crate::io::meds_torch::{
-    Normalize, TensorizeOptions, TensorizeReport, Unknown, VocabularyFrom, tensorize,
+    Normalize, TensorizeOptions, TensorizeReport, TensorizedCohort, Unknown, VocabularyFrom,
+    tensorize,
 };
 
 /// How a MEDS data set becomes a tensorized cohort.
@@ -94,6 +96,13 @@ impl CohortArgs {
 }
 
 pub(super) fn convert(input: &Path, output: &Path, args: CohortArgs, overwrite: bool) -> Outcome {
+    check_name(output, None, "the folders of a tensorized cohort")?;
+    if TensorizedCohort::is_at(input) {
+        return Err(Failure::message(format!(
+            "{} is a tensorized cohort already",
+            input.display()
+        )));
+    }
     let dataset = MedsDataset::open(input)?;
     let progress = Progress::new(dataset.shards().len());
     let options = args.options(overwrite);

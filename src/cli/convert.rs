@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use arrow::datatypes::SchemaRef;
-use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 
 use super::cohort::{self, CohortArgs};
 use super::error::{Failure, Outcome};
@@ -45,7 +46,7 @@ pub(super) struct ConvertArgs {
     #[arg(value_name = "OUT")]
     output: PathBuf,
     /// Format to write [default: what the name of OUT says; needed for folders].
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = written())]
     to: Option<FileFormat>,
     #[command(flatten)]
     declared: Declared,
@@ -159,6 +160,13 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
             args.output.display()
         )),
     }
+}
+
+/// The formats that there is a writer for: MEDS folders are read only.
+fn written() -> impl TypedValueParser<Value = FileFormat> {
+    let formats = FileFormat::value_variants().iter().filter(|f| **f != FileFormat::Meds);
+    PossibleValuesParser::new(formats.filter_map(FileFormat::to_possible_value))
+        .try_map(|name| FileFormat::from_str(&name, true))
 }
 
 /// Whether a name that is to be written is that of a folder: one that is there, or one without an

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::convert::println;
 use super::error::{Failure, Outcome};
-use super::files::{Declared, Part, Source, conform};
+use super::files::{Declared, FileFormat, Part, Source, check_name, conform};
 use super::interrupt;
 use super::output::grouped;
 use crate::dense::{DenseOptions, Fill, Side, Size, TableDenseOptions};
@@ -69,6 +69,7 @@ struct Rows {
 }
 
 pub(super) fn run(args: &DensifyArgs) -> Outcome {
+    check_name(&args.output, Some(FileFormat::Safetensors), "a safetensors file")?;
     if args.output.exists() && !args.overwrite {
         return Err(Failure::message(format!(
             "{} exists; --overwrite replaces it",
@@ -114,7 +115,7 @@ fn read(args: &DensifyArgs) -> Outcome<RaggedTable> {
         ))
     };
     if let [shard] = source.shards.as_slice()
-        && shard.format == super::files::FileFormat::Nrt
+        && shard.format == FileFormat::Nrt
     {
         // Reads these rows and columns and nothing else.
         let file = NrtFile::open(&shard.path, &ReadOptions::default())?;

@@ -8,6 +8,7 @@ use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 
+use super::interrupt;
 use crate::error::Error;
 
 /// Result of a step of the command.
@@ -22,7 +23,7 @@ pub(super) enum Failure {
     Failed(String),
     /// The reader of standard output went away: nobody is left to tell.
     Closed,
-    /// Ctrl-C.
+    /// Ctrl-C, or SIGTERM.
     Interrupted,
 }
 
@@ -48,8 +49,9 @@ impl Failure {
         match self {
             Self::Closed => ExitCode::SUCCESS,
             Self::Interrupted => {
-                eprintln!("interrupted");
-                ExitCode::from(130)
+                let what = if interrupt::terminated() { "terminated" } else { "interrupted" };
+                eprintln!("{what}");
+                ExitCode::from(interrupt::code())
             }
             Self::Failed(message) => {
                 eprintln!("error: {message}");

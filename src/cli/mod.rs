@@ -1,7 +1,7 @@
 //! The `serrate` command: arguments, scripts, the shell, and the file commands over the library.
 //!
 //! Exit codes: 0 when everything went well, 1 when a query or a file failed, 2 for wrong usage, 130
-//! when interrupted.
+//! when interrupted, 143 when terminated.
 
 mod args;
 mod batches;
@@ -98,8 +98,7 @@ async fn queries(args: QueryArgs) -> Outcome {
     }
     if nothing_asked {
         let mut sql = String::new();
-        std::io::stdin()
-            .read_to_string(&mut sql)
+        interrupt::reading(|| std::io::stdin().read_to_string(&mut sql))
             .map_err(|e| Failure::message(format!("standard input: {e}")))?;
         runner.script("standard input", &sql).await?;
     }

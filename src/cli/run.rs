@@ -83,13 +83,18 @@ impl Runner {
         let name = path.display().to_string();
         if path.as_os_str() == "-" {
             let mut sql = String::new();
-            io::stdin()
-                .read_to_string(&mut sql)
+            interrupt::reading(|| io::stdin().read_to_string(&mut sql))
                 .map_err(|e| Failure::message(format!("standard input: {e}")))?;
             return self.script("standard input", &sql).await;
         }
         let sql = std::fs::read_to_string(path).map_err(|e| {
             let hint = match e.kind() {
+                _ if path.is_dir() => {
+                    let hint = format!(
+                        "{name} is a folder, and no script; `serrate inspect {name}` says what is in it, and SQL reads a MEDS folder as FROM meds('{name}')"
+                    );
+                    return Failure::message(hint);
+                }
                 io::ErrorKind::NotFound if path.extension().is_none() => {
                     "; it is neither a script nor one of the commands (see --help)"
                 }

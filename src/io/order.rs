@@ -30,6 +30,19 @@ pub fn natural(path: &str) -> Vec<(Vec<(String, u128)>, String)> {
         .collect()
 }
 
+/// A key that sorts the files of a folder folder by folder, names as text: `shard-10` before `shard-9`,
+/// as Python sorts paths.
+///
+/// ```
+/// use serrate::io::order::textual;
+/// let mut names = ["b/1.nrt", "a/2.nrt", "a/10.nrt"];
+/// names.sort_by_cached_key(|n| textual(n));
+/// assert_eq!(names, ["a/10.nrt", "a/2.nrt", "b/1.nrt"]);
+/// ```
+pub fn textual(path: &str) -> Vec<String> {
+    path.split(['/', std::path::MAIN_SEPARATOR]).map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -46,6 +46,7 @@ impl Fingerprint {
             Sampling::FromStart => [2, len, 0],
             Sampling::ToEnd => [3, len, 0],
             Sampling::Step { stride } => [4, len, stride],
+            Sampling::BalancedRandom => [5, len, 0],
         });
         window.into_iter().for_each(|n| self.count(n));
         self.add(options.seed);

@@ -11,8 +11,14 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sampling {
     /// A window that starts anywhere, every start equally likely; drawn anew in every epoch, from
-    /// the seed, the number of the epoch and the row alone.
+    /// the seed, the number of the epoch and the row (or the label) alone: of `n` starts it is number
+    /// `mix(mix(mix(seed) ^ epoch) ^ row) * n / 2^64`, where `mix` is a step of splitmix64.
     Random,
+    /// A window that starts anywhere from `len - 1` events before the row to its last event, every
+    /// start equally likely, and is cut to the row: each event is in it with the same probability,
+    /// `len / (n + len - 1)` of a row of `n`. Windows at the ends are shorter. A row that fits one
+    /// window is that window. Drawn as [`Random`](Self::Random) is.
+    BalancedRandom,
     /// The first events.
     #[default]
     FromStart,

@@ -66,7 +66,7 @@ impl BatchFolder {
     pub fn write(&mut self, epoch: u64, batch: &Batch) -> Result<()> {
         let name = format!("batch-{:06}.safetensors", self.batches.len());
         let path = self.folder.path().join(&name);
-        let encoded = encoded(&path, epoch, batch)?;
+        let encoded = encoded(&path, epoch, batch, &BTreeMap::new())?;
         let write = || -> std::io::Result<()> {
             let mut out = BufWriter::with_capacity(1 << 20, File::create(&path)?);
             encoded.write_to(&mut out)?;
@@ -98,12 +98,21 @@ impl BatchFolder {
 pub struct BatchStream<W> {
     out: W,
     name: PathBuf,
+    /// Of every batch, besides its own.
+    metadata: BTreeMap<String, String>,
 }
 
 impl<W: Write> BatchStream<W> {
     /// To a writer, which should be buffered; `name` stands in messages.
     pub fn new(out: W, name: impl Into<PathBuf>) -> Self {
-        Self { out, name: name.into() }
+        Self { out, name: name.into(), metadata: BTreeMap::new() }
+    }
+
+    /// Says something in the metadata of every batch, such as what its categories mean: a stream has no
+    /// place of its own for it.
+    pub fn metadata(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.metadata.insert(name.into(), value.into());
+        self
     }
 
     /// Writes a batch of an epoch.
@@ -111,7 +120,7 @@ impl<W: Write> BatchStream<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn write(&mut self, epoch: u64, batch: &Batch) -> Result<()> {
-        let encoded = encoded(&self.name, epoch, batch)?;
+        let encoded = encoded(&self.name, epoch, batch, &self.metadata)?;
         self.out
             .write_all(&encoded.nbytes().to_le_bytes())
             .and_then(|()| encoded.write_to(&mut self.out))
@@ -135,10 +144,11 @@ fn encoded<'a>(
     path: &Path,
     epoch: u64,
     batch: &'a Batch,
+    more: &BTreeMap<String, String>,
 ) -> Result<crate::io::safetensors::Encoded<'a>> {
-    let metadata: BTreeMap<String, String> =
-        [("epoch".to_owned(), epoch.to_string()), ("batch".to_owned(), batch.number().to_string())]
-            .into();
+    let mut metadata = more.clone();
+    metadata.insert("epoch".to_owned(), epoch.to_string());
+    metadata.insert("batch".to_owned(), batch.number().to_string());
     let tensors = batch.tensors().iter().map(|(name, tensor)| (name.as_ref(), tensor));
     dense::encode(path, tensors, &metadata)
 }

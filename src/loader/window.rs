@@ -70,6 +70,14 @@ impl Window {
             Sampling::Random => {
                 usize::try_from(below(random(), room as u64 + 1)).unwrap_or_default()
             }
+            Sampling::BalancedRandom if room > 0 && self.len > 0 => {
+                // Counted from `len - 1` before the row.
+                let starts = (len as u64).saturating_add(self.len as u64 - 1);
+                let start = usize::try_from(below(random(), starts)).unwrap_or_default();
+                let end = start.saturating_add(1).min(len);
+                return start.saturating_sub(self.len - 1)..end;
+            }
+            Sampling::BalancedRandom => 0,
         };
         start..len.min(start.saturating_add(self.len))
     }
@@ -102,6 +110,38 @@ mod tests {
         assert_eq!(steps(4, 4, false).count(10), 3);
         assert_eq!(steps(4, 4, false).count(8), 2);
         assert_eq!(steps(2, 5, false).count(10), 2);
+    }
+
+    #[test]
+    fn balanced_windows_hold_every_element_as_often() {
+        for len in 0..12usize {
+            for window in 1..8usize {
+                let windows = Window {
+                    len: window,
+                    sampling: Sampling::BalancedRandom,
+                    full: false,
+                    over: 0,
+                };
+                if len <= window {
+                    assert_eq!(windows.range(len, 0, || panic!("nothing is drawn")), 0..len);
+                    continue;
+                }
+                let starts = len + window - 1;
+                let mut held = vec![0; len];
+                for start in 0..starts {
+                    // The middle of the numbers that give this start.
+                    let random = ((2 * start as u128 + 1) << 63) / starts as u128;
+                    let range = windows.range(len, 0, || random as u64);
+                    let signed = start as i64 - (window as i64 - 1);
+                    let (first, last) = (signed.max(0), (signed + window as i64).min(len as i64));
+                    assert_eq!(range, first as usize..last as usize, "{len} {window} {start}");
+                    range.for_each(|i| held[i] += 1);
+                }
+                assert!(held.iter().all(|n| *n == window), "{len} {window}: {held:?}");
+            }
+        }
+        let none = Window { len: 0, sampling: Sampling::BalancedRandom, full: true, over: 3 };
+        assert_eq!(none.range(5, 0, || 7), 0..0);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -142,6 +142,12 @@ const ALWAYS: [&str; 9] = [
     "static_numeric_value",
 ];
 
+/// Whether a column is of the facts without a time. Those come last, `static_code` first of them, a name
+/// that reading refuses in the files: the place says it, whatever the names of other columns are.
+pub(super) fn is_static(table: &Schema, index: usize) -> bool {
+    table.index_of("static_code").is_ok_and(|first| index >= first)
+}
+
 /// The further columns of the files that some columns of the table need.
 pub(super) fn further<'a>(
     all: &SchemaRef,
@@ -152,8 +158,9 @@ pub(super) fn further<'a>(
         if ALWAYS.contains(&name) {
             continue;
         }
+        let of_facts = all.index_of(name).is_ok_and(|index| is_static(all, index));
         let base = match name.strip_prefix("static_") {
-            Some(base) if all.field_with_name(base).is_ok() => base,
+            Some(base) if of_facts => base,
             _ => name,
         };
         if !names.iter().any(|n| n == base) {

@@ -32,7 +32,7 @@ impl OutputOptions {
         for (key, value) in options {
             let name = key.strip_prefix("format.").unwrap_or(key);
             if name != "overwrite" && !known.contains(&name) {
-                if name.contains('.') {
+                if name.starts_with("execution.") {
                     // An option of the sink (`execution.keep_partition_by_columns`), not ours.
                     continue;
                 }

@@ -68,7 +68,7 @@ impl FileFormatFactory for BatchesFormatFactory {
 /// |---|---|
 /// | `batch` | items per batch; needed |
 /// | `len` | most elements of axis 1 that an item has; everything if not given |
-/// | `window` | which part of a longer row: `'end'` (the default), `'start'`, `'random'`, `'step'` |
+/// | `window` | which part of a longer row: `'end'` (the default), `'start'`, `'random'`, `'balanced'`, `'step'` |
 /// | `stride` | from one window to the next, with `window 'step'`; `len` if not given |
 /// | `inner` | most elements of a list on axis 2 |
 /// | `fixed` | whether every batch has the shape of `len` and `inner` |
@@ -151,7 +151,8 @@ impl Options {
             let name = key.strip_prefix("format.").unwrap_or(key);
             if NAMES.contains(&name) {
                 texts.insert(name, value.as_str());
-            } else if !name.contains('.') {
+            } else if !name.starts_with("execution.") {
+                // Those are of every COPY.
                 return plan_err!(
                     "the format BATCHES has no option '{name}'; its options are {}",
                     NAMES.join(", ")
@@ -166,20 +167,32 @@ impl Options {
         };
         let mut loader = LoaderOptions::new(batch);
         let (len, inner) = (texts.size("len")?, texts.size("inner")?);
+        let epochs = texts.number("epochs")?.unwrap_or(1);
+        for (name, zero) in [
+            ("batch", batch == 0),
+            ("len", len == Some(0)),
+            ("inner", inner == Some(0)),
+            ("epochs", epochs == 0),
+        ] {
+            if zero {
+                return plan_err!("option '{name}' is 0; at least 1");
+            }
+        }
         let stride = texts.size("stride")?;
         let sampling = match (texts.text("window"), stride) {
             (None | Some("end"), None) => Sampling::ToEnd,
             (Some("start"), None) => Sampling::FromStart,
             (Some("random"), None) => Sampling::Random,
+            (Some("balanced"), None) => Sampling::BalancedRandom,
             (Some("step"), stride) => {
                 Sampling::Step { stride: stride.or(len).unwrap_or(usize::MAX) }
             }
-            (None | Some("end" | "start" | "random"), Some(_)) => {
+            (None | Some("end" | "start" | "random" | "balanced"), Some(_)) => {
                 return plan_err!("a stride belongs to window 'step'");
             }
             (Some(other), _) => {
                 return plan_err!(
-                    "option 'window' is 'end', 'start', 'random' or 'step', not '{other}'"
+                    "option 'window' is 'end', 'start', 'random', 'balanced' or 'step', not '{other}'"
                 );
             }
         };
@@ -191,6 +204,18 @@ impl Options {
             None => {}
         }
         let (fixed, packed) = (texts.flag("fixed")?, texts.flag("packed")?);
+        for name in ["fixed", "inner", "side"] {
+            let given = match name {
+                "fixed" => fixed,
+                "side" => texts.text("side") == Some("left"),
+                name => texts.0.contains_key(name),
+            };
+            if packed && given {
+                return plan_err!(
+                    "option '{name}' is about padding, and packed batches have none; leave out one of 'packed' and '{name}'"
+                );
+            }
+        }
         let size = |n: Option<usize>| match n {
             None => Size::Longest,
             Some(n) if fixed => Size::Exactly(n),
@@ -219,11 +244,7 @@ impl Options {
         }
         loader =
             loader.drop_last(texts.flag("drop_last")?).tokens_as_i64(!texts.flag("keep_types")?);
-        Ok(Self {
-            loader: Some(loader),
-            epochs: texts.number("epochs")?.unwrap_or(1),
-            overwrite: texts.flag("overwrite")?,
-        })
+        Ok(Self { loader: Some(loader), epochs, overwrite: texts.flag("overwrite")? })
     }
 }
 

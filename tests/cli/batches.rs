@@ -189,7 +189,15 @@ fn what_makes_no_batches_is_said() {
         ([&base[..], &["--split", "test"]].concat(), 1, "test"),
         ([&base[..], &["--labels", "nowhere"]].concat(), 1, "nowhere"),
         ([&base[..], &["--compat", "--packed"]].concat(), 2, "--packed"),
-        ([&base[..], &["--per-event", "3"]].concat(), 1, "event"),
+        ([&base[..], &["--per-event", "3"]].concat(), 2, "--unit event"),
+        (
+            [&base[..], &["--window", "step", "--overlap", "4"]].concat(),
+            2,
+            "--overlap is 3 at most",
+        ),
+        ([&base[..], &["--epochs", "0"]].concat(), 2, "--epochs"),
+        ([&base[..], &["--packed", "--side", "left"]].concat(), 2, "--side left"),
+        ([&base[..], &["--packed", "--fixed"]].concat(), 2, "--fixed"),
     ] {
         let said = place.run(&args);
         assert_eq!(said.code, code, "{args:?}: {}", said.err);
@@ -198,4 +206,109 @@ fn what_makes_no_batches_is_said() {
     }
     let help = place.run(&["batches", "--help"]);
     assert!(help.code == 0 && help.out.contains("--labels labels/"), "{}", help.out);
+}
+
+#[test]
+fn names_of_other_formats_are_no_folders() {
+    let place = Place::new();
+    place.patients("x.nrt");
+    let (meds, cohort) = (data("synthea-meds"), data("synthea-meds-torch-data"));
+    for args in [
+        vec!["batches", &cohort, "--batch", "2", "--len", "4", "-o", "out.npz"],
+        vec!["batches", &cohort, "--batch", "2", "--len", "4", "-o", "out.safetensors"],
+        vec!["convert", &meds, "out.nrt", "--to", "meds-torch-data"],
+        vec!["densify", "x.nrt", "-o", "out.npz"],
+        vec!["densify", "x.nrt", "-o", "out.parquet"],
+    ] {
+        let err = place.fails(2, &args);
+        assert!(err.contains("says something else"), "{err}");
+        assert_eq!(fs::read_dir(place.path("")).unwrap().count(), 1, "{args:?}");
+    }
+    let err = place.fails(1, &["convert", &cohort, "out", "--to", "meds-torch-data"]);
+    assert!(err.contains("is a tensorized cohort already"), "{err}");
+    place.ok(&["batches", &cohort, "--batch", "9", "--len", "4", "-o", "v1.2"]);
+    let err = place.fails(2, &["convert", &meds, "out", "--to", "meds"]);
+    assert!(err.contains("invalid value"), "{err}");
+    // A folder that is not there, as it was given.
+    for args in [
+        vec!["batches", "nowhere", "--batch", "2", "--len", "4", "-o", "out"],
+        vec!["convert", "nowhere", "out", "--to", "meds-torch-data"],
+        vec!["check", "nowhere"],
+        vec!["-c", "FROM meds('nowhere')"],
+    ] {
+        let err = place.fails(1, &args);
+        assert!(err.contains("nowhere: there is no such folder"), "{err}");
+    }
+    let err = place.fails(1, &[&meds]);
+    assert!(err.contains("inspect") && err.contains("FROM meds("), "{err}");
+}
+
+#[test]
+fn a_stream_says_what_categories_mean() {
+    let place = Place::new();
+    let cohort = data("synthea-meds-torch-data");
+    let labels = "COPY (SELECT 8 AS subject_id, TIMESTAMP '2020-01-01' AS prediction_time, v AS categorical_value \
+                  FROM (VALUES ('no'), ('yes')) AS t(v)) TO 'labels.parquet'";
+    place.ok(&["-c", labels]);
+    let args = ["batches", &cohort, "--labels", "labels.parquet", "--batch", "1", "--len", "4"];
+    let output = place.command().args(args).args(["-o", "-"]).output().unwrap();
+    assert!(output.status.success());
+    let frame = &output.stdout[8..];
+    let header = usize::try_from(u64::from_le_bytes(frame[..8].try_into().unwrap())).unwrap();
+    let header: serde_json::Value = serde_json::from_slice(&frame[8..8 + header]).unwrap();
+    assert_eq!(header["__metadata__"]["categories"], "[\"no\",\"yes\"]");
+    assert_eq!(header["__metadata__"]["batch"], "0");
+}
+
+#[test]
+fn in_compat_labels_are_in_the_order_of_text() {
+    let place = Place::new();
+    let cohort = data("synthea-meds-torch-data");
+    for n in [9, 10] {
+        let sql = format!(
+            "COPY (SELECT {n} AS subject_id, TIMESTAMP '2100-01-01' AS prediction_time, {} AS boolean_value) \
+             TO 'labels/{n}.parquet'",
+            n == 10
+        );
+        fs::create_dir_all(place.path("labels")).unwrap();
+        place.ok(&["-c", &sql]);
+    }
+    let run = |out: &str, more: &[&str]| {
+        let args =
+            ["batches", &cohort, "--labels", "labels", "--batch", "4", "--len", "4", "-o", out];
+        place.ok(&[args.as_slice(), more].concat());
+        let first = batch(&place, &format!("{out}/batch-000000.safetensors"));
+        tensor(&first, "boolean_value").to_string()
+    };
+    assert_eq!(run("a", &[]), "bool[2] [false, true]");
+    assert_eq!(run("b", &["--compat"]), "bool[2] [true, false]");
+}
+
+#[cfg(unix)]
+#[test]
+fn signals_leave_no_folder() {
+    let place = Place::new();
+    let cohort = data("synthea-meds-torch-data");
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let mut child = place
+            .command()
+            .args(["batches", &cohort, "--batch", "1", "--len", "512", "--epochs", "100000"])
+            .args(["-o", "work/out"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let started = || {
+            let Ok(mut parts) = fs::read_dir(place.path("work")) else { return false };
+            parts.any(|p| fs::read_dir(p.unwrap().path()).is_ok_and(|files| files.count() > 0))
+        };
+        while !started() {
+            assert!(child.try_wait().unwrap().is_none());
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
+        assert_eq!(fs::read_dir(place.path("work")).unwrap().count(), 0, "{signal}");
+    }
 }

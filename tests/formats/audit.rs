@@ -293,3 +293,35 @@ fn faults_of_schema_files_are_found() {
     one(&found, "measurements", &["event 1 of the shard has 1 measurements", "says 2"]);
     assert_eq!(schema["static_code"].null_count(), 1);
 }
+
+#[test]
+fn labels_that_reading_refuses_are_found() {
+    let meds = data("synthea-meds");
+    let dir = tempfile::tempdir().unwrap();
+    let label = |name: &str, value: ArrayRef| {
+        let keys: [(&str, ArrayRef, bool); 2] = [
+            ("subject_id", Arc::new(Int64Array::from(vec![8])), true),
+            ("prediction_time", Arc::new(TimestampMicrosecondArray::from(vec![i64::MAX])), true),
+        ];
+        let all = keys.into_iter().chain([(name, value, true)]);
+        RecordBatch::try_from_iter_with_nullable(all).unwrap()
+    };
+    let whole: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    write_parquet(&dir.path().join("a/0.parquet"), &label("boolean_value", whole.clone()));
+    let options = CheckOptions { labels: Some(dir.path().to_path_buf()) };
+    let found = check(&meds, &options).unwrap();
+    one(&found, "types", &["a/0.parquet", "boolean_value", "Int64", "expected booleans"]);
+    write_parquet(&dir.path().join("a/0.parquet"), &label("integer_value", whole));
+    let found = check(&meds, &options).unwrap();
+    assert_eq!(found.errors(), 0, "{:#?}", found.findings);
+    // Several tasks are named; the type of a column is that of its own task.
+    let wide: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
+    write_parquet(&dir.path().join("b/0.parquet"), &label("categorical_value", wide));
+    let found = check(&meds, &options).unwrap();
+    one(&found, "tasks", &["2 tasks: a, b", "folder of one"]);
+    assert_eq!((found.errors(), found.labels), (0, 2), "{:#?}", found.findings);
+    let one_file = CheckOptions { labels: Some(dir.path().join("a/0.parquet")) };
+    assert_eq!(check(&meds, &one_file).unwrap().labels, 1);
+    let none = CheckOptions { labels: Some(dir.path().join("none")) };
+    assert!(check(&meds, &none).unwrap_err().to_string().contains("no such file or folder"));
+}

@@ -105,7 +105,7 @@ fn odd_files_are_refused_by_name() {
     refused(&[ids(&[1, 1]), ("prediction_time", gap)], &["\"prediction_time\"", "row 0"]);
     let text: ArrayRef = Arc::new(StringArray::from(vec!["2020-01-01"]));
     refused(&[ids(&[1]), ("prediction_time", text.clone())], &["timestamp", "Utf8"]);
-    refused(&[("subject_id", text.clone()), times(&[1])], &["\"subject_id\"", "int64"]);
+    refused(&[("subject_id", text.clone()), times(&[1])], &["\"subject_id\"", "integers"]);
     refused(&[ids(&[1]), times(&[1]), ("boolean_value", text)], &["\"boolean_value\"", "booleans"]);
     let far: ArrayRef = Arc::new(TimestampSecondArray::from(vec![i64::MAX]));
     refused(&[ids(&[1]), ("prediction_time", far)], &["\"prediction_time\""]);
@@ -137,4 +137,51 @@ fn arrays_are_checked_against_each_other() {
     assert!(new(vec![Some(1)], vec![2], vec![(LabelKind::Integer, yes(1))]).is_err());
     let twice = vec![(LabelKind::Boolean, yes(1)), (LabelKind::Boolean, yes(1))];
     assert!(new(vec![Some(1)], vec![2], twice).unwrap_err().to_string().contains("twice"));
+}
+
+#[test]
+fn order_of_text_is_that_of_paths_in_python() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a/1", "a/2", "a/10", "a", "b/3", "a-b"] {
+        let id =
+            i64::try_from(name.len()).unwrap() * 100 + i64::from(name.as_bytes()[name.len() - 1]);
+        file(&dir.path().join(format!("{name}.parquet")), &[ids(&[id]), times(&[1])]);
+    }
+    let of = |labels: Labels| labels.subject_ids().values().to_vec();
+    let id = |name: &str| name.len() as i64 * 100 + i64::from(name.as_bytes()[name.len() - 1]);
+    // sorted(Path(folder).rglob("*.parquet")): part by part, names as text.
+    let python = ["a/1", "a/10", "a/2", "a-b", "a", "b/3"].map(id);
+    assert_eq!(of(Labels::read_in_text_order(dir.path()).unwrap()), python);
+    assert_ne!(of(Labels::read(dir.path()).unwrap()), python);
+}
+
+#[test]
+fn tasks_of_one_kind_are_read_together_and_others_are_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let yes = |n: usize| -> (&'static str, ArrayRef) {
+        ("boolean_value", Arc::new(BooleanArray::from(vec![true; n])))
+    };
+    let at = |name: &str| dir.path().join(format!("{name}.parquet"));
+    file(&at("train/0"), &[ids(&[1]), times(&[1]), yes(1)]);
+    file(&at("test/0"), &[ids(&[2]), times(&[1]), yes(1)]);
+    // Splits are no tasks.
+    assert_eq!(Labels::tasks(dir.path()).unwrap(), [""; 0]);
+    fs::remove_dir_all(dir.path().join("train")).unwrap();
+    assert_eq!(Labels::tasks(dir.path()).unwrap(), [""; 0]);
+    file(&at("death/train/0"), &[ids(&[3]), times(&[1]), yes(1)]);
+    assert_eq!(Labels::tasks(dir.path()).unwrap(), ["death", "test"]);
+    assert_eq!(Labels::read(dir.path()).unwrap().len(), 2);
+    // A column without a value is no kind.
+    let none: ArrayRef = Arc::new(Float64Array::from(vec![None]));
+    file(&at("test/1"), &[ids(&[4]), times(&[1]), ("float_value", none)]);
+    assert_eq!(Labels::read(dir.path()).unwrap().len(), 3);
+    let number: ArrayRef = Arc::new(Int64Array::from(vec![3]));
+    file(&at("days/0"), &[ids(&[5]), times(&[1]), ("integer_value", number)]);
+    let e = Labels::read(dir.path()).unwrap_err().to_string();
+    for part in ["\"days\" has integer_value", "\"death\" has boolean_value", "one task"] {
+        assert!(e.contains(part), "{e}");
+    }
+    assert_eq!(Labels::read(dir.path().join("days")).unwrap().len(), 1);
+    let e = Labels::read(dir.path().join("none")).unwrap_err().to_string();
+    assert!(e.contains("no such file or folder"), "{e}");
 }

@@ -198,3 +198,38 @@ fn chunks_of_patients_are_as_large_as_asked() {
         .clone();
     assert!(values.null_count() > 0 && values.iter().flatten().all(|v| !v.is_nan()));
 }
+
+#[test]
+fn measured_numbers_keep_their_dictionary() {
+    // More measurements than row groups were once made of, and values as measurements have them: few
+    // digits, most of them missing.
+    let (rows, each) = (40, 60_000);
+    let n = rows * each;
+    let number = |i: usize| match (i * 7919) % 10 {
+        0..7 => f32::NAN,
+        _ => ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f32 % 100_000.0 / 8.0,
+    };
+    let values = arrow::array::Float32Array::from_iter_values((0..n).map(number));
+    let table = RaggedTable::builder()
+        .lengths(vec![each; rows])
+        .unwrap()
+        .column("value", 1, Arc::new(values))
+        .build()
+        .unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.parquet");
+    io::write(&path, &table, &Default::default()).unwrap();
+    let file = File::open(&path).unwrap();
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).unwrap();
+    assert_eq!(metadata.num_row_groups(), 1);
+    let column = metadata.row_group(0).column(0);
+    // 17 bits a value and one dictionary; plain values are 4 bytes each.
+    let dictionary = 4 * 100_000;
+    let most = n * 18 / 8 + dictionary + n / 8;
+    let bytes = usize::try_from(column.uncompressed_size()).unwrap();
+    assert!(bytes < most, "{bytes} bytes, expected {most} at most");
+    assert!(column.dictionary_page_offset().is_some());
+    // The dictionary page itself is plain; no page of values is.
+    let pages = column.page_encoding_stats_mask();
+    assert!(pages.is_none_or(|p| p.is_only(parquet::basic::Encoding::RLE_DICTIONARY)), "{pages:?}");
+}

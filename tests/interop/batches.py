@@ -63,11 +63,16 @@ def main(command):
         assert sorted(map(key, workers)) == sorted(map(key, alone))
 
         # The stream is the same batches.
-        with subprocess.Popen([*arguments, "-o", "-"], stdout=subprocess.PIPE) as process:
-            piped = list(stream(process.stdout))
-            assert process.stdout.read() == b"", "something follows the end of the stream"
-        assert process.returncode == 0
+        piped = list(stream(*arguments))
         assert len(piped) == 12
+        # A child that fails is heard of, and one that is no longer listened to ends.
+        try:
+            list(stream(command, "batches", "nowhere", "--batch", "5", "--len", "16"))
+        except subprocess.CalledProcessError as e:
+            assert e.returncode == 1, e
+        else:
+            raise AssertionError("a child that failed looks like an empty stream")
+        equal(next(stream(*arguments)), alone[0])
         for a, b in zip(piped, alone):
             equal(a, b)
 

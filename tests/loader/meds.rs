@@ -219,9 +219,11 @@ impl Setup {
     fn windows(&self, subject: &Subject, len: usize) -> Vec<Option<Range<usize>>> {
         let window = self.len - self.before(subject);
         let stride = match self.window {
-            Window::Random if len > window => return vec![None],
+            Window::Random | Window::BalancedRandom if len > window => return vec![None],
             Window::FromStart => return vec![Some(0..len.min(window))],
-            Window::Random | Window::ToEnd => return vec![Some(len.saturating_sub(window)..len)],
+            Window::Random | Window::BalancedRandom | Window::ToEnd => {
+                return vec![Some(len.saturating_sub(window)..len)];
+            }
             Window::Step { stride } => stride,
             Window::Overlap { overlap } => window - overlap,
         };
@@ -250,6 +252,7 @@ impl Setup {
 fn setup() -> impl Strategy<Value = Setup> {
     let window = prop_oneof![
         Just(Window::Random),
+        Just(Window::BalancedRandom),
         Just(Window::ToEnd),
         Just(Window::FromStart),
         (1usize..9).prop_map(|stride| Window::Step { stride }),
@@ -548,8 +551,15 @@ proptest! {
                 let window = match window {
                     Some(window) => window.clone(),
                     None => {
-                        prop_assert_eq!(found.events.len(), setup.len - setup.before(subject));
+                        let most = setup.len - setup.before(subject);
                         prop_assert!(found.events.end <= *len);
+                        if setup.window == Window::BalancedRandom {
+                            let cut = found.events.start == 0 || found.events.end == *len;
+                            prop_assert!((1..=most).contains(&found.events.len()));
+                            prop_assert!(found.events.len() == most || cut);
+                        } else {
+                            prop_assert_eq!(found.events.len(), most);
+                        }
                         found.events.clone()
                     }
                 };
@@ -665,7 +675,9 @@ proptest! {
         let bytes: usize = all.iter().map(Batch::nbytes).sum();
         prop_assert_eq!(stats.bytes, bytes as u64);
         // Every item once.
-        if !setup.compat && setup.window != Window::Random {
+        if !setup.compat
+            && !matches!(setup.window, Window::Random | Window::BalancedRandom)
+        {
             let mut found: Vec<_> = all
                 .iter()
                 .flat_map(|b| b.items().iter().map(|i| (i.shard, i.row, i.events.start, i.events.end)))
@@ -810,4 +822,87 @@ fn rows_that_are_cut_already_bring_their_labels() {
     assert_eq!(shown("boolean_value_mask"), "bool[1] [false]");
     assert_eq!(shown("categorical_value"), "int64[1] [0]");
     assert_eq!(shown("static_numeric_value"), "float32[1, 1] [[0.5]]");
+}
+
+/// Labels of subject 1 at time 7, with values in a column.
+fn valued(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    let n = columns.first().map_or(1, |(_, values)| values.len());
+    let keys: [(&str, ArrayRef); 2] = [
+        ("subject_id", Arc::new(Int64Array::from(vec![1; n]))),
+        ("prediction_time", Arc::new(TimestampMicrosecondArray::from(vec![7; n]))),
+    ];
+    RecordBatch::try_from_iter(keys.into_iter().chain(columns)).unwrap()
+}
+
+#[test]
+fn labels_that_are_no_targets_are_refused() {
+    let subjects = one(vec![(1, f32::NAN, vec![(1, 1.0)])]);
+    let open = |labels: &RecordBatch, compat: bool| {
+        let options = MedsOptions::new(2, 4).compat(compat);
+        MedsLoader::try_new(shards(&subjects, 1), Some(labels), options)
+    };
+    // Numbers that nothing can be trained on, the one that is too large for 32 bits among them.
+    for wrong in [f64::NAN, f64::INFINITY, 1e300] {
+        let values: ArrayRef = Arc::new(Float64Array::from(vec![0.5, wrong]));
+        let found = open(&valued(vec![("float_value", values)]), false).unwrap_err().to_string();
+        for part in ["label 1", "subject 1", "float_value", "no finite number"] {
+            assert!(found.contains(part), "{found}");
+        }
+    }
+    // What does not fit is an error, and not a label without a value.
+    let large: ArrayRef = Arc::new(arrow::array::UInt64Array::from(vec![u64::MAX]));
+    let found = open(&valued(vec![("integer_value", large.clone())]), false).unwrap_err();
+    assert!(found.to_string().contains("integer_value"), "{found}");
+    // One boolean kind is all that meds-torch-data knows; other labels do not vanish.
+    let small: ArrayRef = Arc::new(Int64Array::from(vec![3]));
+    let found = open(&valued(vec![("integer_value", small.clone())]), true).unwrap_err();
+    assert!(found.to_string().contains("no boolean_value"), "{found}");
+    assert!(open(&valued(vec![("integer_value", small.clone())]), false).is_ok());
+    let yes: ArrayRef = Arc::new(BooleanArray::from(vec![true]));
+    assert!(open(&valued(vec![("integer_value", small), ("boolean_value", yes)]), true).is_ok());
+    // Without any value there is nothing to lose.
+    assert!(open(&valued(vec![]), true).is_ok());
+    let none: ArrayRef = Arc::new(Int64Array::from(vec![None]));
+    assert!(open(&valued(vec![("integer_value", none)]), true).is_ok());
+}
+
+#[test]
+fn without_numbers_static_facts_have_none() {
+    let subjects = one(vec![(10, f32::NAN, vec![(1, 1.0)])]);
+    for (compat, statics, has) in [
+        (false, Statics::Include, false),
+        (false, Statics::Prepend, false),
+        // As meds-torch-data has it.
+        (true, Statics::Include, true),
+    ] {
+        let options = MedsOptions::new(2, 4).compat(compat).statics(statics).numeric_value(false);
+        let loader = MedsLoader::try_new(shards(&subjects, 1), None, options).unwrap();
+        let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
+        assert!(batch.tensor("numeric_value").is_err());
+        for name in ["static_numeric_value", "static_numeric_value_mask"] {
+            assert_eq!(batch.tensor(name).is_ok(), has, "{name}, {compat}");
+        }
+        assert_eq!(batch.tensor("static_code").is_ok(), statics == Statics::Include);
+    }
+}
+
+#[test]
+fn balanced_windows_hold_all_events_alike() {
+    let events = (0..12).map(|i| (i, 1.0, vec![(i + 1, 1.0)])).collect();
+    let subjects = one(events);
+    let options = MedsOptions::new(1, 4)
+        .unit(Unit::Event)
+        .statics(Statics::Omit)
+        .window(Window::BalancedRandom)
+        .seed(5);
+    let loader = MedsLoader::try_new(shards(&subjects, 1), None, options).unwrap();
+    let mut held = [0u32; 12];
+    let epochs = 3000;
+    for epoch in 0..epochs {
+        let items: Vec<_> = loader.plan(epoch).items(0).collect();
+        assert!((1..=4).contains(&items[0].events.len()));
+        items[0].events.clone().for_each(|i| held[i] += 1);
+    }
+    // 4 of 15 windows hold each: 800 expected, standard deviation 24.
+    assert!(held.iter().all(|n| (680..920).contains(n)), "{held:?}");
 }

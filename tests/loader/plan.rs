@@ -36,7 +36,7 @@ proptest! {
         let shards = shards(seed, false);
         let rows: usize = shards.iter().map(RaggedTable::num_rows).sum();
         for sampling in
-            [Sampling::Random, Sampling::FromStart, Sampling::ToEnd, Sampling::Step { stride }]
+            [Sampling::Random, Sampling::BalancedRandom, Sampling::FromStart, Sampling::ToEnd, Sampling::Step { stride }]
         {
             let options = options.clone().window(window, sampling).drop_last(false);
             let loader = Loader::try_new(shards.clone(), options).unwrap();
@@ -51,10 +51,18 @@ proptest! {
                 let events = items[0].events.clone();
                 if !matches!(sampling, Sampling::Step { .. }) {
                     prop_assert_eq!(items.len(), 1);
-                    prop_assert_eq!(events.len(), len.min(window));
+                    let whole = sampling != Sampling::BalancedRandom || len <= window;
+                    prop_assert!(!whole || events.len() == len.min(window));
                 }
                 match sampling {
                     Sampling::Random => prop_assert!(events.end <= len),
+                    Sampling::BalancedRandom => {
+                        prop_assert!(events.end <= len && events.len() <= window);
+                        // Short only where it was cut.
+                        let cut = events.start == 0 || events.end == len;
+                        prop_assert!(events.len() == window || cut);
+                        prop_assert!(len == 0 || !events.is_empty());
+                    }
                     Sampling::FromStart => prop_assert_eq!(events.start, 0),
                     Sampling::ToEnd => prop_assert_eq!(events.end, len),
                     Sampling::Step { stride } => {

@@ -256,3 +256,56 @@ fn subjects_with_static_facts_only_are_rows_of_padding() {
         }
     }
 }
+
+/// All tensors of an epoch.
+fn tensors(loader: &MedsLoader) -> Vec<Vec<(String, DenseTensor)>> {
+    let batches = loader.epoch(0).unwrap().map(Result::unwrap);
+    let of = |batch: serrate::loader::Batch| {
+        batch.tensors().iter().map(|(n, t)| (n.to_string(), t.clone())).collect()
+    };
+    batches.map(of).collect()
+}
+
+#[test]
+fn in_compat_a_data_set_is_the_cohort_it_becomes() {
+    use serrate::io::meds::MedsDataset;
+    use serrate::io::meds_torch::tensorize;
+    let folder = tempfile::tempdir().unwrap();
+    let labels = Labels::read("tests/data/synthea-meds/labels").unwrap();
+    for name in ["synthea-meds", "tiny-meds"] {
+        let meds = Path::new("tests/data").join(name);
+        let out = folder.path().join(name);
+        let progress = |_: &[_]| std::ops::ControlFlow::Continue(());
+        let data = MedsDataset::open(&meds).unwrap();
+        let report = tensorize(&data, &out, &Default::default(), progress).unwrap();
+        let mut seen = 0;
+        for split in [None, Some("train"), Some("tuning"), Some("held_out")] {
+            for unit in [Unit::Measurement, Unit::Event] {
+                for statics in [Statics::Include, Statics::Prepend, Statics::Omit] {
+                    let labels = (name == "synthea-meds" && unit == Unit::Event).then_some(&labels);
+                    let open = |root: &Path| {
+                        let options = MedsOptions::new(7, 40).compat(true).unit(unit).shuffle(2);
+                        MedsLoader::open(root, split, labels, options.statics(statics))
+                    };
+                    let (raw, cohort) = (open(&meds), open(&out));
+                    let (Ok(raw), Ok(cohort)) = (&raw, &cohort) else {
+                        assert!(raw.is_err() && cohort.is_err(), "{name} {split:?}");
+                        continue;
+                    };
+                    assert_eq!(raw.num_subjects(), cohort.num_subjects(), "{name} {split:?}");
+                    assert_eq!(raw.unknown_labels(), cohort.unknown_labels());
+                    assert!(
+                        tensors(raw) == tensors(cohort),
+                        "{name} {split:?} {unit:?} {statics:?}"
+                    );
+                    if split.is_none() {
+                        assert_eq!(raw.dropped_measurements(), report.unknown_measurements());
+                        assert!(raw.dropped_measurements() > 0, "{name}");
+                    }
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 12, "{name}: {seen}");
+    }
+}

@@ -79,6 +79,7 @@ pub(crate) fn shards(seed: u64, mixed: bool) -> Vec<RaggedTable> {
 pub(crate) fn sampling() -> impl Strategy<Value = Sampling> {
     prop_oneof![
         Just(Sampling::Random),
+        Just(Sampling::BalancedRandom),
         Just(Sampling::FromStart),
         Just(Sampling::ToEnd),
         (1usize..6).prop_map(|stride| Sampling::Step { stride }),

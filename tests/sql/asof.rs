@@ -534,3 +534,101 @@ async fn what_is_not_sound_is_refused() {
     let e = AsOf::try_new(unsorted, &labels).unwrap_err().to_string();
     assert!(e.contains("not ascending"), "{e}");
 }
+
+/// One subject with two events of two measurements, with a text beside each.
+fn noted(path: &Path, note: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let batch = RecordBatch::try_from_iter([
+        ("subject_id", Arc::new(Int64Array::from(vec![1; 5])) as ArrayRef),
+        (
+            "time",
+            Arc::new(TimestampMicrosecondArray::from(vec![
+                None,
+                Some(5),
+                Some(5),
+                Some(9),
+                Some(9),
+            ])),
+        ),
+        ("code", Arc::new(StringArray::from(vec!["s", "a", "b", "a", "c"]))),
+        (note, Arc::new(StringArray::from(vec!["n0", "n1", "n2", "n3", "n4"]))),
+    ])
+    .unwrap();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn columns_of_the_data_may_be_called_like_facts_about_labels() {
+    let dir = tempfile::tempdir().unwrap();
+    noted(&dir.path().join("meds/data/0.parquet"), "static_boolean_value");
+    labels_file(&dir.path().join("labels.parquet"), &[(1, 5, true)]);
+    let from = from(&show(&dir.path().join("meds")), &dir.path().join("labels.parquet"));
+    let rows = whole(
+        &four(),
+        &format!("SELECT static_boolean_value AS events, static_static_boolean_value AS facts, static_code FROM {from}"),
+    )
+    .await;
+    let shown = pretty_format_batches(std::slice::from_ref(&rows)).unwrap().to_string();
+    assert!(
+        shown.contains("[[n1, n2]]") && shown.contains("[n0]") && !shown.contains("n3"),
+        "{shown}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn labels_of_nobody_count_once_however_often_they_are_looked_at() {
+    let dir = tempfile::tempdir().unwrap();
+    let labels = dir.path().join("labels.parquet");
+    labels_file(&labels, &[(8, i64::MAX, true), (-5, 1, true), (-6, 1, false)]);
+    let ctx = four();
+    let unknown = async |sql: &str| {
+        let frame = serrate::sql::sql(&ctx, sql).await.unwrap();
+        let task = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await.unwrap();
+        datafusion::physical_plan::collect(Arc::clone(&plan), task).await.unwrap();
+        serrate::sql::unknown_labels(&plan)
+    };
+    let one = from(MEDS, &labels);
+    assert_eq!(unknown(&format!("SELECT subject_id FROM {one}")).await, 2);
+    assert_eq!(
+        unknown(&format!(
+            "SELECT a.subject_id FROM {one} a JOIN {one} b ON a.subject_id = b.subject_id"
+        ))
+        .await,
+        2
+    );
+    assert_eq!(
+        unknown(&format!("SELECT subject_id FROM {one} UNION ALL SELECT subject_id FROM {one}"))
+            .await,
+        2
+    );
+    // Other data: other subjects.
+    let two = from(COHORT, &labels);
+    assert_eq!(
+        unknown(&format!("SELECT subject_id FROM {one} UNION ALL SELECT subject_id FROM {two}"))
+            .await,
+        4
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_subject_in_two_shards_is_refused_without_a_setting_that_would_not_help() {
+    let dir = tempfile::tempdir().unwrap();
+    noted(&dir.path().join("meds/data/0.parquet"), "note");
+    noted(&dir.path().join("meds/data/1.parquet"), "note");
+    labels_file(&dir.path().join("labels.parquet"), &[(1, 5, true)]);
+    let from = from(&show(&dir.path().join("meds")), &dir.path().join("labels.parquet"));
+    let ctx = four();
+    let refused = async || {
+        let sql = format!("SELECT code FROM {from}");
+        batches(&ctx, &sql).await.unwrap_err().to_string()
+    };
+    let e = refused().await;
+    assert!(e.contains("subject 1") && e.contains("join the files"), "{e}");
+    assert!(!e.contains("shared_subjects"), "{e}");
+    batches(&ctx, "SET serrate.meds_shared_subjects = true").await.unwrap();
+    assert_eq!(refused().await, e);
+}

@@ -195,3 +195,29 @@ async fn what_makes_no_batches_is_refused() {
         serrate::sql::sql(&ctx, "SELECT 'stored as batches (' AS t -- stored as batches (\n").await;
     assert_eq!(rows.unwrap().collect().await.unwrap()[0].num_rows(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn options_that_mean_nothing_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x.nrt");
+    write(&file, &numbered(0, 20));
+    let ctx = four();
+    let from = format!("SELECT id, code FROM '{}'", show(&file));
+    let out = dir.path().join("out");
+    for (options, parts) in [
+        ("(batch 4, epochs 0)", ["'epochs' is 0", "at least 1"]),
+        ("(batch 4, inner 0)", ["'inner' is 0", "at least 1"]),
+        ("(batch 4, len 0)", ["'len' is 0", "at least 1"]),
+        ("(batch 4, packed true, inner 3)", ["'inner' is about padding", "'packed'"]),
+        ("(batch 4, len 3, packed true, fixed true)", ["'fixed' is about padding", "'packed'"]),
+        ("(batch 4, packed true, side 'left')", ["'side' is about padding", "'packed'"]),
+        ("(batch 4, 'batch.size' 9)", ["no option 'batch.size'", "bucket"]),
+        ("(batch 4, len 3, window 'balanced', stride 2)", ["a stride belongs", "'step'"]),
+    ] {
+        let e = copy(&ctx, &from, &out, options).await.unwrap_err().to_string();
+        assert!(parts.iter().all(|part| e.contains(part)), "{options}: {e}");
+        assert!(!out.exists(), "{options}");
+    }
+    copy(&ctx, &from, &out, "(batch 4, len 3, window 'balanced', seed 1)").await.unwrap();
+    assert_eq!(read(&out).len(), 5);
+}

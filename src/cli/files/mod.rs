@@ -94,6 +94,36 @@ impl FileFormat {
     }
 }
 
+/// Refuses a name for a folder, or for a file of `of`, that says it were something else.
+pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> Outcome {
+    let Some(extension) = output.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
+    else {
+        return Ok(());
+    };
+    let other = match FileFormat::of(output) {
+        Some(format) => Some(format) != of,
+        None => OTHERS.contains(&extension.as_str()),
+    };
+    // A folder that is there has been given its name by somebody else.
+    if !other || (of.is_none() && output.is_dir()) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{} would hold {what}, and a name that ends in .{extension} says something else; {}",
+        output.display(),
+        of.map_or_else(
+            || "name a folder".to_owned(),
+            |format| format!("end it in .{}", format.extension())
+        )
+    )))
+}
+
+/// Endings of files that are not written here.
+const OTHERS: [&str; 16] = [
+    "npz", "npy", "pt", "pth", "bin", "pkl", "pickle", "h5", "hdf5", "zarr", "csv", "txt", "zip",
+    "tar", "gz", "zst",
+];
+
 /// The format of a file by its name, or a message that lists the endings there are.
 pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
     FileFormat::of(path).ok_or_else(|| {

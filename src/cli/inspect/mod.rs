@@ -19,7 +19,7 @@ use super::progress::Progress;
 use crate::error::Error;
 use crate::io::meds::{MedsOptions, MedsSummary};
 use crate::io::safetensors::SafetensorsFile;
-use crate::table::{ColumnStats, RaggedTable, TableStats};
+use crate::table::{AXES_METADATA, ColumnStats, RaggedTable, TableStats};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -165,7 +165,11 @@ fn read_into(
 
 fn count(batch: &RecordBatch, groups: &mut [Group]) -> Outcome<Option<(usize, usize)>> {
     for (i, group) in groups.iter_mut().enumerate() {
-        let part = batch.project(&group.columns)?;
+        let mut part = batch.project(&group.columns)?;
+        if i > 0 {
+            // The names of axes are those of the first group.
+            part = without_axis_names(part)?;
+        }
         match RaggedTable::try_from_batch(&part) {
             Ok(table) => group.stats.push(&table)?,
             Err(Error::Disagree { right, .. }) if group.columns.len() > 1 => {
@@ -177,6 +181,19 @@ fn count(batch: &RecordBatch, groups: &mut [Group]) -> Outcome<Option<(usize, us
         }
     }
     Ok(None)
+}
+
+/// A batch whose axes have no names, or if it has static facts those of them.
+fn without_axis_names(batch: RecordBatch) -> Outcome<RecordBatch> {
+    let mut metadata = batch.schema_ref().metadata().clone();
+    metadata.remove(AXES_METADATA);
+    let facts = batch.schema_ref().fields().first().is_some_and(|f| f.name() == "static_code");
+    if facts {
+        metadata.insert(AXES_METADATA.to_owned(), json!(["subject", "static"]).to_string());
+    }
+    let schema = batch.schema_ref().as_ref().clone().with_metadata(metadata);
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(schema.into(), batch.columns().to_vec(), &options)?)
 }
 
 fn table(header: &[&str], numbers_from: usize) -> Table {
@@ -193,6 +210,20 @@ fn table(header: &[&str], numbers_from: usize) -> Table {
     table
 }
 
+/// What a group of columns is, where there are several.
+fn heading(source: &Source, groups: &[Group], i: usize) -> String {
+    match (source.meds.is_some(), i) {
+        (true, 0) => "events, one list of them per subject".into(),
+        (true, 1) => "static facts, one list of them per subject".into(),
+        _ => {
+            let columns: Vec<&str> =
+                groups[i].stats.columns().iter().map(|c| c.name.as_str()).collect();
+            let (n, of) = (i + 1, groups.len());
+            format!("table {n} of {of}, columns that share their lists: {}", columns.join(", "))
+        }
+    }
+}
+
 fn report_table(source: &Source, groups: &[Group], bytes: u64, out: &mut impl Write) -> Outcome {
     let files = source.shards.len();
     let rows = groups.first().map_or(0, |g| g.stats.rows());
@@ -205,12 +236,7 @@ fn report_table(source: &Source, groups: &[Group], bytes: u64, out: &mut impl Wr
     writeln!(out, "{} {}", grouped(rows), plural(rows, "row", "rows"))?;
     for (i, group) in groups.iter().enumerate() {
         if groups.len() > 1 {
-            writeln!(
-                out,
-                "\ntable {} of {}: columns with lists of their own",
-                i + 1,
-                groups.len()
-            )?;
+            writeln!(out, "\n{}", heading(source, groups, i))?;
         }
         let stats = &group.stats;
         if stats.ndim() > 1 {

@@ -50,7 +50,7 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
         env!("CARGO_PKG_VERSION")
     );
     loop {
-        let text = match editor.readline("serrate> ") {
+        let text = match interrupt::reading(|| editor.readline("serrate> ")) {
             Ok(text) => text,
             Err(ReadlineError::Interrupted) => continue,
             Err(ReadlineError::Eof) => break,
@@ -73,6 +73,9 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
             Ok(true) => break,
             Ok(false) => {}
             Err(Failure::Closed) => return Err(Failure::Closed),
+            Err(Failure::Interrupted) if interrupt::terminated() => {
+                return Err(Failure::Interrupted);
+            }
             Err(failure) => {
                 failure.report();
             }

@@ -15,7 +15,7 @@ use super::shard::MedsShard;
 use super::view::{Step, View};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
-use crate::table::{Column, RaggedTable};
+use crate::table::{Column, History, RaggedTable};
 
 /// Labels, and for each of them the history of its subject up to and including its time.
 ///
@@ -63,13 +63,10 @@ impl AsOf {
     /// When a subject has rows in two shards, or times that are not ascending.
     pub fn try_new(mut shards: Vec<MedsShard>, labels: &Labels) -> Result<Self> {
         let subjects = subjects(&shards)?;
-        check_times(&shards)?;
+        let histories = shards.par_iter().map(history).collect::<Result<Vec<_>>>()?;
         let find = |subject: i64, time: i64| -> Result<Option<Place>> {
             let Some((shard, row)) = subjects.get(&subject).copied() else { return Ok(None) };
-            let events = &shards[shard as usize].events;
-            let times = times(events)?;
-            let range = events.layout(1)?.range(row as usize);
-            let known = times[range].partition_point(|t| *t <= time);
+            let known = histories[shard as usize].up_to(row as usize, time);
             let events = small(known, "events of a subject")?;
             Ok(Some(Place { shard, row, events }))
         };
@@ -197,7 +194,7 @@ fn subjects(shards: &[MedsShard]) -> Result<HashMap<i64, (u32, u32)>> {
                 Entry::Occupied(entry) => {
                     let (first, _) = *entry.get();
                     return Err(Error::invalid(format!(
-                        "subject {id} has rows in the shards {} and {}; what was known of it at a time must be in one",
+                        "subject {id} has rows in the shards {} and {}; what was known of it at a time must be in one: join the files",
                         shards[first as usize].name, shard.name
                     )));
                 }
@@ -207,30 +204,19 @@ fn subjects(shards: &[MedsShard]) -> Result<HashMap<i64, (u32, u32)>> {
     Ok(places)
 }
 
-fn times(events: &RaggedTable) -> Result<&[i64]> {
-    let values = events.column("time")?.values();
-    match values.as_primitive_opt::<TimestampMicrosecondType>() {
-        Some(times) => Ok(times.values()),
-        None => Err(Error::type_of("time", "Timestamp(µs)", values.data_type())),
-    }
-}
-
-/// A search for a moment in times that are not in order could see past it.
-fn check_times(shards: &[MedsShard]) -> Result<()> {
-    shards.par_iter().try_for_each(|shard| {
-        let (times, layout) = (times(&shard.events)?, shard.events.layout(1)?);
-        let wrong = (0..layout.lists()).find(|row| !times[layout.range(*row)].is_sorted());
-        match wrong {
-            None => Ok(()),
-            Some(row) => {
-                let ids = shard.events.column("subject_id")?.values();
-                let id = ids.as_primitive::<Int64Type>().value(row);
-                Err(Error::invalid(format!(
-                    "shard {}: the times of subject {id} are not ascending, so that nothing can be said about what was known when",
-                    shard.name
-                )))
-            }
-        }
+/// When the events of a shard were.
+fn history(shard: &MedsShard) -> Result<History> {
+    let values = shard.events.column("time")?.values();
+    let Some(times) = values.as_primitive_opt::<TimestampMicrosecondType>() else {
+        return Err(Error::type_of("time", "Timestamp(µs)", values.data_type()));
+    };
+    History::try_new(shard.events.layout(1)?.clone(), times.values().clone()).map_err(|row| {
+        let ids = shard.events.column("subject_id").map(Column::values);
+        let id = ids.map_or(0, |ids| ids.as_primitive::<Int64Type>().value(row));
+        Error::invalid(format!(
+            "shard {}: the times of subject {id} are not ascending, so that nothing can be said about what was known when",
+            shard.name
+        ))
     })
 }
 

@@ -76,6 +76,15 @@ impl MedsDataset {
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
         let root = root.as_ref().to_path_buf();
         let data = root.join("data");
+        if !root.exists() {
+            return Err(Error::file(root, "there is no such folder"));
+        }
+        if !data.is_dir() {
+            return Err(Error::file(
+                root,
+                "no MEDS data set: that is a folder with its shards in data/**/*.parquet",
+            ));
+        }
         let mut found = Vec::new();
         for entry in WalkDir::new(&data).follow_links(true) {
             let entry = entry.map_err(|e| {
@@ -90,8 +99,8 @@ impl MedsDataset {
         }
         if found.is_empty() {
             return Err(Error::file(
-                &data,
-                "no *.parquet file; a MEDS data set has its shards here",
+                root,
+                "no *.parquet file in its folder data; a MEDS data set has its shards there",
             ));
         }
         found.sort_by_cached_key(|(name, _)| natural(name));

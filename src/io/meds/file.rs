@@ -4,10 +4,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, RecordBatch};
-use arrow::compute::{CastOptions, cast_with_options, concat_batches};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit, TimestampNanosecondType};
-use arrow::util::display::FormatOptions;
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
@@ -15,6 +14,7 @@ use parquet::arrow::arrow_reader::{
 };
 use walkdir::WalkDir;
 
+use crate::array::exact::{Inexact, cast_exact, microseconds};
 use crate::error::{Error, Result};
 use crate::io::order::natural;
 
@@ -125,25 +125,22 @@ impl Source {
 
     /// Casts a column of this file; what does not fit is an error.
     pub(crate) fn cast(&self, column: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
-        let options = CastOptions { safe: false, format_options: FormatOptions::default() };
-        cast_with_options(values, to, &options)
-            .map_err(|e| Error::file(&self.path, format!("column {column:?}: {e}")))
+        cast_exact(values, to).map_err(|e| self.inexact(column, values, &e))
     }
 
-    /// Times as microseconds. Finer ones must be whole microseconds: a cut one would move events, or
-    /// what is known when, to the other side of a label.
+    /// Times as microseconds; finer ones must be whole microseconds.
     pub(crate) fn cast_time(&self, column: &str, values: &ArrayRef) -> Result<ArrayRef> {
-        if let DataType::Timestamp(TimeUnit::Nanosecond, _) = values.data_type() {
-            let times = values.as_primitive::<TimestampNanosecondType>();
-            if let Some(row) = times.iter().position(|t| t.is_some_and(|t| t % 1000 != 0)) {
-                return Err(self.wrong_value(
-                    column,
-                    row,
-                    "a time finer than microseconds, which is what MEDS has; round it",
-                ));
-            }
+        let times = microseconds(values).map_err(|e| self.inexact(column, values, &e))?;
+        Ok(Arc::new(times))
+    }
+
+    /// What is wrong with a column.
+    pub(crate) fn inexact(&self, column: &str, values: &ArrayRef, e: &Inexact) -> Error {
+        match e {
+            Inexact::Type(expected) => self.wrong_type(column, expected, values.data_type()),
+            Inexact::Value(row, message) => self.wrong_value(column, *row, message),
+            Inexact::Cast(e) => Error::file(&self.path, format!("column {column:?}: {e}")),
         }
-        self.cast(column, values, &super::time_type())
     }
 
     pub(crate) fn no_column(&self, column: &str) -> Error {

@@ -1,6 +1,6 @@
 //! [`Labels`]: what is to be predicted, about whom, and from what was known when.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -14,7 +14,10 @@ use arrow::datatypes::{
 
 use super::file::{Source, files, string_like};
 use super::shard::time_type;
+use super::splits::KNOWN as SPLITS;
+use crate::array::exact::{first_null, integers, microseconds};
 use crate::error::{Error, Result};
+use crate::io::order::textual;
 
 const SUBJECT: &str = "subject_id";
 const TIME: &str = "prediction_time";
@@ -60,7 +63,7 @@ impl LabelKind {
     }
 
     /// What a file may have there; anything may be NULL.
-    fn expected(self) -> &'static str {
+    pub(crate) fn expected(self) -> &'static str {
         match self {
             Self::Boolean => "booleans",
             Self::Integer => "integers",
@@ -69,7 +72,7 @@ impl LabelKind {
         }
     }
 
-    fn accepts(self, found: &DataType) -> bool {
+    pub(crate) fn accepts(self, found: &DataType) -> bool {
         let fits = match self {
             Self::Boolean => *found == DataType::Boolean,
             Self::Integer => found.is_integer(),
@@ -158,18 +161,55 @@ impl Labels {
     /// error. Numbers of `float_value` are rounded to 32 bits, as MEDS has them. A kind of value that
     /// only some of the files have is NULL in the others. Columns that MEDS does not know are not read.
     ///
+    /// A folder may hold several [tasks](Self::tasks), if their labels have values of the same kinds: they
+    /// are one after the other then, and nothing tells them apart.
+    ///
     /// # Errors
     /// When there is no file, one cannot be read, lacks `subject_id` or `prediction_time`, has a column
-    /// in another type, or a subject or time is NULL. Messages name file, column and row.
+    /// in another type, or a subject or time is NULL; when there are tasks of different kinds. Messages
+    /// name file, column and row.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let parts = paths(path)?
-            .into_iter()
-            .map(|path| Self::file(&Source::open(path)?))
+        Self::of_files(path, &names(path)?)
+    }
+
+    /// As [`read`](Self::read), with the files in the order of their names as text (`10.parquet` before
+    /// `9.parquet`): that in which meds-torch-data reads them.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_in_text_order(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let mut names = names(path)?;
+        names.sort_by_cached_key(|name| textual(&format!("{name}.parquet")));
+        Self::of_files(path, &names)
+    }
+
+    /// The tasks that a folder has labels of, when they are several: the folders in it that have
+    /// files, unless they are splits (`train`, `tuning`, `held_out` is among them) or numbered.
+    ///
+    /// # Errors
+    /// When a folder cannot be listed.
+    pub fn tasks(path: impl AsRef<Path>) -> Result<Vec<String>> {
+        Ok(tasks(&names(path.as_ref())?).into_iter().map(str::to_owned).collect())
+    }
+
+    /// The files of a folder, without their ending; none for a file.
+    fn of_files(path: &Path, names: &[String]) -> Result<Self> {
+        if !path.exists() {
+            return Err(Error::file(path, "there is no such file or folder of labels"));
+        }
+        if !path.is_dir() {
+            return Self::file(&Source::open(path)?);
+        }
+        let parts = names
+            .iter()
+            .map(|name| Self::file(&Source::open(path.join(format!("{name}.parquet")))?))
             .collect::<Result<Vec<_>>>()?;
         if parts.is_empty() {
             return Err(Error::file(path, "no *.parquet file; labels are Parquet files"));
         }
+        one_kind(path, names, &parts)?;
         Self::concat(&parts)
     }
 
@@ -314,14 +354,54 @@ impl Labels {
     }
 }
 
-/// A file, or the Parquet files of a folder in order.
-fn paths(path: &Path) -> Result<Vec<PathBuf>> {
-    if !path.is_dir() {
-        // One that does not exist is an error of opening it.
-        return Ok(vec![path.to_path_buf()]);
+/// The Parquet files of a folder in order, without their ending.
+fn names(path: &Path) -> Result<Vec<String>> {
+    files(path, "parquet")
+}
+
+/// The tasks that files are of; none when they are of one. See [`Labels::tasks`].
+pub(crate) fn tasks(names: &[String]) -> Vec<&str> {
+    let mut tasks: Vec<&str> = Vec::new();
+    for (task, _) in names.iter().filter_map(|name| name.split_once('/')) {
+        if !tasks.contains(&task) {
+            tasks.push(task);
+        }
     }
-    let names = files(path, "parquet")?;
-    Ok(names.into_iter().map(|name| path.join(format!("{name}.parquet"))).collect())
+    let numbered = |task: &&str| task.bytes().all(|b| b.is_ascii_digit());
+    if tasks.len() < 2 || tasks.iter().any(|t| SPLITS.contains(t)) || tasks.iter().all(numbered) {
+        tasks.clear();
+    }
+    tasks
+}
+
+/// Refuses tasks whose labels have values of different kinds.
+fn one_kind(path: &Path, names: &[String], parts: &[Labels]) -> Result<()> {
+    let mut first: Option<(&str, Vec<LabelKind>)> = None;
+    for task in tasks(names) {
+        let of_task = |name: &str| name.split_once('/').is_some_and(|(t, _)| t == task);
+        let own = || names.iter().zip(parts).filter(|(name, _)| of_task(name)).map(|(_, p)| p);
+        let has = |part: &Labels, kind| part.value(kind).is_some_and(|v| v.null_count() < v.len());
+        let kinds: Vec<LabelKind> =
+            LabelKind::ALL.into_iter().filter(|k| own().any(|part| has(part, *k))).collect();
+        let say =
+            |kinds: &[LabelKind]| kinds.iter().map(|k| k.column()).collect::<Vec<_>>().join(", ");
+        match &first {
+            _ if kinds.is_empty() => {}
+            None => first = Some((task, kinds)),
+            Some((other, expected)) if *expected != kinds => {
+                return Err(Error::file(
+                    path,
+                    format!(
+                        "labels of several tasks with values of different kinds: {other:?} has {}, {task:?} has {}; name the folder of one task",
+                        say(expected),
+                        say(&kinds)
+                    ),
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
 }
 
 /// The kinds of values that a file has.
@@ -339,27 +419,13 @@ pub(crate) fn keys(
     batch: &RecordBatch,
 ) -> Result<(Int64Array, TimestampMicrosecondArray)> {
     let subjects = required(source, batch, SUBJECT)?;
-    if !subjects.data_type().is_integer() {
-        return Err(source.wrong_type(SUBJECT, "int64", subjects.data_type()));
-    }
-    let subjects = source.cast(SUBJECT, subjects, &DataType::Int64)?;
     let times = required(source, batch, TIME)?;
-    use DataType::{Date32, Date64, Timestamp};
-    if !matches!(times.data_type(), Timestamp(_, _) | Date32 | Date64) {
-        return Err(source.wrong_type(TIME, "timestamp", times.data_type()));
-    }
-    let times = source.cast_time(TIME, times)?;
     Ok((
-        subjects.as_primitive::<Int64Type>().clone(),
-        times.as_primitive::<TimestampMicrosecondType>().clone(),
+        integers(subjects).map_err(|e| source.inexact(SUBJECT, subjects, &e))?,
+        microseconds(times).map_err(|e| source.inexact(TIME, times, &e))?,
     ))
 }
 
 fn required<'a>(source: &Source, batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {
     batch.column_by_name(name).ok_or_else(|| source.no_column(name))
-}
-
-fn first_null(values: &dyn Array) -> Option<usize> {
-    let nulls = values.nulls().filter(|n| n.null_count() > 0)?;
-    nulls.iter().position(|valid| !valid)
 }

@@ -16,6 +16,7 @@ use super::dataset::{Dataset, MedsOptions};
 use super::file::{Source, dictionary_type, string_like};
 use super::vocabulary::{VOCABULARY_METADATA, Vocabulary};
 use crate::array::Offsets;
+use crate::array::exact::integers;
 use crate::error::{Error, Result};
 use crate::table::{Column, NestOptions, RaggedTable, Unsorted};
 
@@ -198,17 +199,11 @@ impl<'a> Long<'a> {
         };
 
         let subject_id = required("subject_id")?;
-        if !subject_id.data_type().is_integer() {
-            return Err(source.wrong_type("subject_id", "int64", subject_id.data_type()));
-        }
         not_null("subject_id", subject_id)?;
-        let subject_id = source.cast("subject_id", subject_id, &DataType::Int64)?;
+        let ids = integers(subject_id).map_err(|e| source.inexact("subject_id", subject_id, &e))?;
+        let subject_id: ArrayRef = Arc::new(ids);
 
         let time = required("time")?;
-        use DataType::{Date32, Date64, Null, Timestamp};
-        if !matches!(time.data_type(), Timestamp(_, _) | Date32 | Date64 | Null) {
-            return Err(source.wrong_type("time", "timestamp", time.data_type()));
-        }
         let time = source.cast_time("time", time)?;
 
         let mut others: Vec<(FieldRef, ArrayRef)> = Vec::new();

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 pub(crate) const TRAIN: &str = "train";
 
 /// Splits that MEDS knows by name.
-const KNOWN: [&str; 3] = [TRAIN, "tuning", "held_out"];
+pub(crate) const KNOWN: [&str; 3] = [TRAIN, "tuning", "held_out"];
 
 /// The splits of a data set: from the folders its shards lie in, or from
 /// `metadata/subject_splits.parquet`.

@@ -17,21 +17,29 @@
 
 mod build;
 mod codes;
+mod encode;
 mod fit;
 mod folder;
 mod parallel;
 mod read;
 mod schemas;
+mod tables;
 mod tensorize;
 
 pub use folder::MedsFolder;
 pub use read::{CohortShard, CohortTables, TensorizedCohort};
+pub(crate) use tables::tables;
 pub use tensorize::{ShardReport, TensorizeReport, tensorize};
 
 /// Folder of the tensors.
 pub(crate) const TENSORS: &str = "data";
 /// Folder of the schema files.
 pub(crate) const SCHEMAS: &str = "tokenization/schemas";
+
+/// The split that the name of a shard says: its first part.
+fn split_of(name: &str) -> &str {
+    name.split('/').next().unwrap_or_default()
+}
 
 /// Where the vocabulary comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -90,4 +98,14 @@ pub struct TensorizeOptions {
     /// Shards worked on at a time, each in memory of its tensors; 0 is the number of cores, at most
     /// 8.
     pub jobs: usize,
+}
+
+impl TensorizeOptions {
+    /// How many shards are worked on at a time.
+    fn jobs(&self) -> usize {
+        match self.jobs {
+            0 => std::thread::available_parallelism().map_or(1, usize::from).min(8),
+            jobs => jobs,
+        }
+    }
 }

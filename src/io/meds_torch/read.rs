@@ -11,7 +11,7 @@ use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Float32Type, Int64Type, SchemaRef, UInt32Type};
 
-use super::{SCHEMAS, TENSORS};
+use super::{SCHEMAS, TENSORS, split_of};
 use crate::array::{Layout, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::io::meds::file::{Source, files};
@@ -19,8 +19,8 @@ use crate::io::meds::{MedsShard, Needed, VOCABULARY_METADATA, Vocabulary, time_t
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::{Column, RaggedTable};
 
-const EVENT_AXES: [&str; 3] = ["subject", "event", "measurement"];
-const STATIC_AXES: [&str; 2] = ["subject", "static"];
+pub(super) const EVENT_AXES: [&str; 3] = ["subject", "event", "measurement"];
+pub(super) const STATIC_AXES: [&str; 2] = ["subject", "static"];
 
 /// A tensorized cohort, ours or meds-torch-data's.
 ///
@@ -203,7 +203,7 @@ impl CohortShard {
 
     /// The first part of the name: `train`.
     pub fn split(&self) -> &str {
-        self.name.split('/').next().unwrap_or_default()
+        split_of(&self.name)
     }
 
     /// The file of the tensors.

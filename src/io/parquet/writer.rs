@@ -16,13 +16,18 @@ use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 use crate::table::RaggedTable;
 
+/// Most bytes of a column's dictionary in a row group, past which the rest of it is written plainly: half a
+/// million numbers of 32 bits. Where all values differ, that much is written in vain.
+const DICTIONARY_BYTES: usize = 2 << 20;
+
 /// Options of [`ParquetTableWriter`].
 #[derive(Clone, Debug)]
 pub struct ParquetWriteOptions {
     /// Whether a file that exists is replaced; it is refused otherwise.
     pub overwrite: bool,
-    /// Leaves of the longest column in a row group: the next one is begun before more. A row with
-    /// more has a row group of its own.
+    /// Leaves of the longest column in a row group, 2^24 unless set: the next one is begun before more. A
+    /// row with more has a row group of its own. Each row group repeats the dictionaries of its
+    /// columns, so that small ones make larger files; they let several threads read one file.
     pub row_group_leaves: usize,
     /// Level of zstd, 1 to 22.
     pub zstd_level: i32,
@@ -30,7 +35,7 @@ pub struct ParquetWriteOptions {
 
 impl Default for ParquetWriteOptions {
     fn default() -> Self {
-        Self { overwrite: false, row_group_leaves: 1 << 21, zstd_level: 3 }
+        Self { overwrite: false, row_group_leaves: 1 << 24, zstd_level: 3 }
     }
 }
 
@@ -69,6 +74,7 @@ impl ParquetTableWriter {
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(options.zstd_level)?))
             .set_statistics_enabled(EnabledStatistics::Page)
             .set_created_by(concat!("serrate ", env!("CARGO_PKG_VERSION")).into())
+            .set_dictionary_page_size_limit(DICTIONARY_BYTES)
             .set_dictionary_enabled(false);
         for column in ArrowSchemaConverter::new().convert(schema)?.columns() {
             let narrow = column.converted_type() != ConvertedType::DATE;

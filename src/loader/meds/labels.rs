@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
-use arrow::compute::{cast, filter};
-use arrow::datatypes::{DataType, Int64Type, TimestampMicrosecondType};
+use arrow::array::{
+    Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, TimestampMicrosecondArray,
+};
+use arrow::compute::filter;
 
 use super::super::Target;
 use super::super::plan::Cuts;
 use super::super::source::{Source, Values};
 use super::options::MedsOptions;
-use super::subjects::{TARGETS, Times, categories, first_null, target};
+use super::subjects::{TARGETS, Times, categories, inexact, not_finite, target};
+use crate::array::exact::{first_null, integers, microseconds};
 use crate::dense::DType;
 use crate::error::{Error, Result};
 use crate::table::Column;
@@ -34,28 +36,14 @@ impl Cut {
     ) -> Result<Self> {
         let (subjects, moments) = keys(labels)?;
         let rows = rows_of(times)?;
-        let mut ordered = vec![false; source.rows()];
         let mut cuts = Cuts::default();
         let mut known = Vec::with_capacity(labels.num_rows());
-        for (subject, moment) in
-            subjects.as_primitive::<Int64Type>().values().iter().zip(moments.values())
-        {
+        for (subject, moment) in subjects.values().iter().zip(moments.values()) {
             let row = rows.get(subject);
             known.push(row.is_some());
             let Some(row) = row else { continue };
             let (shard, row_of_shard) = source.locate(*row as usize);
-            let line = times[shard];
-            let events = &line.times[line.rows.range(row_of_shard)];
-            if let Some(ordered) = ordered.get_mut(*row as usize).filter(|ordered| !**ordered) {
-                if !events.is_sorted() {
-                    return Err(Error::invalid(format!(
-                        "the times of subject {subject} do not ascend, so that what comes before a \
-                         prediction time is not known; sort its events first"
-                    )));
-                }
-                *ordered = true;
-            }
-            let seen = events.partition_point(|time| time <= moment);
+            let seen = times[shard].history.up_to(row_of_shard, *moment);
             let seen = match &source.shards[shard].timeline {
                 Some(line) => line.up_to(row_of_shard, seen),
                 None => seen,
@@ -81,13 +69,39 @@ impl Cut {
                     "label {row} of those that are about known subjects has no {name}"
                 )));
             }
+            if let Some(row) = not_finite(&values) {
+                let subject = cuts.rows.get(row).map(|row| source.locate(*row as usize));
+                let subject = subject.map_or(0, |(shard, row)| times[shard].subjects.value(row));
+                return Err(Error::invalid(format!(
+                    "label {row} of those that are about known subjects, one of subject {subject}: \
+                     {name} is no finite number in 32 bits; nothing can be trained on it"
+                )));
+            }
             // MEDS files have columns of every kind of value, most of them empty.
             if values.is_empty() || values.null_count() < values.len() {
                 targets.push(Target::new(name, values)?);
             }
         }
+        if options.compat && targets.is_empty() {
+            refuse_other_kinds(labels, &known)?;
+        }
         Ok(Self { cuts, targets, unknown, categories })
     }
+}
+
+/// Labels without the one kind of value that meds-torch-data knows may have none at all.
+fn refuse_other_kinds(labels: &RecordBatch, known: &BooleanArray) -> Result<()> {
+    for name in TARGETS.into_iter().filter(|name| *name != "prediction_time") {
+        let Some(values) = labels.column_by_name(name) else { continue };
+        let values = filter(values, known)?;
+        if values.logical_null_count() < values.len() {
+            return Err(Error::invalid(format!(
+                "the labels have {name} and no boolean_value, and meds-torch-data takes the latter \
+                 alone; compare with it without labels, or leave compat out"
+            )));
+        }
+    }
+    Ok(())
 }
 
 impl Target {
@@ -100,9 +114,7 @@ impl Target {
 }
 
 /// Subjects and prediction times.
-fn keys(
-    labels: &RecordBatch,
-) -> Result<(ArrayRef, arrow::array::PrimitiveArray<TimestampMicrosecondType>)> {
+fn keys(labels: &RecordBatch) -> Result<(Int64Array, TimestampMicrosecondArray)> {
     let column = |name: &str| {
         labels.column_by_name(name).ok_or_else(|| {
             let schema = labels.schema();
@@ -110,18 +122,16 @@ fn keys(
             Error::NoSuchColumn { name: name.into(), available: names.join(", ") }
         })
     };
-    let subjects = column("subject_id")?;
-    if !subjects.data_type().is_integer() {
-        return Err(Error::type_of("subject_id of labels", "integers", subjects.data_type()));
-    }
-    let subjects = cast(subjects, &DataType::Int64)?;
-    let moments = target("prediction_time", column("prediction_time")?, &[])?;
-    for (name, values) in [("subject_id", &subjects), ("prediction_time", &moments)] {
+    let (subjects, moments) = (column("subject_id")?, column("prediction_time")?);
+    let subjects = integers(subjects).map_err(|e| inexact("subject_id", subjects, &e))?;
+    let moments = microseconds(moments).map_err(|e| inexact("prediction_time", moments, &e))?;
+    for (name, values) in
+        [("subject_id", &subjects as &dyn Array), ("prediction_time", &moments as &dyn Array)]
+    {
         if let Some(row) = first_null(values) {
             return Err(Error::invalid(format!("label {row} has no {name}")));
         }
     }
-    let moments = moments.as_primitive::<TimestampMicrosecondType>().clone();
     Ok((subjects, moments))
 }
 

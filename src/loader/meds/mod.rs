@@ -98,6 +98,7 @@ use crate::table::RaggedTable;
 pub struct MedsLoader {
     loader: Loader,
     unknown: usize,
+    dropped: u64,
     categories: Vec<String>,
 }
 
@@ -114,7 +115,8 @@ impl MedsLoader {
     /// # Errors
     /// No shard; columns that are missing or of another type; static facts that are asked for and not
     /// there; with labels, a subject in two rows, times that do not ascend, or a label without subject
-    /// or time; options that make no sense.
+    /// or time, or with a number that is NaN, infinite, or too large for its tensor; options that make
+    /// no sense.
     pub fn try_new(
         shards: impl IntoIterator<Item = Subjects>,
         labels: Option<&RecordBatch>,
@@ -172,7 +174,7 @@ impl MedsLoader {
         let items = Items::new(&source, &loader, bases)?;
         let outputs = outputs::outputs(&source, &targets, &options, &loader)?;
         let loader = Loader::from_parts(source, loader, items, targets, outputs);
-        Ok(Self { loader, unknown, categories })
+        Ok(Self { loader, unknown, dropped: 0, categories })
     }
 
     /// The loader that makes the batches.
@@ -193,6 +195,13 @@ impl MedsLoader {
     /// Labels that were left out because their subjects are not there.
     pub fn unknown_labels(&self) -> usize {
         self.unknown
+    }
+
+    /// Measurements that were left out because their codes are not in the vocabulary, as only
+    /// [`compat`](MedsOptions::compat) does with a MEDS data set; of a shard with subjects of several
+    /// splits, those of all of them.
+    pub fn dropped_measurements(&self) -> u64 {
+        self.dropped
     }
 
     /// The categories that `categorical_value` counts, in the order of their bytes: those of all labels

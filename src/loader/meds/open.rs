@@ -10,7 +10,8 @@ use super::options::{MedsOptions, Statics};
 use super::subjects::Subjects;
 use crate::error::{Error, Result};
 use crate::io::meds::{Labels, MedsDataset, MedsOptions as ReadOptions, Place, Splits};
-use crate::io::meds_torch::{CohortShard, TensorizedCohort};
+use crate::io::meds_torch::{CohortShard, TensorizeOptions, TensorizedCohort, tables};
+use crate::io::order::textual;
 
 impl MedsLoader {
     /// A loader over a folder: a [tensorized cohort](TensorizedCohort), ours or meds-torch-data's, or a
@@ -21,6 +22,13 @@ impl MedsLoader {
     /// `metadata/subject_splits.parquet` may say it as well.
     ///
     /// The tensors of a cohort are mapped: pages that no window touches are not read.
+    ///
+    /// With [`compat`](MedsOptions::compat), a MEDS data set is read as the cohort that
+    /// [`tensorize`](crate::io::meds_torch::tensorize) makes of it with its default options, to the row:
+    /// measurements whose code is not in the vocabulary are left out and
+    /// [counted](Self::dropped_measurements), subjects without any others too, and without
+    /// `code/vocab_index` the vocabulary is that of the train split. Without it, codes outside the
+    /// vocabulary have the token 0.
     ///
     /// # Errors
     /// When a file cannot be read or is damaged, or the split has no subjects; as
@@ -33,11 +41,18 @@ impl MedsLoader {
     ) -> Result<Self> {
         let (root, split) = (root.as_ref(), split.into());
         options.to_loader()?;
-        let (shards, names) = match TensorizedCohort::is_at(root) {
+        let mut dropped = 0;
+        let (mut shards, names) = match TensorizedCohort::is_at(root) {
             true => {
                 let cohort = TensorizedCohort::open(root)?;
                 let names = cohort.shards().iter().map(|s| s.name().to_owned()).collect();
-                (of_cohort(&cohort, split, &options)?, names)
+                (of_cohort(&cohort, split)?, names)
+            }
+            false if options.compat => {
+                let data = MedsDataset::open(root)?;
+                let tables = tables(&data, split, &TensorizeOptions::default())?;
+                dropped = tables.unknown.values().sum();
+                (tables.shards.into_iter().map(Subjects::from).collect(), tables.names)
             }
             false => {
                 let data = MedsDataset::open(root)?;
@@ -45,6 +60,12 @@ impl MedsLoader {
                 (of_data_set(&data, split)?, names)
             }
         };
+        if options.statics == Statics::Omit {
+            shards.iter_mut().for_each(|shard| shard.statics = None);
+        }
+        if options.compat {
+            shards.sort_by_cached_key(|shard| textual(&format!("{}.parquet", shard.name)));
+        }
         if shards.is_empty() {
             return Err(Error::file(
                 root,
@@ -58,31 +79,13 @@ impl MedsLoader {
             ));
         }
         let labels = labels.map(Labels::to_batch).transpose()?;
-        Self::try_new(shards, labels.as_ref(), options)
+        Ok(Self { dropped, ..Self::try_new(shards, labels.as_ref(), options)? })
     }
 }
 
-fn of_cohort(
-    cohort: &TensorizedCohort,
-    split: Option<&str>,
-    options: &MedsOptions,
-) -> Result<Vec<Subjects>> {
+fn of_cohort(cohort: &TensorizedCohort, split: Option<&str>) -> Result<Vec<Subjects>> {
     let wanted = |shard: &&CohortShard| split.is_none_or(|split| shard.split() == split);
-    let mut shards: Vec<&CohortShard> = cohort.shards().iter().filter(wanted).collect();
-    if options.compat {
-        shards.sort_by_cached_key(|shard| {
-            let file = format!("{}.parquet", shard.name());
-            file.split('/').map(str::to_owned).collect::<Vec<_>>()
-        });
-    }
-    let tables = |shard: &&CohortShard| {
-        let mut subjects = Subjects::from(shard.read()?);
-        if options.statics == Statics::Omit {
-            subjects.statics = None;
-        }
-        Ok(subjects)
-    };
-    shards.iter().map(tables).collect()
+    cohort.shards().iter().filter(wanted).map(|shard| Ok(Subjects::from(shard.read()?))).collect()
 }
 
 fn of_data_set(data: &MedsDataset, split: Option<&str>) -> Result<Vec<Subjects>> {

@@ -42,6 +42,11 @@ pub enum Window {
     /// One that starts anywhere, every start equally likely, drawn anew in every epoch.
     #[default]
     Random,
+    /// One that starts anywhere from before the sequence to its last element, cut to what is there of
+    /// it, drawn anew in every epoch: every element is in the window with the same probability,
+    /// `len / (n + len - 1)` of a sequence of `n`, where [`Random`](Self::Random) prefers those in
+    /// the middle. Windows at the ends are shorter.
+    BalancedRandom,
     /// The last part.
     ToEnd,
     /// The first part.
@@ -60,8 +65,8 @@ pub enum Window {
 }
 
 impl Window {
-    /// From a name: `random`, `end` (or `to_end`), `start` (or `from_start`), `step` (or
-    /// `step_through`), the last with a stride or an overlap, or else windows of `len` side by side.
+    /// From a name: `random`, `balanced` (or `balanced_random`), `end` (or `to_end`), `start` (or
+    /// `from_start`), `step` (or `step_through`), the last with a stride or an overlap, or else windows of `len` side by side.
     ///
     /// # Errors
     /// For other names; for a stride or overlap of windows that are not stepped through, or both.
@@ -75,16 +80,24 @@ impl Window {
             ("step" | "step_through", Some(_), Some(_)) => {
                 return Err(Error::invalid("windows have a stride or an overlap, not both"));
             }
+            ("step" | "step_through", _, Some(overlap)) if overlap >= len => {
+                return Err(Error::invalid(format!(
+                    "windows of {len} that share {overlap} with the one before would stand still; \
+                     share {} at most",
+                    len.saturating_sub(1)
+                )));
+            }
             ("step" | "step_through", _, Some(overlap)) => return Ok(Self::Overlap { overlap }),
             ("step" | "step_through", stride, _) => {
                 return Ok(Self::Step { stride: stride.unwrap_or(len) });
             }
             ("random", ..) => Self::Random,
+            ("balanced" | "balanced_random", ..) => Self::BalancedRandom,
             ("end" | "to_end", ..) => Self::ToEnd,
             ("start" | "from_start", ..) => Self::FromStart,
             _ => {
                 return Err(Error::invalid(format!(
-                    "windows are 'random', 'end', 'start' or 'step', not {name:?}"
+                    "windows are 'random', 'balanced', 'end', 'start' or 'step', not {name:?}"
                 )));
             }
         };
@@ -227,7 +240,16 @@ impl MedsOptions {
     /// * `static_mask` marks the first places of a row, with padding on the left as well;
     /// * shards, and with them items, are in the order of their names as text (`train/10` before
     ///   `train/2`);
-    /// * a label that has no `boolean_value` is an error.
+    /// * a label that has no `boolean_value` is an error, and so are labels of other kinds alone;
+    /// * without [numbers](Self::numeric_value), those of included static facts are still there;
+    /// * a MEDS data set is read as the cohort that converting it makes: codes outside the vocabulary
+    ///   are left out.
+    ///
+    /// Labels are in the order in which they are given;
+    /// [`Labels::read_in_text_order`](crate::io::meds::Labels::read_in_text_order) reads those of a folder
+    /// in that of meds-torch-data. Random windows are drawn from a stream of this library (see
+    /// [`Sampling`](crate::loader::Sampling)), and not from numpy's: where one starts is as likely there and
+    /// here, and not the same.
     ///
     /// What meds-torch-data has no answer for has the answer it has here: a subject without events is a
     /// row of padding. One answer of its is wrong and not given here: without
@@ -237,7 +259,7 @@ impl MedsOptions {
         self
     }
 
-    /// Whether there are numeric values and their mask (the default).
+    /// Whether there are numeric values and their mask (the default), of static facts too.
     pub fn numeric_value(mut self, numeric_value: bool) -> Self {
         self.numeric_value = numeric_value;
         self
@@ -339,6 +361,7 @@ impl MedsOptions {
         let mut options = self.loader.clone().tokens_as_i64(true).validity(false);
         let (sampling, overlap) = match self.window {
             Window::Random => (Sampling::Random, None),
+            Window::BalancedRandom => (Sampling::BalancedRandom, None),
             Window::ToEnd => (Sampling::ToEnd, None),
             Window::FromStart => (Sampling::FromStart, None),
             Window::Step { stride } => (Sampling::Step { stride }, None),

@@ -6,16 +6,14 @@ use arrow::array::{
     Array, ArrayRef, AsArray, Float32Array, Int64Array, StringArray, new_null_array,
 };
 use arrow::buffer::ScalarBuffer;
-use arrow::compute::{CastOptions, cast, cast_with_options};
-use arrow::datatypes::{
-    DataType, Float32Type, Int64Type, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType,
-};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float32Type};
 
 use super::super::timeline::Timeline;
 use super::options::{MedsOptions, Statics, Unit};
-use crate::array::Layout;
+use crate::array::exact::{Inexact, cast_exact, first_null, integers, microseconds};
 use crate::error::{Error, Result};
-use crate::table::{Column, RaggedTable};
+use crate::table::{Column, History, RaggedTable};
 
 /// Subjects of one shard: what happened to them, and what holds of them.
 ///
@@ -61,11 +59,6 @@ impl From<crate::io::meds::MedsShard> for Subjects {
 pub(super) const TARGETS: [&str; 5] =
     ["prediction_time", "boolean_value", "integer_value", "float_value", "categorical_value"];
 
-/// Time in the tables.
-pub(super) fn time_type() -> DataType {
-    DataType::Timestamp(TimeUnit::Microsecond, None)
-}
-
 /// A shard as a loader takes it.
 pub(super) struct Prepared {
     /// Subjects and measurements, or subjects, events and measurements.
@@ -81,8 +74,7 @@ pub(super) struct Prepared {
 /// Who the rows of a shard are, and when their events were.
 pub(super) struct Times {
     pub(super) subjects: Int64Array,
-    pub(super) rows: Layout,
-    pub(super) times: ScalarBuffer<i64>,
+    pub(super) history: History,
 }
 
 /// What all shards are to have.
@@ -127,7 +119,7 @@ impl Prepared {
         let times = wanted.labels.then(|| Times::of(events)).transpose()?;
         let facts = match options.statics {
             Statics::Omit => None,
-            _ => Some(facts(subjects)?),
+            _ => Some(facts(subjects, options)?),
         };
         let (axes, timeline, axis) = match options.unit {
             Unit::Event => {
@@ -149,16 +141,21 @@ impl Prepared {
 
 impl Times {
     fn of(events: &RaggedTable) -> Result<Self> {
-        let column = at(events, "time", 1)?;
-        let times = times("time", column.values())?;
+        let times = at(events, "time", 1)?.values();
+        let times = microseconds(times).map_err(|e| inexact("time", times, &e))?;
         if let Some(at) = first_null(&times) {
             return Err(Error::invalid(format!("column \"time\", event {at}: NULL")));
         }
-        Ok(Self {
-            subjects: subject_ids(events)?,
-            rows: events.layout(1)?.clone(),
-            times: times.as_primitive::<TimestampMicrosecondType>().values().clone(),
-        })
+        let subjects = subject_ids(events)?;
+        let history = History::try_new(events.layout(1)?.clone(), times.values().clone());
+        let history = history.map_err(|row| {
+            Error::invalid(format!(
+                "the times of subject {} do not ascend, so that what comes before a prediction \
+                 time is not known; sort its events first",
+                subjects.value(row)
+            ))
+        })?;
+        Ok(Self { subjects, history })
     }
 }
 
@@ -215,14 +212,11 @@ fn with_nan(values: &ArrayRef) -> ScalarBuffer<f32> {
 }
 
 fn subject_ids(events: &RaggedTable) -> Result<Int64Array> {
-    let column = at(events, "subject_id", 0)?;
-    if !column.data_type().is_integer() {
-        return Err(Error::type_of("column \"subject_id\"", "integers", column.data_type()));
-    }
-    let ids = cast(column.values(), &DataType::Int64)?;
+    let column = at(events, "subject_id", 0)?.values();
+    let ids = integers(column).map_err(|e| inexact("subject_id", column, &e))?;
     match first_null(&ids) {
         Some(row) => Err(Error::invalid(format!("column \"subject_id\", row {row}: NULL"))),
-        None => Ok(ids.as_primitive::<Int64Type>().clone()),
+        None => Ok(ids),
     }
 }
 
@@ -237,28 +231,34 @@ fn values_of_rows(events: &RaggedTable, wanted: &Wanted<'_>) -> Result<Vec<Colum
             && column.axis() == 0
         {
             let values = target(name, column.values(), wanted.categories)?;
+            if let Some(row) = not_finite(&values) {
+                return Err(Error::invalid(format!(
+                    "row {row}: {name} is no finite number in 32 bits; nothing can be trained on it"
+                )));
+            }
             columns.push(Column::new(name, 0, values));
         }
     }
     Ok(columns)
 }
 
-/// The values of a column of [`TARGETS`], in the type of its tensor.
+/// The values of a column of [`TARGETS`], in the type of its tensor. Numbers may be NaN or infinite:
+/// see [`not_finite`].
 pub(super) fn target(name: &str, values: &ArrayRef, categories: &[String]) -> Result<ArrayRef> {
     let found = values.data_type();
-    let wrong = |expected: &str| Err(Error::type_of(format!("column {name:?}"), expected, found));
     let null = *found == DataType::Null;
-    use DataType::{Boolean, Date32, Date64, Float32, Int64, Timestamp};
+    use DataType::{Boolean, Float32, Int64};
+    let wrong = |expected| Err(inexact(name, values, &Inexact::Type(expected)));
+    let exact = |to| cast_exact(values, &to).map_err(|e| inexact(name, values, &e));
     match name {
-        "prediction_time" => match found {
-            Timestamp(_, _) | Date32 | Date64 => times(name, values),
-            _ => wrong("timestamps"),
-        },
-        "boolean_value" if null || *found == Boolean => Ok(cast(values, &Boolean)?),
+        "prediction_time" => {
+            Ok(Arc::new(microseconds(values).map_err(|e| inexact(name, values, &e))?))
+        }
+        "boolean_value" if null || *found == Boolean => exact(Boolean),
         "boolean_value" => wrong("booleans"),
-        "integer_value" if null || found.is_integer() => Ok(cast(values, &Int64)?),
+        "integer_value" if null || found.is_integer() => exact(Int64),
         "integer_value" => wrong("integers"),
-        "float_value" if null || found.is_numeric() => Ok(cast(values, &Float32)?),
+        "float_value" if null || found.is_numeric() => exact(Float32),
         "float_value" => wrong("numbers"),
         _ => {
             let number = |text: &str| {
@@ -271,19 +271,23 @@ pub(super) fn target(name: &str, values: &ArrayRef, categories: &[String]) -> Re
     }
 }
 
-/// Times as microseconds. Finer ones must be whole microseconds: a cut one would move an event, or a
-/// label, past the other.
-fn times(name: &str, values: &ArrayRef) -> Result<ArrayRef> {
-    if let DataType::Timestamp(TimeUnit::Nanosecond, _) = values.data_type() {
-        let fine = values.as_primitive::<TimestampNanosecondType>();
-        if let Some(i) = fine.iter().position(|t| t.is_some_and(|t| t % 1000 != 0)) {
-            return Err(Error::invalid(format!(
-                "column {name:?}, value {i}: a time finer than microseconds; round it"
-            )));
+/// The first target that is no number to train on: NaN, or infinite in 32 bits.
+pub(super) fn not_finite(targets: &ArrayRef) -> Option<usize> {
+    let numbers = targets.as_primitive_opt::<Float32Type>()?;
+    numbers.iter().position(|v| v.is_some_and(|v| !v.is_finite()))
+}
+
+/// What is wrong with a column, or a value of labels.
+pub(super) fn inexact(name: &str, values: &ArrayRef, e: &Inexact) -> Error {
+    match e {
+        Inexact::Type(expected) => {
+            Error::type_of(format!("column {name:?}"), *expected, values.data_type())
         }
+        Inexact::Value(i, message) => {
+            Error::invalid(format!("column {name:?}, value {i}: {message}"))
+        }
+        Inexact::Cast(e) => Error::invalid(format!("column {name:?}: {e}")),
     }
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    Ok(cast_with_options(values, &time_type(), &options)?)
 }
 
 fn texts(values: &ArrayRef) -> Result<StringArray> {
@@ -307,7 +311,7 @@ pub(super) fn categories<'a>(
 }
 
 /// Codes and numbers of static facts.
-fn facts(subjects: &Subjects) -> Result<RaggedTable> {
+fn facts(subjects: &Subjects, options: &MedsOptions) -> Result<RaggedTable> {
     let Some(statics) = &subjects.statics else {
         return Err(Error::invalid("there are no static facts; omit them"));
     };
@@ -320,16 +324,15 @@ fn facts(subjects: &Subjects) -> Result<RaggedTable> {
         )));
     }
     let code = tokens(statics, "static_code", "static_code_id", 1)?;
-    let values = match statics.column("static_numeric_value") {
-        Ok(_) => floats(statics, "static_numeric_value", 1)?,
-        Err(_) => new_null_array(&DataType::Float32, code.len()),
-    };
-    let columns =
-        vec![Column::new("static_code", 1, code), Column::new("static_numeric_value", 1, values)];
+    let len = code.len();
+    let mut columns = vec![Column::new("static_code", 1, code)];
+    // meds-torch-data leaves out those of events alone.
+    if options.numeric_value || (options.compat && options.statics == Statics::Include) {
+        let values = match statics.column("static_numeric_value") {
+            Ok(_) => floats(statics, "static_numeric_value", 1)?,
+            Err(_) => new_null_array(&DataType::Float32, len),
+        };
+        columns.push(Column::new("static_numeric_value", 1, values));
+    }
     RaggedTable::try_new(rows, None, vec![(None, statics.layout(1)?.clone())], columns)
-}
-
-pub(super) fn first_null(values: &dyn Array) -> Option<usize> {
-    let nulls = values.nulls().filter(|n| n.null_count() > 0)?;
-    nulls.iter().position(|valid| !valid)
 }

@@ -13,6 +13,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use crate::array::list_depth;
 use crate::io::meds::{AsOf, Ranges, Step, View};
+use crate::sql::meds::is_static;
 
 /// One column that expressions are evaluated over.
 #[derive(Clone, Debug, PartialEq)]
@@ -211,10 +212,8 @@ fn view(
         if column.index() < labels || list_depth(field.data_type()) == 0 {
             return Ok(None);
         }
-        let name = field.name().clone();
-        // Of two columns `static_X`, the one made of `X` is the one without a time.
-        let statics = is_static(table, &name);
-        let view = View { statics, column: name, steps: Vec::new() };
+        let statics = is_static(table, column.index());
+        let view = View { statics, column: field.name().clone(), steps: Vec::new() };
         return Ok(Some((view, Arc::new(field.clone()))));
     }
     let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() else { return Ok(None) };
@@ -225,14 +224,6 @@ fn view(
     let Some(step) = step(call.fun().name(), rest) else { return Ok(None) };
     let Some((view, _)) = view(lists, table, labels)? else { return Ok(None) };
     Ok(Some((view.then(step), node.return_field(table)?)))
-}
-
-/// Whether a column is of the facts without a time.
-fn is_static(table: &Schema, name: &str) -> bool {
-    // Reading refuses a column of events with the name of one of static facts.
-    let timed = ["subject_id", "time", "time_delta_days"];
-    name.strip_prefix("static_")
-        .is_some_and(|base| !timed.contains(&base) && table.field_with_name(base).is_ok())
 }
 
 /// What a function does to ranges; `None` when it looks at values, or when that depends on the row.

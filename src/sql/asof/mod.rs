@@ -19,7 +19,6 @@ use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_plan::ExecutionPlan;
 
 use self::source::AsOfSource;
-use super::config::SerrateOptions;
 use super::meds::MedsTable;
 use crate::io::meds::Labels;
 use crate::io::meds_torch::MedsFolder;
@@ -157,7 +156,6 @@ impl TableProvider for MedsAsOfTable {
             ProjectionExprs::from_indices(&columns, &self.schema),
             filters,
             state.config().target_partitions(),
-            SerrateOptions::of(state.config_options()).meds_shared_subjects,
         )?;
         Ok(DataSourceExec::from_data_source(source.with_limit(limit)))
     }

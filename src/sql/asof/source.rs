@@ -10,7 +10,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Statistics, exec_err};
-use datafusion::datasource::source::DataSource;
+use datafusion::datasource::source::{DataSource, DataSourceExec};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
@@ -47,7 +47,6 @@ pub(super) struct AsOfSource {
     schema: SchemaRef,
     /// Batches made at a time.
     at_once: usize,
-    shared_subjects: bool,
     rows: Arc<OnceCell<Arc<AsOf>>>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -60,7 +59,6 @@ impl AsOfSource {
         projection: ProjectionExprs,
         filters: Vec<Arc<dyn PhysicalExpr>>,
         at_once: usize,
-        shared_subjects: bool,
     ) -> Result<Self> {
         let schema = Arc::new(projection.project_schema(&table)?);
         Ok(Self {
@@ -72,7 +70,6 @@ impl AsOfSource {
             limit: None,
             schema,
             at_once: at_once.max(1),
-            shared_subjects,
             rows: Arc::default(),
             metrics: ExecutionPlanMetricsSet::new(),
         })
@@ -80,6 +77,12 @@ impl AsOfSource {
 
     pub(super) fn with_limit(self, limit: Option<usize>) -> Self {
         Self { limit, ..self }
+    }
+
+    /// Whether both are about the same labels and data.
+    fn same_labels(&self, other: &Self) -> bool {
+        let same = Arc::ptr_eq(&self.labels, &other.labels) || self.labels == other.labels;
+        same && self.folder.root() == other.folder.root()
     }
 
     /// How rows are made; what of the data that takes is known only now.
@@ -117,7 +120,8 @@ impl AsOfSource {
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsOptions {
             columns: Some(further(&self.table, names)),
-            shared_subjects: self.shared_subjects,
+            // What was known of a subject cannot be in two places, and is refused with all of them at hand.
+            shared_subjects: true,
             ..MedsOptions::default()
         };
         let needed: Vec<&str> = wanted.iter().map(|(_, name)| *name).collect();
@@ -212,9 +216,13 @@ impl DataSource for AsOfSource {
         let batches = async move {
             let of = Arc::clone(&rule);
             let cell = Arc::clone(&source.rows);
-            let read = blocking(move || Ok(Arc::new(source.read(&of)?)));
+            let read = async move {
+                let rows = blocking(move || Ok(Arc::new(source.read(&of)?))).await?;
+                // Once, however often the rows are gone through.
+                unknown.add(rows.unknown());
+                Ok::<_, DataFusionError>(rows)
+            };
             let rows = Arc::clone(cell.get_or_try_init(|| read).await?);
-            unknown.add(rows.unknown());
             let stretches = rule.stretches(&rows, leaves, batch_size)?;
             let made = stream::iter(stretches).map(move |labels| {
                 let (rule, rows) = (Arc::clone(&rule), Arc::clone(&rows));
@@ -305,7 +313,30 @@ impl DataSource for AsOfSource {
 }
 
 /// How many labels had no row in a plan that has run, because their subjects are not in the data.
+/// Labels that several scans of the plan look at in the same data count once.
 pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
-    let own = plan.metrics().and_then(|m| m.sum_by_name(UNKNOWN)).map_or(0, |v| v.as_usize());
-    plan.children().into_iter().map(unknown_labels).fold(own, usize::saturating_add)
+    let mut sources = Vec::new();
+    collect(plan, &mut sources);
+    let mut counted: Vec<&AsOfSource> = Vec::new();
+    let mut unknown = 0usize;
+    for source in &sources {
+        let Some(rows) = source.rows.get() else { continue };
+        if !counted.iter().any(|known| known.same_labels(source)) {
+            counted.push(source);
+            unknown = unknown.saturating_add(rows.unknown());
+        }
+    }
+    unknown
+}
+
+/// The scans of labels in a plan.
+fn collect(plan: &Arc<dyn ExecutionPlan>, sources: &mut Vec<AsOfSource>) {
+    if let Some(scan) = plan.downcast_ref::<DataSourceExec>()
+        && let Some(source) = scan.data_source().downcast_ref::<AsOfSource>()
+    {
+        sources.push(source.clone());
+    }
+    for child in plan.children() {
+        collect(child, sources);
+    }
 }
