@@ -11,6 +11,10 @@ mod choose;
 mod elementwise;
 #[path = "kernels/index.rs"]
 mod index;
+#[path = "kernels/leaves.rs"]
+mod leaves;
+#[path = "kernels/lists.rs"]
+mod lists;
 #[path = "kernels/reduce.rs"]
 mod reduce;
 #[path = "kernels/running.rs"]

@@ -12,7 +12,7 @@ use arrow::downcast_primitive_array;
 
 use super::Count;
 use super::align::aligned;
-use super::args::exact;
+use super::args::{exact, integers};
 use super::concat::concat;
 use super::gather::{lists_like, row_of_list, take_rows, with_axis};
 use super::take::{beside, outer_nulls};
@@ -76,10 +76,13 @@ pub fn scatter(
             into.axes().len()
         )));
     }
-    let (indices, values) = aligned(indices, values, axis)?;
-    let (axis, into, indices, at) = beside("scatter", into, &indices)?;
-    // What fell out of the indices under null lists of `into` is not written either.
-    let (_, values) = aligned(&indices, &values, axis)?;
+    // Outer lists that are null in one of the three, in all three.
+    let (axis, into, indices, _) = beside("scatter", into, indices)?;
+    let (into, values) = aligned(&outer_nulls(&into, &indices, axis)?, values, axis - 1)?;
+    let into = outer_nulls(&into, &values, axis)?;
+    let (axis, into, indices, _) = beside("scatter", &into, &indices)?;
+    let (indices, values) = aligned(&indices, &values, axis)?;
+    let at = integers("the indices of scatter", indices.leaves())?;
     let values =
         values.with_leaves(exact("a value of scatter", values.leaves(), into.leaf_type())?)?;
     let (from, to) = (indices.axis(axis)?.layout(), into.axis(axis)?);
