@@ -10,18 +10,22 @@ pub(crate) enum Section {
     Shape,
     Index,
     Reduce,
+    Running,
     Elementwise,
+    Structure,
     Codes,
     Dense,
     Aggregate,
 }
 
 impl Section {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Shape,
         Self::Index,
         Self::Reduce,
+        Self::Running,
         Self::Elementwise,
+        Self::Structure,
         Self::Codes,
         Self::Dense,
         Self::Aggregate,
@@ -38,6 +42,14 @@ impl Section {
             Self::Elementwise => (
                 "Elementwise",
                 "Arithmetic, comparison and logic over the leaves. The operators stand for the functions named beside them.",
+            ),
+            Self::Running => (
+                "Running",
+                "One value for each value, from those before it in its list, and order within lists.",
+            ),
+            Self::Structure => (
+                "Structure",
+                "Lists side by side, lists of structs, coordinates.",
             ),
             Self::Codes => (
                 "Text and codes",

@@ -1,10 +1,16 @@
-//! The list levels of an argument's type, and types made from them.
+//! The list levels of an argument's type, and types made from them; arrays that share their lists.
 
 use std::sync::Arc;
 
+use arrow::array::{ArrayRef, UInt64Array};
+use arrow::buffer::NullBuffer;
+use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, FieldRef};
 
-use crate::array::{ListKind, list_kind};
+use crate::array::{ListAxis, ListKind, RaggedArray, list_depth, list_kind};
+use crate::error::Result;
+use crate::kernels::align::aligned;
+use crate::kernels::gather;
 
 /// A list type taken apart: one kind and one element field per level, and the leaf type.
 #[derive(Clone, Debug)]
@@ -138,6 +144,66 @@ fn wrap(levels: &[(ListKind, FieldRef)], leaf: DataType) -> DataType {
             ListKind::List | ListKind::FixedSizeList(_) => DataType::List(Arc::new(field)),
         }
     })
+}
+
+/// Rows of a column by position; lists are copied run by run.
+pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef> {
+    if list_depth(column.data_type()) == 0 {
+        return Ok(take(column, order, None)?);
+    }
+    let lists = gather::take_rows(&RaggedArray::try_from_arrow(column)?, order)?;
+    lists.to_arrow_as(column.data_type())
+}
+
+/// For every leaf below `axes`, which of the `elements` above them it belongs to.
+pub(super) fn owners(axes: &[ListAxis], elements: usize) -> UInt64Array {
+    let mut of: Vec<u64> = (0..elements as u64).collect();
+    for axis in axes {
+        let mut next = Vec::with_capacity(axis.layout().children());
+        for (list, element) in of.iter().enumerate() {
+            next.resize(next.len() + axis.layout().length(list), *element);
+        }
+        of = next;
+    }
+    UInt64Array::from(of)
+}
+
+/// The lists that several arrays have in common, those of the deepest, and the leaves of each as
+/// often as these lists have places for them. What is null in one of them is null.
+///
+/// # Errors
+/// Where two lists that are not null differ in length.
+pub(super) fn together(arrays: &[RaggedArray]) -> Result<Option<(RaggedArray, Vec<ArrayRef>)>> {
+    let deepest = arrays.iter().enumerate().rev().max_by_key(|(_, a)| a.axes().len());
+    let Some((first, mut shape)) = deepest.map(|(i, a)| (i, a.clone())) else { return Ok(None) };
+    for (i, other) in arrays.iter().enumerate() {
+        if i != first {
+            let levels = other.axes().len();
+            let (left, right) = aligned(&shape, other, levels)?;
+            let mut axes = left.axes().to_vec();
+            for (axis, theirs) in axes.iter_mut().zip(right.axes()) {
+                if theirs.nulls().is_some() {
+                    let nulls = NullBuffer::union(axis.nulls(), theirs.nulls());
+                    *axis = ListAxis::try_new(axis.layout().clone(), nulls)?;
+                }
+            }
+            shape = RaggedArray::try_new(left.len(), axes, left.leaves().clone())?;
+        }
+    }
+    let leaves = arrays.iter().enumerate().map(|(i, array)| {
+        if i == first {
+            return Ok(shape.leaves().clone());
+        }
+        let levels = array.axes().len();
+        let (_, array) = aligned(&shape, array, levels)?;
+        let missing = &shape.axes()[levels..];
+        if missing.is_empty() {
+            return Ok(array.leaves().clone());
+        }
+        rows_at(array.leaves(), &owners(missing, array.leaves().len()))
+    });
+    let leaves = leaves.collect::<Result<_>>()?;
+    Ok(Some((shape, leaves)))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! Lists keep their kind: a `List` comes back as `List`, a `LargeList` as `LargeList`, a
 //! `FixedSizeList` as `List` unless a function says otherwise.
 
+mod aggregate;
 mod args;
 mod codes;
 mod def;
@@ -15,14 +16,15 @@ mod densify;
 mod doc;
 mod index;
 mod kept;
+mod lambda;
 mod lists;
-mod max_shape_agg;
 mod naming;
 mod operators;
 mod planner;
 mod reduce;
 mod reshape;
 mod shape;
+mod structs;
 mod text;
 
 use std::fmt::Write;
@@ -31,7 +33,7 @@ use std::sync::{Arc, LazyLock};
 use datafusion::error::Result;
 use datafusion::execution::FunctionRegistry;
 use datafusion::logical_expr::planner::ExprPlanner;
-use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use datafusion::prelude::SessionContext;
 
 use def::{Def, RaggedUdf};
@@ -42,13 +44,19 @@ pub(crate) use shape::LENGTHS_ONLY;
 /// The example of a function with its output.
 macro_rules! example {
     ($name:literal) => {
-        include_str!(concat!("examples/", $name, ".txt"))
+        include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/src/functions/examples/",
+            $name,
+            ".txt"
+        ))
     };
 }
 pub(crate) use example;
 
 /// Every scalar function, in the order of the documentation.
 static DEFS: &[&Def] = &[
+    &shape::NDIM,
     &shape::SHAPE,
     &shape::MAX_SHAPE,
     &shape::LENGTHS,
@@ -89,6 +97,8 @@ static DEFS: &[&Def] = &[
     &text::MATCHES,
     &text::STARTS_WITH,
     &text::ISIN,
+    &structs::ZIP,
+    &structs::UNZIP,
     &codes::ENCODE,
     &codes::DECODE,
     &codes::DESCENDANTS,
@@ -102,11 +112,31 @@ static SCALAR: LazyLock<Vec<Arc<ScalarUDF>>> =
     LazyLock::new(|| DEFS.iter().map(|def| Arc::new(RaggedUdf::udf(def))).collect());
 
 static AGGREGATE: LazyLock<Vec<Arc<AggregateUDF>>> =
-    LazyLock::new(|| vec![Arc::new(max_shape_agg::udaf())]);
+    LazyLock::new(|| aggregate::udafs().into_iter().map(Arc::new).collect());
+
+static HIGHER_ORDER: LazyLock<Vec<Arc<HigherOrderUDF>>> =
+    LazyLock::new(|| vec![Arc::new(lambda::udf())]);
 
 /// A scalar function by name.
-fn scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
+pub(crate) fn scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
     SCALAR.iter().find(|f| f.name() == name)
+}
+
+/// An aggregate by name.
+pub(crate) fn aggregate(name: &str) -> Option<&'static Arc<AggregateUDF>> {
+    AGGREGATE.iter().find(|f| f.name() == name)
+}
+
+/// A function that takes lambdas, by name.
+pub(crate) fn higher_order(name: &str) -> Option<&'static Arc<HigherOrderUDF>> {
+    HIGHER_ORDER.iter().find(|f| f.name() == name)
+}
+
+/// Fewest and most arguments of a function.
+#[cfg(test)]
+pub(crate) fn arity(name: &str) -> Option<(usize, usize)> {
+    let scalar = DEFS.iter().find(|d| d.name == name).map(|d| d.arity);
+    scalar.or_else(|| aggregate::arity(name))
 }
 
 /// All scalar functions.
@@ -117,6 +147,11 @@ pub fn all_scalar() -> Vec<Arc<ScalarUDF>> {
 /// All aggregate functions; their names end in `_agg`.
 pub fn all_aggregate() -> Vec<Arc<AggregateUDF>> {
     AGGREGATE.clone()
+}
+
+/// All functions that take lambdas.
+pub fn all_higher_order() -> Vec<Arc<HigherOrderUDF>> {
+    HIGHER_ORDER.clone()
 }
 
 /// Adds all functions to a session.
@@ -142,6 +177,9 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
     }
     for f in all_aggregate() {
         registry.register_udaf(f)?;
+    }
+    for f in all_higher_order() {
+        registry.register_higher_order_function(f)?;
     }
     Ok(())
 }
@@ -174,7 +212,8 @@ pub fn documentation() -> String {
     let mut out = String::from(PREFACE);
     for section in Section::ALL {
         let mut entries: Vec<_> = DEFS.iter().map(|d| (d.name, d.aliases, &d.doc)).collect();
-        entries.push((max_shape_agg::NAME, &[], &max_shape_agg::DOC));
+        entries.push((lambda::NAME, &[], &lambda::DOC));
+        entries.extend(aggregate::entries().map(|(name, doc)| (name, &[] as &[&str], doc)));
         entries.retain(|(_, _, doc)| doc.section == section);
         entries.sort_by_key(|(name, ..)| *name);
         if entries.is_empty() {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{Array, ArrayRef, Int64Array};
 use arrow::datatypes::DataType;
 
 use super::args::{Call, Plan};
 use super::def::{Def, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use crate::array::list_of;
+use crate::array::{list_depth, list_of};
 use crate::error::Result;
 use crate::kernels::shape;
 
@@ -21,8 +21,34 @@ const AXIS: (&str, &str) = (
 
 /// Names of the functions that look at the lengths of lists and at no value; [`COUNT`] also at which
 /// values are NULL.
-pub(crate) const LENGTHS_ONLY: [&str; 4] =
-    ["ragged_shape", "ragged_max_shape", "ragged_lengths", "ragged_count"];
+pub(crate) const LENGTHS_ONLY: [&str; 5] =
+    ["ragged_ndim", "ragged_shape", "ragged_max_shape", "ragged_lengths", "ragged_count"];
+
+/// `ragged_ndim(x)`.
+pub(super) static NDIM: Def = Def {
+    name: "ragged_ndim",
+    aliases: &[],
+    arity: (1, 1),
+    doc: Doc {
+        section: Section::Shape,
+        description: "How many axes of lists every row has: as many numbers as `ragged_shape` gives. The rows themselves are axis 0 and not counted.",
+        syntax: &["ragged_ndim(x)"],
+        args: &[X],
+        missing: "A NULL row gives NULL. Empty lists have all the axes of their type.",
+        duckdb: "none: the type says it (`typeof(x)`).",
+        example: example!("ragged_ndim"),
+    },
+    plan: |plan| {
+        plan.lists(0)?;
+        Ok(nullable(DataType::Int64))
+    },
+    call: |call| {
+        let x = call.array(0)?;
+        let axes = i64::try_from(list_depth(x.data_type())).unwrap_or(i64::MAX);
+        Ok(Arc::new(Int64Array::new(vec![axes; x.len()].into(), x.logical_nulls())))
+    },
+    infix: None,
+};
 
 /// `ragged_shape(x)`.
 pub(super) static SHAPE: Def = Def {

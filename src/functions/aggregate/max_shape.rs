@@ -15,8 +15,8 @@ use datafusion::logical_expr::{
     Signature, Volatility,
 };
 
-use super::doc::{Doc, Section};
-use super::example;
+use super::super::doc::{Doc, Section};
+use super::super::example;
 use crate::array::{RaggedArray, list_depth, list_of};
 use crate::kernels::shape;
 

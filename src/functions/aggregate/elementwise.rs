@@ -1,0 +1,304 @@
+//! Sum, mean, minimum and maximum over rows, place by place.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, UInt64Array, new_null_array};
+use arrow::buffer::NullBuffer;
+use arrow::compute::{cast, is_not_null};
+use arrow::datatypes::{DataType, Float64Type, UInt64Type};
+
+use super::super::doc::{Doc, Section};
+use super::super::example;
+use super::super::lists::{Lists, rows_at};
+use super::rows::{ByGroup, Rows, grouped};
+use super::{AggBegin, AggDef, AggTypes, Fold};
+use crate::array::RaggedArray;
+use crate::error::Result;
+use crate::kernels::gather;
+use crate::kernels::reduce::{self, Reduction};
+
+const ARGS: &[(&str, &str)] = &[(
+    "x",
+    "a list of any depth: List, LargeList or FixedSizeList; rows may be of different lengths",
+)];
+
+macro_rules! elementwise {
+    ($id:ident, $how:expr, $name:literal, $description:literal, $missing:literal, $duckdb:literal) => {
+        #[doc = concat!("`", $name, "(x)`.")]
+        pub(super) static $id: AggDef = AggDef {
+            name: $name,
+            arity: (1, 1),
+            doc: Doc {
+                section: Section::Aggregate,
+                description: $description,
+                syntax: &[concat!($name, "(x)")],
+                args: ARGS,
+                missing: $missing,
+                duckdb: $duckdb,
+                example: example!($name),
+            },
+            ordered: false,
+            keeps_values: matches!($how, Reduction::Min | Reduction::Max),
+            plan: |types| planned(types, $how),
+            state: |types| states(types, $how),
+            begin: |begin| Ok(Box::new(Places::new(begin, $how)?)),
+        };
+    };
+}
+
+elementwise!(
+    SUM,
+    Reduction::Sum,
+    "ragged_sum_agg",
+    "The sum of the rows of a group, place by place: the first elements of all rows are added, then the second, and so on, on every level. A row that is shorter takes no part where it ends, so the result is as long as the longest row. Integers give 64-bit integers and refuse to overflow; `Float32` adds up in 64 bits.",
+    "NULL rows and NULL values do not count; a place where all are NULL is 0. A group of NULL rows only gives NULL.",
+    "`list_sum` of each position, after `unnest` with a number for the position and GROUP BY it."
+);
+elementwise!(
+    MEAN,
+    Reduction::Mean,
+    "ragged_mean_agg",
+    "The mean of the rows of a group, place by place: each place is divided by how many rows have a value there. A row that is shorter takes no part where it ends.",
+    "NULL rows and NULL values do not count; a place where all are NULL is NULL. A group of NULL rows only gives NULL.",
+    "`avg` of each position, after `unnest` with a number for the position and GROUP BY it."
+);
+elementwise!(
+    MIN,
+    Reduction::Min,
+    "ragged_min_agg",
+    "The smallest value of the rows of a group, place by place, on every level. A row that is shorter takes no part where it ends.",
+    "NULL rows and NULL values do not count; a place where all are NULL is NULL. NaN, if there is one, wins. A group of NULL rows only gives NULL.",
+    "`min` of each position, after `unnest` with a number for the position and GROUP BY it."
+);
+elementwise!(
+    MAX,
+    Reduction::Max,
+    "ragged_max_agg",
+    "The largest value of the rows of a group, place by place, on every level. A row that is shorter takes no part where it ends.",
+    "NULL rows and NULL values do not count; a place where all are NULL is NULL. NaN, if there is one, wins. A group of NULL rows only gives NULL.",
+    "`max` of each position, after `unnest` with a number for the position and GROUP BY it."
+);
+
+fn planned(types: &AggTypes<'_>, how: Reduction) -> Result<DataType> {
+    let Some(lists) = types.lists()? else { return Ok(DataType::Null) };
+    Ok(lists.plain_leaf(leaf(types, &lists, how)?))
+}
+
+fn leaf(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<DataType> {
+    how.output_type(lists.leaf()).map_err(|_| {
+        types.refuse(
+            0,
+            format!("must be a list of values that have a {}; they are {}", how.name(), lists.leaf()),
+        )
+    })
+}
+
+/// Type of the values while they are put together: wide enough to go on.
+fn wide(how: Reduction, leaf: &DataType) -> DataType {
+    match (how, leaf) {
+        (Reduction::Sum | Reduction::Prod, t) if t.is_floating() => DataType::Float64,
+        (Reduction::Mean, _) => DataType::Float64,
+        (_, t) => t.clone(),
+    }
+}
+
+/// Types of values and, for a mean, of how many there were.
+fn states(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
+    let Some(lists) = types.lists()? else { return Ok(vec![DataType::Null]) };
+    let leaf = leaf(types, &lists, how)?;
+    let mut out = vec![lists.plain_leaf(wide(how, &leaf))];
+    if how == Reduction::Mean {
+        out.push(lists.plain_leaf(DataType::UInt64));
+    }
+    Ok(out)
+}
+
+/// How many values may wait before they are put together, while there are few in all.
+const WAITING: usize = 1 << 18;
+
+/// One row of lists per group, and rows that wait to be laid over it.
+#[derive(Debug)]
+struct Places {
+    how: Reduction,
+    returns: DataType,
+    states: Vec<DataType>,
+    rows: Rows,
+    /// Values in `rows`, and how many there were when they were last put together.
+    waiting: usize,
+    settled: usize,
+    /// Groups seen.
+    groups: usize,
+}
+
+impl Places {
+    fn new(begin: &AggBegin<'_>, how: Reduction) -> Result<Self> {
+        let states = states(&begin.types, how)?;
+        Ok(Self {
+            how,
+            returns: begin.returns.clone(),
+            rows: Rows::new(states.clone()),
+            states,
+            waiting: 0,
+            settled: 0,
+            groups: 0,
+        })
+    }
+
+    /// Takes up rows that are not NULL, in the types of the state.
+    fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>, values: usize) -> Result<()> {
+        self.groups = self.groups.max(groups.iter().max().map_or(0, |g| g + 1));
+        self.rows.push(columns, groups);
+        self.waiting = self.waiting.saturating_add(values);
+        // As many values as there are already: each is moved a few times, however many come.
+        if self.waiting > WAITING.max(self.settled.saturating_mul(2)) {
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    /// Lays the rows of every group over one another.
+    fn settle(&mut self) -> Result<()> {
+        let ByGroup { columns, lengths } = self.rows.by_group(self.groups)?;
+        let present: Vec<usize> = (0..lengths.len()).filter(|g| lengths[*g] > 0).collect();
+        if columns[0].len() == present.len() {
+            self.settled = self.waiting;
+            return Ok(());
+        }
+        let lengths: Vec<usize> = present.iter().map(|g| lengths[*g]).collect();
+        let mut laid = Vec::with_capacity(columns.len());
+        let mut values = 0usize;
+        for (i, column) in columns.iter().enumerate() {
+            let how = if i == 0 { self.over() } else { Reduction::Sum };
+            let rows = grouped(RaggedArray::try_from_arrow(column)?, &lengths, |_| false)?;
+            let one = reduce::reduce(&rows, how, Some(1))?;
+            values = values.saturating_add(one.leaves().len());
+            laid.push(one.to_arrow_as(&self.states[i])?);
+        }
+        self.rows = Rows::new(self.states.clone());
+        self.rows.push(laid, present);
+        (self.waiting, self.settled) = (values, values);
+        Ok(())
+    }
+
+    /// How values of a state are put together.
+    fn over(&self) -> Reduction {
+        if self.how == Reduction::Mean { Reduction::Sum } else { self.how }
+    }
+
+    /// One row for each of the first groups, NULL where there was none.
+    fn settled(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
+        if self.states[0].is_null() {
+            return Ok(vec![new_null_array(&DataType::Null, groups)]);
+        }
+        self.settle()?;
+        let ByGroup { columns, lengths } = self.rows.by_group(groups)?;
+        if lengths.iter().all(|n| *n == 1) {
+            return Ok(columns);
+        }
+        let mut next = 0u64;
+        let rows = lengths.iter().map(|n| {
+            let row = next;
+            next += *n as u64;
+            (*n > 0).then_some(row)
+        });
+        let order = rows.collect();
+        columns.iter().map(|c| rows_at(c, &order)).collect()
+    }
+}
+
+impl Fold for Places {
+    fn fresh(&self) -> Result<Box<dyn Fold>> {
+        Ok(Box::new(Self {
+            how: self.how,
+            returns: self.returns.clone(),
+            states: self.states.clone(),
+            rows: self.rows.fresh(),
+            waiting: 0,
+            settled: 0,
+            groups: 0,
+        }))
+    }
+
+    fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        if values[0].data_type().is_null() {
+            return Ok(());
+        }
+        let mut x = RaggedArray::try_from_arrow(&values[0])?;
+        let mut groups = groups.to_vec();
+        if values[0].null_count() > 0 {
+            let keep = is_not_null(&values[0])?;
+            groups = groups.iter().zip(keep.values()).filter_map(|(g, k)| k.then_some(*g)).collect();
+            x = gather::filter_rows(&x, &keep)?;
+        }
+        let leaf = Lists::of(&self.states[0]).leaf().clone();
+        let wide = x.with_leaves(cast(x.leaves(), &leaf)?)?;
+        let mut columns = vec![wide.to_arrow_as(&self.states[0])?];
+        if let Some(counts) = self.states.get(1) {
+            let ones: ArrayRef = match x.leaves().logical_nulls() {
+                None => Arc::new(UInt64Array::from(vec![1; x.leaves().len()])),
+                Some(nulls) => Arc::new(nulls.iter().map(|v| Some(u64::from(v))).collect::<UInt64Array>()),
+            };
+            columns.push(x.with_leaves(ones)?.to_arrow_as(counts)?);
+        }
+        self.push(columns, groups, x.leaves().len())
+    }
+
+    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        if states[0].data_type().is_null() {
+            return Ok(());
+        }
+        let keep = is_not_null(&states[0])?;
+        let of = groups.iter().zip(keep.values()).filter_map(|(g, k)| k.then_some(*g)).collect();
+        let mut columns = Vec::with_capacity(states.len());
+        let mut values = 0;
+        for (state, t) in states.iter().zip(&self.states) {
+            let rows = gather::filter_rows(&RaggedArray::try_from_arrow(state)?, &keep)?;
+            values = rows.leaves().len();
+            columns.push(rows.to_arrow_as(t)?);
+        }
+        self.push(columns, of, values)
+    }
+
+    fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
+        self.settled(groups)
+    }
+
+    fn result(&mut self, groups: usize) -> Result<ArrayRef> {
+        let columns = self.settled(groups)?;
+        if self.returns.is_null() {
+            return Ok(Arc::clone(&columns[0]));
+        }
+        let mut out = RaggedArray::try_from_arrow(&columns[0])?;
+        if let Some(counts) = columns.get(1) {
+            let counts = RaggedArray::try_from_arrow(counts)?;
+            let (sums, n) = (out.leaves(), counts.leaves());
+            let means = mean(sums, n)?;
+            out = out.with_leaves(means)?;
+        }
+        let leaf = Lists::of(&self.returns).leaf().clone();
+        out.with_leaves(cast(out.leaves(), &leaf)?)?.to_arrow_as(&self.returns)
+    }
+
+    fn forget(&mut self, groups: usize) -> Result<()> {
+        self.groups = self.groups.saturating_sub(groups);
+        self.rows.forget(groups)?;
+        if self.groups == 0 {
+            (self.waiting, self.settled) = (0, 0);
+        }
+        Ok(())
+    }
+
+    fn size(&self) -> usize {
+        self.rows.size()
+    }
+}
+
+/// Sums over how many there were; NULL of none.
+#[expect(clippy::cast_precision_loss, reason = "a mean of more than 2^53 values is as exact as one can be")]
+fn mean(sums: &ArrayRef, counts: &ArrayRef) -> Result<ArrayRef> {
+    let sums = sums.as_primitive::<Float64Type>().values();
+    let counts = counts.as_primitive::<UInt64Type>().values();
+    let means = sums.iter().zip(counts).map(|(s, n)| s / *n as f64).collect::<Vec<_>>();
+    let known = NullBuffer::from_iter(counts.iter().map(|n| *n > 0));
+    Ok(Arc::new(Float64Array::try_new(means.into(), Some(known))?))
+}

@@ -1,0 +1,237 @@
+//! `ragged_histogram_agg`: how often each value occurs.
+
+mod counts;
+mod values;
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, StructArray, UInt64Array};
+use arrow::datatypes::{DataType, Field, Fields, UInt64Type};
+
+use super::super::doc::{Doc, Section};
+use super::super::example;
+use super::rows::grouped;
+use super::{AggBegin, AggDef, AggTypes, Fold};
+use crate::array::{RaggedArray, leaf_type};
+use crate::error::{Error, Result};
+use crate::kernels::reshape::leaf_lists;
+use counts::Counts;
+use values::Values;
+
+/// `ragged_histogram_agg(x [, n])`.
+pub(super) static HISTOGRAM: AggDef = AggDef {
+    name: "ragged_histogram_agg",
+    arity: (1, 2),
+    doc: Doc {
+        section: Section::Aggregate,
+        description: "How often each value occurs in all lists of a group, the most frequent first: a list of `{value, count}`. The values are counted where they lie, nothing is unnested. `unnest(ragged_histogram_agg(code, 5))` are the five most frequent codes.",
+        syntax: &["ragged_histogram_agg(x [, n])"],
+        args: &[
+            ("x", "a list of any depth, or a single value per row"),
+            ("n", "how many of the most frequent to give, written out; all if not given"),
+        ],
+        missing: "NULL is not counted, NaN is. Values that occur equally often come in ascending order. A group in which no row is a list gives NULL, one of empty lists an empty list.",
+        duckdb: "`histogram(v)` over `unnest(flatten(x))`, which is a map.",
+        example: example!("ragged_histogram_agg"),
+    },
+    ordered: false,
+    keeps_values: false,
+    plan: |types| {
+        if types.len() > 1 && !types.data_type(1).is_integer() && !types.data_type(1).is_null() {
+            return Err(types.refuse(1, format!(
+                "(n) must be an integer; it is {}",
+                types.data_type(1)
+            )));
+        }
+        entries(types)
+    },
+    state: |types| Ok(vec![entries(types)?]),
+    begin: |begin| Ok(Box::new(Histogram::new(begin)?)),
+};
+
+/// A list of values and how often they occur.
+fn entries(types: &AggTypes<'_>) -> Result<DataType> {
+    let value = match leaf_type(types.data_type(0)) {
+        DataType::Dictionary(_, values) => values.as_ref().clone(),
+        t if t.is_nested() => {
+            return Err(types.refuse(
+                0,
+                format!("must hold flat values, which can be counted; they are {t}"),
+            ));
+        }
+        t => t.clone(),
+    };
+    Ok(DataType::new_list(DataType::Struct(fields(value)), true))
+}
+
+fn fields(value: DataType) -> Fields {
+    [Field::new("value", value, true), Field::new("count", DataType::UInt64, false)]
+        .into_iter()
+        .collect()
+}
+
+#[derive(Debug)]
+struct Histogram {
+    returns: DataType,
+    fields: Fields,
+    top: Option<usize>,
+    values: Values,
+    /// Counts per group; `None` for a group in which nothing was a list.
+    groups: Vec<Option<Counts>>,
+    scratch: Vec<u32>,
+}
+
+impl Histogram {
+    fn new(begin: &AggBegin<'_>) -> Result<Self> {
+        let DataType::List(item) = begin.returns else {
+            return Err(Error::invalid("a histogram is a list"));
+        };
+        let DataType::Struct(fields) = item.data_type() else {
+            return Err(Error::invalid("a histogram is a list of structs"));
+        };
+        let top = match begin.types.len() {
+            1 => None,
+            _ => top(begin)?,
+        };
+        Ok(Self {
+            returns: begin.returns.clone(),
+            fields: fields.clone(),
+            top,
+            values: Values::new(fields[0].data_type())?,
+            groups: Vec::new(),
+            scratch: Vec::new(),
+        })
+    }
+
+    /// The counts of a group, which is there from now on.
+    fn group(&mut self, group: usize) -> &mut Counts {
+        if group >= self.groups.len() {
+            self.groups.resize_with(group + 1, || None);
+        }
+        self.groups[group].get_or_insert_default()
+    }
+
+    /// Entries of the first groups, the most frequent first.
+    fn entries(&self, groups: usize, top: Option<usize>) -> Result<ArrayRef> {
+        let mut lengths = vec![0usize; groups];
+        let (mut ids, mut counts) = (Vec::new(), Vec::new());
+        for (group, length) in lengths.iter_mut().enumerate() {
+            let Some(Some(found)) = self.groups.get(group) else { continue };
+            let mut all: Vec<(u64, u64)> = found.iter().collect();
+            all.sort_unstable_by(|a, b| {
+                b.1.cmp(&a.1).then_with(|| self.values.compare(a.0, b.0))
+            });
+            all.truncate(top.unwrap_or(usize::MAX));
+            *length = all.len();
+            ids.extend(all.iter().map(|(id, _)| *id));
+            counts.extend(all.iter().map(|(_, n)| *n));
+        }
+        let values = self.values.array(&ids)?;
+        let columns = vec![values, Arc::new(UInt64Array::from(counts)) as ArrayRef];
+        let all: ArrayRef = Arc::new(StructArray::try_new(self.fields.clone(), columns, None)?);
+        let rows = RaggedArray::try_from_arrow_levels(&all, 0)?;
+        let missing = |g: usize| self.groups.get(g).is_none_or(Option::is_none);
+        grouped(rows, &lengths, missing)?.to_arrow_as(&self.returns)
+    }
+}
+
+/// The second argument.
+fn top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
+    let Some(value) = begin.literal(1) else {
+        return Err(begin.types.refuse(
+            1,
+            "(n) must be written out, such as 5: a column or a parameter ($1) is not known when the query is planned",
+        ));
+    };
+    if value.is_null() {
+        return Ok(None);
+    }
+    match value.cast_to(&DataType::Int64)? {
+        datafusion::common::ScalarValue::Int64(Some(n)) => usize::try_from(n)
+            .map(Some)
+            .map_err(|_| begin.types.refuse(1, format!("(n) is a number of values; it is {n}"))),
+        other => Err(begin.types.refuse(1, format!("(n) must be an integer; it is {other}"))),
+    }
+}
+
+impl Fold for Histogram {
+    fn fresh(&self) -> Result<Box<dyn Fold>> {
+        Ok(Box::new(Self {
+            returns: self.returns.clone(),
+            fields: self.fields.clone(),
+            top: self.top,
+            values: Values::new(self.fields[0].data_type())?,
+            groups: Vec::new(),
+            scratch: Vec::new(),
+        }))
+    }
+
+    fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        let rows = RaggedArray::try_from_arrow(&values[0])?;
+        let lists = leaf_lists(&rows)?;
+        let leaves = rows.leaves();
+        let ids = self.values.ids(leaves)?;
+        // Rows of one group that follow each other are counted together.
+        let mut row = 0;
+        while row < groups.len() {
+            let group = groups[row];
+            let run = groups[row..].iter().take_while(|g| **g == group).count();
+            let range = match &lists {
+                Some(lists) => lists.layout().ranges(row..row + run),
+                None => row..row + run,
+            };
+            let known = match &lists {
+                Some(lists) => {
+                    lists.nulls().is_none_or(|n| n.slice(row, run).null_count() < run)
+                }
+                None => (row..row + run).any(|i| leaves.is_valid(i)),
+            };
+            if known {
+                let mut scratch = std::mem::take(&mut self.scratch);
+                let counts = self.group(group);
+                ids.count(range, counts, &mut scratch);
+                self.scratch = scratch;
+            }
+            row += run;
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        let nested = RaggedArray::try_from_arrow_levels(&states[0], 1)?;
+        let level = nested.axis(1)?.clone();
+        let entries = nested.leaves().as_struct();
+        let ids = self.values.ids(entries.column(0))?;
+        let counts = entries.column(1).as_primitive::<UInt64Type>().values();
+        for (row, group) in groups.iter().enumerate() {
+            if level.nulls().is_some_and(|n| n.is_null(row)) {
+                continue;
+            }
+            let own = self.group(*group);
+            for i in level.layout().range(row) {
+                if let Some(id) = ids.at(i) {
+                    own.add(id, counts[i]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
+        Ok(vec![self.entries(groups, None)?])
+    }
+
+    fn result(&mut self, groups: usize) -> Result<ArrayRef> {
+        self.entries(groups, self.top)
+    }
+
+    fn forget(&mut self, groups: usize) -> Result<()> {
+        self.groups.drain(..groups.min(self.groups.len()));
+        Ok(())
+    }
+
+    fn size(&self) -> usize {
+        let counts: usize = self.groups.iter().flatten().map(Counts::size).sum();
+        self.groups.capacity() * size_of::<Option<Counts>>() + counts + self.values.size()
+    }
+}

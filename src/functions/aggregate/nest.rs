@@ -1,0 +1,180 @@
+//! `ragged_nest_agg`: rows to lists, in order.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, StructArray, UInt64Array, make_comparator, new_null_array,
+};
+use arrow::compute::{SortOptions, filter, is_not_null};
+use arrow::datatypes::{DataType, Field, Fields};
+
+use super::super::doc::{Doc, Section};
+use super::super::example;
+use super::super::lists::rows_at;
+use super::rows::{ByGroup, Rows, grouped};
+use super::{AggBegin, AggDef, AggTypes, Fold};
+use crate::array::RaggedArray;
+use crate::error::Result;
+use crate::kernels::reshape;
+
+/// `ragged_nest_agg(x [ORDER BY ..])`.
+pub(super) static NEST: AggDef = AggDef {
+    name: "ragged_nest_agg",
+    arity: (1, 1),
+    doc: Doc {
+        section: Section::Aggregate,
+        description: "The rows of a group as one list, a level above what they are: of single values a list, of lists a list of lists. What `unnest` takes apart it puts together; two columns nested in one query have the same lengths. Rows that come in the order asked for are not sorted again.",
+        syntax: &["ragged_nest_agg(x)", "ragged_nest_agg(x ORDER BY t, ..)"],
+        args: &[("x", "any value; `ORDER BY` says in which order the rows follow each other, without it they come as the plan delivers them")],
+        missing: "NULL rows are kept as NULL elements. A group without rows gives NULL; `FILTER (WHERE ..)` leaves rows out.",
+        duckdb: "`list(x ORDER BY t)`.",
+        example: example!("ragged_nest_agg"),
+    },
+    ordered: true,
+    keeps_values: true,
+    plan: |types| Ok(DataType::new_list(types.data_type(0).clone(), true)),
+    state: |types| Ok(state_types(types)),
+    begin: |begin| Ok(Box::new(Nest::new(begin, None))),
+};
+
+/// Lists of rows, and of what they are sorted by.
+pub(super) fn state_types(types: &AggTypes<'_>) -> Vec<DataType> {
+    let mut out = vec![DataType::new_list(types.data_type(0).clone(), true)];
+    if !types.ordering().is_empty() {
+        out.push(DataType::new_list(DataType::Struct(keys(types)), true));
+    }
+    out
+}
+
+fn keys(types: &AggTypes<'_>) -> Fields {
+    let field = |(i, t): (usize, &DataType)| Field::new(format!("key{i}"), t.clone(), true);
+    types.ordering().iter().enumerate().map(field).collect()
+}
+
+/// Rows with what they are sorted by.
+#[derive(Debug)]
+pub(super) struct Nest {
+    rows: Rows,
+    keys: Fields,
+    sort: Vec<SortOptions>,
+    /// The type of the rows' own lists joined into one; without it rows become elements.
+    joined: Option<DataType>,
+}
+
+impl Nest {
+    pub(super) fn new(begin: &AggBegin<'_>, joined: Option<DataType>) -> Self {
+        let keys = keys(&begin.types);
+        let types = std::iter::once(begin.types.data_type(0).clone());
+        let all = types.chain(keys.iter().map(|k| k.data_type().clone())).collect();
+        Self { rows: Rows::new(all), keys, sort: begin.sort.clone(), joined }
+    }
+
+    /// The rows of the first groups, in order.
+    fn sorted(&mut self, groups: usize) -> Result<ByGroup> {
+        let mut out = self.rows.by_group(groups)?;
+        let compare = out.columns[1..]
+            .iter()
+            .zip(&self.sort)
+            .map(|(key, options)| make_comparator(key, key, *options))
+            .collect::<Result<Vec<_>, _>>()?;
+        if compare.is_empty() {
+            return Ok(out);
+        }
+        let order = |a: usize, b: usize| {
+            let by_key = compare.iter().map(|c| c(a, b));
+            by_key.fold(Ordering::Equal, Ordering::then)
+        };
+        let mut positions: Vec<usize> = (0..out.lengths.iter().sum()).collect();
+        let (mut start, mut moved) = (0usize, false);
+        for n in &out.lengths {
+            let group = &mut positions[start..start + n];
+            if !group.is_sorted_by(|a, b| order(*a, *b).is_le()) {
+                group.sort_by(|a, b| order(*a, *b));
+                moved = true;
+            }
+            start += n;
+        }
+        if moved {
+            let order = UInt64Array::from_iter_values(positions.into_iter().map(|p| p as u64));
+            out.columns = out.columns.iter().map(|c| rows_at(c, &order)).collect::<Result<_>>()?;
+        }
+        Ok(out)
+    }
+}
+
+/// Lists of these lengths over the values; NULL where there are none.
+fn lists(values: &ArrayRef, lengths: &[usize]) -> Result<ArrayRef> {
+    let flat = RaggedArray::try_from_arrow_levels(values, 0)?;
+    let lists = grouped(flat, lengths, |g| lengths[g] == 0)?;
+    lists.to_arrow_as(&DataType::new_list(values.data_type().clone(), true))
+}
+
+impl Fold for Nest {
+    fn fresh(&self) -> Result<Box<dyn Fold>> {
+        Ok(Box::new(Self {
+            rows: self.rows.fresh(),
+            keys: self.keys.clone(),
+            sort: self.sort.clone(),
+            joined: self.joined.clone(),
+        }))
+    }
+
+    fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        if self.joined.is_none() || values[0].logical_null_count() == 0 {
+            self.rows.push(values.to_vec(), groups.to_vec());
+            return Ok(());
+        }
+        let keep = is_not_null(&values[0])?;
+        let of = groups.iter().zip(keep.values()).filter_map(|(g, keep)| keep.then_some(*g));
+        let columns = values.iter().map(|v| Ok(filter(v, &keep)?)).collect::<Result<_>>()?;
+        self.rows.push(columns, of.collect());
+        Ok(())
+    }
+
+    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        let nested = RaggedArray::try_from_arrow_levels(&states[0], 1)?;
+        let mut of = Vec::with_capacity(nested.leaves().len());
+        for (group, n) in groups.iter().zip(nested.lengths(1)?) {
+            of.resize(of.len() + n, *group);
+        }
+        let mut columns = vec![Arc::clone(nested.leaves())];
+        if let Some(keys) = states.get(1) {
+            let keys = RaggedArray::try_from_arrow_levels(keys, 1)?;
+            columns.extend(keys.leaves().as_struct().columns().iter().cloned());
+        }
+        self.rows.push(columns, of);
+        Ok(())
+    }
+
+    fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
+        let rows = self.sorted(groups)?;
+        let mut out = vec![lists(&rows.columns[0], &rows.lengths)?];
+        if !self.keys.is_empty() {
+            let keys = StructArray::try_new(self.keys.clone(), rows.columns[1..].to_vec(), None)?;
+            out.push(lists(&(Arc::new(keys) as ArrayRef), &rows.lengths)?);
+        }
+        Ok(out)
+    }
+
+    fn result(&mut self, groups: usize) -> Result<ArrayRef> {
+        let rows = self.sorted(groups)?;
+        let nested = lists(&rows.columns[0], &rows.lengths)?;
+        match &self.joined {
+            None => Ok(nested),
+            Some(DataType::Null) => Ok(new_null_array(&DataType::Null, groups)),
+            Some(joined) => {
+                let rows = RaggedArray::try_from_arrow(&nested)?;
+                reshape::flatten(&rows, 2)?.to_arrow_as(joined)
+            }
+        }
+    }
+
+    fn forget(&mut self, groups: usize) -> Result<()> {
+        self.rows.forget(groups)
+    }
+
+    fn size(&self) -> usize {
+        self.rows.size()
+    }
+}

@@ -1,0 +1,142 @@
+//! Rows kept with the group that each belongs to.
+
+use arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array, new_empty_array};
+use arrow::buffer::NullBuffer;
+use arrow::compute::{concat, filter};
+use arrow::datatypes::DataType;
+
+use super::super::lists::rows_at;
+use crate::array::{ListAxis, Offsets, RaggedArray};
+use crate::error::Result;
+
+/// Columns of rows, batch by batch, and the group of every row.
+#[derive(Debug)]
+pub(super) struct Rows {
+    types: Vec<DataType>,
+    batches: Vec<(Vec<ArrayRef>, Vec<usize>)>,
+}
+
+/// The rows of the first groups, group after group, in each as they came.
+pub(super) struct ByGroup {
+    /// The columns.
+    pub(super) columns: Vec<ArrayRef>,
+    /// How many rows each group has.
+    pub(super) lengths: Vec<usize>,
+}
+
+impl Rows {
+    pub(super) fn new(types: Vec<DataType>) -> Self {
+        Self { types, batches: Vec::new() }
+    }
+
+    /// The same columns without rows.
+    pub(super) fn fresh(&self) -> Self {
+        Self::new(self.types.clone())
+    }
+
+    /// Adds rows; the columns have the types that were given.
+    pub(super) fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>) {
+        if !groups.is_empty() {
+            self.batches.push((columns, groups));
+        }
+    }
+
+    /// Puts all batches into one.
+    fn compact(&mut self) -> Result<()> {
+        if self.batches.len() < 2 {
+            return Ok(());
+        }
+        let columns = (0..self.types.len())
+            .map(|i| {
+                let parts: Vec<&dyn Array> =
+                    self.batches.iter().map(|(columns, _)| columns[i].as_ref()).collect();
+                Ok(concat(&parts)?)
+            })
+            .collect::<Result<_>>()?;
+        let groups = self.batches.iter().flat_map(|(_, groups)| groups.iter().copied()).collect();
+        self.batches = vec![(columns, groups)];
+        Ok(())
+    }
+
+    /// The rows of groups below `groups`, group by group. Linear; rows whose groups come in order
+    /// are not moved.
+    pub(super) fn by_group(&mut self, groups: usize) -> Result<ByGroup> {
+        self.compact()?;
+        let Some((columns, of)) = self.batches.first() else {
+            let columns = self.types.iter().map(new_empty_array).collect();
+            return Ok(ByGroup { columns, lengths: vec![0; groups] });
+        };
+        let mut lengths = vec![0usize; groups];
+        let mut behind = 0usize;
+        for group in of {
+            match lengths.get_mut(*group) {
+                Some(n) => *n += 1,
+                None => behind += 1,
+            }
+        }
+        let kept = of.len() - behind;
+        if of.is_sorted() {
+            let columns = columns.iter().map(|c| c.slice(0, kept)).collect();
+            return Ok(ByGroup { columns, lengths });
+        }
+        let mut next = Vec::with_capacity(groups);
+        let mut start = 0usize;
+        for n in &lengths {
+            next.push(start);
+            start += n;
+        }
+        let mut order = vec![0u64; kept];
+        for (row, group) in (0u64..).zip(of) {
+            if let Some(at) = next.get_mut(*group) {
+                order[*at] = row;
+                *at += 1;
+            }
+        }
+        let order = UInt64Array::from(order);
+        let columns = columns.iter().map(|c| rows_at(c, &order)).collect::<Result<_>>()?;
+        Ok(ByGroup { columns, lengths })
+    }
+
+    /// Drops the rows of the first groups; those behind move up.
+    pub(super) fn forget(&mut self, groups: usize) -> Result<()> {
+        let mut left = Vec::new();
+        for (columns, of) in std::mem::take(&mut self.batches) {
+            let behind: Vec<bool> = of.iter().map(|g| *g >= groups).collect();
+            if behind.iter().all(|b| !b) {
+                continue;
+            }
+            let of = of.iter().filter_map(|g| g.checked_sub(groups)).collect();
+            let keep = BooleanArray::from(behind);
+            let columns =
+                columns.iter().map(|c| Ok(filter(c, &keep)?)).collect::<Result<Vec<_>>>()?;
+            left.push((columns, of));
+        }
+        self.batches = left;
+        Ok(())
+    }
+
+    /// Bytes that the rows take up.
+    pub(super) fn size(&self) -> usize {
+        let of = |(columns, groups): &(Vec<ArrayRef>, Vec<usize>)| {
+            let columns: usize = columns
+                .iter()
+                .map(|c| c.to_data().get_slice_memory_size().unwrap_or_default())
+                .sum();
+            columns + groups.capacity() * size_of::<usize>()
+        };
+        self.batches.iter().map(of).sum()
+    }
+}
+
+/// Lists of these lengths over the rows of an array; `null` says which of them are NULL.
+pub(super) fn grouped(
+    rows: RaggedArray,
+    lengths: &[usize],
+    null: impl Fn(usize) -> bool,
+) -> Result<RaggedArray> {
+    let nulls = NullBuffer::from_iter((0..lengths.len()).map(|g| !null(g)));
+    let level = ListAxis::try_new(Offsets::from_lengths(lengths.iter().copied())?, Some(nulls))?;
+    let (_, axes, leaves) = rows.into_parts();
+    let axes = std::iter::once(level).chain(axes).collect();
+    RaggedArray::try_new(lengths.len(), axes, leaves)
+}

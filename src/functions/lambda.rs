@@ -1,0 +1,182 @@
+//! `ragged_map`: an expression of one's own over the leaves.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::new_null_array;
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{exec_err, plan_err};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, HigherOrderFunctionArgs, HigherOrderReturnFieldArgs,
+    HigherOrderSignature, HigherOrderUDF, HigherOrderUDFImpl, LambdaParametersProgress,
+    ValueOrLambda, Volatility,
+};
+
+use super::doc::{Doc, Section};
+use super::example;
+use super::lists::{Lists, owners, rows_at, together};
+use crate::array::{RaggedArray, leaf_type, list_depth};
+
+pub(super) const NAME: &str = "ragged_map";
+
+pub(super) static DOC: Doc = Doc {
+    section: Section::Elementwise,
+    description: "An expression of your own for every value, at any depth of lists: `lambda v: ..` or `v -> ..`. It is evaluated once for all values of a batch, which lie one after the other, so what it costs is what it would cost on a column. Other columns of the row may stand in it. Over several lists it takes a value of each.",
+    syntax: &["ragged_map(x, lambda v: ..)", "ragged_map(x, y, lambda v, w: ..)", "ragged_map(x, v -> ..)"],
+    args: &[
+        (
+            "x, y, ..",
+            "lists of any depth. Several have the same lengths, or the ones with fewer levels have those of the outer levels: each of their values meets all below its place. At least one is a list",
+        ),
+        ("lambda", "the expression; it has as many parameters as there are arguments before it, or fewer"),
+    ],
+    missing: "Lists stay: NULL ones are NULL, empty ones empty. The expression sees NULL values and says what comes of them.",
+    duckdb: "`list_transform(x, lambda v: ..)` for one level; for two `list_transform(x, lambda l: list_transform(l, lambda v: ..))`.",
+    example: example!("ragged_map"),
+};
+
+pub(super) fn udf() -> HigherOrderUDF {
+    HigherOrderUDF::new_from_impl(RaggedMap {
+        signature: HigherOrderSignature::variadic_any(Volatility::Immutable),
+        documentation: DOC.to_documentation(),
+    })
+}
+
+struct RaggedMap {
+    signature: HigherOrderSignature,
+    documentation: Documentation,
+}
+
+impl fmt::Debug for RaggedMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RaggedMap")
+    }
+}
+
+/// Functions carry no state: there is one of this name.
+impl PartialEq for RaggedMap {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for RaggedMap {}
+
+impl Hash for RaggedMap {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        NAME.hash(state);
+    }
+}
+
+/// Arguments taken apart: lists, then the expression.
+fn parts<V, L>(args: &[ValueOrLambda<V, L>]) -> Result<(Vec<&V>, &L)> {
+    if let Some((ValueOrLambda::Lambda(lambda), before)) = args.split_last()
+        && !before.is_empty()
+    {
+        let values = before.iter().map(|arg| match arg {
+            ValueOrLambda::Value(v) => Some(v),
+            ValueOrLambda::Lambda(_) => None,
+        });
+        if let Some(values) = values.collect::<Option<Vec<_>>>() {
+            return Ok((values, lambda));
+        }
+    }
+    plan_err!("{NAME} takes one list or more, and a lambda behind them. Write {}", DOC.syntax.join(" or "))
+}
+
+/// The deepest of the lists.
+fn deepest(fields: &[&FieldRef]) -> Result<Option<Lists>> {
+    if fields.iter().any(|f| f.data_type().is_null()) {
+        return Ok(None);
+    }
+    for (i, f) in fields.iter().enumerate() {
+        if matches!(f.data_type(), DataType::ListView(_) | DataType::LargeListView(_)) {
+            return plan_err!(
+                "{NAME}: argument {} is a {}; cast it to List or LargeList first, as arrow_cast does",
+                i + 1,
+                f.data_type()
+            );
+        }
+    }
+    let all: Vec<Lists> = fields.iter().map(|f| Lists::of(f.data_type())).collect();
+    match all.iter().rev().max_by_key(|l| l.depth()) {
+        Some(deep) if deep.depth() > 0 => {
+            Ok(Some(all.iter().fold(deep.clone(), |deep, other| deep.widened_by(other))))
+        }
+        _ => plan_err!(
+            "{NAME}: argument 1 must be a list (List, LargeList or FixedSizeList); it is {}",
+            fields.first().map_or(&DataType::Null, |f| f.data_type())
+        ),
+    }
+}
+
+impl HigherOrderUDFImpl for RaggedMap {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn signature(&self) -> &HigherOrderSignature {
+        &self.signature
+    }
+
+    fn lambda_parameters(
+        &self,
+        _step: usize,
+        fields: &[ValueOrLambda<FieldRef, Option<FieldRef>>],
+    ) -> Result<LambdaParametersProgress> {
+        let (lists, _) = parts(fields)?;
+        let leaf = |f: &&FieldRef| {
+            Arc::new(Field::new_list_field(leaf_type(f.data_type()).clone(), true))
+        };
+        Ok(LambdaParametersProgress::Complete(vec![lists.iter().map(leaf).collect()]))
+    }
+
+    fn return_field_from_args(&self, args: HigherOrderReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let (lists, value) = parts(args.arg_fields)?;
+        let returns = match deepest(&lists)? {
+            None => DataType::Null,
+            Some(lists) => lists.plain_leaf(value.data_type().clone()),
+        };
+        Ok(Arc::new(Field::new(NAME, returns, true)))
+    }
+
+    fn clear_null_values(&self) -> bool {
+        // Opening lists does it, and only where there is something to clear.
+        false
+    }
+
+    fn invoke_with_args(&self, args: HigherOrderFunctionArgs) -> Result<ColumnarValue> {
+        let returns = args.return_field.data_type();
+        if returns.is_null() {
+            return Ok(ColumnarValue::Array(new_null_array(returns, args.number_rows)));
+        }
+        let (values, lambda) = parts(&args.args)?;
+        let arrays = values
+            .iter()
+            .map(|v| {
+                let levels = list_depth(&v.data_type());
+                let array = v.to_array(args.number_rows)?;
+                Ok(RaggedArray::try_from_arrow_levels(&array, levels)?)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let Some((shape, leaves)) = together(&arrays)? else {
+            return exec_err!("{NAME} without lists");
+        };
+        let params: Vec<_> = leaves.iter().map(|l| || Ok(Arc::clone(l))).collect();
+        let params: Vec<&dyn Fn() -> Result<arrow::array::ArrayRef>> =
+            params.iter().map(|p| p as _).collect();
+        let mapped = lambda
+            .evaluate(&params, |columns| {
+                let rows = owners(shape.axes(), shape.len());
+                columns.iter().map(|c| rows_at(c, &rows).map_err(DataFusionError::from)).collect()
+            })?
+            .into_array(shape.leaves().len())?;
+        Ok(ColumnarValue::Array(shape.with_leaves(mapped)?.to_arrow_as(returns)?))
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        Some(&self.documentation)
+    }
+}

@@ -1,0 +1,213 @@
+//! Sibling lists to lists of structs and back.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, StructArray};
+use arrow::buffer::NullBuffer;
+use arrow::compute::nullif;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields};
+
+use super::args::{Call, Plan};
+use super::def::{ANY, Def, nullable};
+use super::doc::{Doc, Section};
+use super::example;
+use super::lists::Lists;
+use crate::array::{ListAxis, RaggedArray, list_kind};
+use crate::error::{Error, Result};
+
+/// `ragged_zip('name', x, 'name', y, ..)`.
+pub(super) static ZIP: Def = Def {
+    name: "ragged_zip",
+    aliases: &[],
+    arity: (2, ANY),
+    doc: Doc {
+        section: Section::Structure,
+        description: "Sibling lists as one list of structs, with a name for each: what belongs together stays together when it is filtered, sorted or unnested. Nothing but the offsets is looked at. Where lists differ in depth the structs are on the levels that all have, and hold what is below as lists.",
+        syntax: &["ragged_zip('name', x [, 'name', y, ..])"],
+        args: &[
+            ("name", "the name of a field, written out"),
+            ("x", "a list of any depth; all have the same lengths on the levels they share"),
+        ],
+        missing: "A list that is NULL in all is NULL; beside others a NULL list counts as an empty one. Lists of different length are an error that names both and the row.",
+        duckdb: "`list_zip(x, y)`, whose fields have no names of their own.",
+        example: example!("ragged_zip"),
+    },
+    plan: |plan| {
+        let (shared, fields) = zipped(plan)?;
+        Ok(nullable(shared.plain().outer(shared.depth(), DataType::Struct(fields))))
+    },
+    call: zip,
+    infix: None,
+};
+
+/// The levels of the result, and the fields of its structs.
+fn zipped(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
+    if plan.len() % 2 == 1 {
+        return Err(plan.refuse(
+            plan.len() - 1,
+            "has no list: names and lists take turns, as in ragged_zip('time', time, 'code', code)",
+        ));
+    }
+    let mut names: Vec<&str> = Vec::new();
+    let mut lists = Vec::new();
+    for i in (0..plan.len()).step_by(2) {
+        let Some(name) = plan.literal_text(i, "a name", "'time'")? else { continue };
+        if names.contains(&name) {
+            return Err(plan.refuse(i, format!("is the name {name:?} a second time")));
+        }
+        names.push(name);
+        lists.push(plan.lists(i + 1)?);
+    }
+    let shared = lists.iter().map(Lists::depth).min().unwrap_or_default();
+    let fields = names.iter().enumerate().map(|(i, name)| {
+        let field = plan.field(2 * i + 1);
+        let below = below(field.data_type(), shared).clone();
+        Field::new(*name, below, true).with_metadata(field.metadata().clone())
+    });
+    let fields = fields.collect();
+    let outer = |l: &Lists| Lists::of(&l.outer(shared, DataType::Null));
+    let first = lists.first().map(outer).unwrap_or_else(|| Lists::of(&DataType::Null));
+    Ok((lists.iter().fold(first, |all, other| all.widened_by(other)), fields))
+}
+
+/// What a type is below some of its levels of lists.
+fn below(data_type: &DataType, levels: usize) -> &DataType {
+    match list_kind(data_type) {
+        Some((_, field)) if levels > 0 => below(field.data_type(), levels - 1),
+        _ => data_type,
+    }
+}
+
+fn zip(call: &Call<'_>) -> Result<ArrayRef> {
+    let levels = Lists::of(call.return_type()).depth();
+    let columns = (1..call.len())
+        .step_by(2)
+        .map(|i| RaggedArray::try_from_arrow_levels(&call.array(i)?, levels))
+        .collect::<Result<Vec<_>>>()?;
+    let Some((first, rest)) = columns.split_first() else {
+        return Err(Error::invalid("ragged_zip without lists"));
+    };
+    let mut axes = Vec::with_capacity(levels);
+    for axis in 1..=levels {
+        let own = first.axis(axis)?;
+        let mut nulls = own.nulls().cloned();
+        for (i, other) in rest.iter().enumerate() {
+            let theirs = other.axis(axis)?;
+            if let Some(list) = own.layout().first_difference(theirs.layout()) {
+                let name = |i: usize| call.text(2 * i).unwrap_or_default();
+                return Err(Error::invalid(format!(
+                    "ragged_zip: list {list} of axis {axis} has {} element(s) in {:?} and {} in {:?}; lists that are zipped have the same lengths",
+                    own.layout().length(list),
+                    name(0),
+                    theirs.layout().length(list),
+                    name(i + 1)
+                )));
+            }
+            nulls = match (&nulls, theirs.nulls()) {
+                (Some(a), Some(b)) => Some(NullBuffer::new(a.inner() | b.inner())),
+                _ => None,
+            };
+        }
+        axes.push(ListAxis::try_new(own.layout().clone(), nulls)?);
+    }
+    let DataType::Struct(fields) = Lists::of(call.return_type()).leaf().clone() else {
+        return Err(Error::invalid("ragged_zip makes structs"));
+    };
+    let leaves = columns.iter().map(|c| Arc::clone(c.leaves())).collect();
+    let all = StructArray::try_new_with_length(fields, leaves, None, first.leaves().len())?;
+    call.lists(&RaggedArray::try_new(first.len(), axes, Arc::new(all))?)
+}
+
+/// `ragged_unzip(x [, 'name', ..])`.
+pub(super) static UNZIP: Def = Def {
+    name: "ragged_unzip",
+    aliases: &[],
+    arity: (1, ANY),
+    doc: Doc {
+        section: Section::Structure,
+        description: "One field of all structs of a list, as a list beside it: `ragged_unzip(visits, 'time')`. More names go deeper: `ragged_unzip(visits, 'labs', 'value')` are the values of the lists in `labs`. Without a name it is a struct of such lists, one for each field. Offsets and values are shared with `x`.",
+        syntax: &["ragged_unzip(x, 'name' [, 'name', ..])", "ragged_unzip(x)"],
+        args: &[("x", "a list of structs, of any depth"), ("name", "the name of a field, written out")],
+        missing: "Lists stay. A struct that is NULL gives NULL.",
+        duckdb: "`list_transform(x, lambda s: s.name)`.",
+        example: example!("ragged_unzip"),
+    },
+    plan: |plan| {
+        let lists = plan.lists(0)?;
+        let DataType::Struct(fields) = lists.leaf() else {
+            return Err(plan.refuse(
+                0,
+                format!("must be a list of structs; its values are {}", lists.leaf()),
+            ));
+        };
+        if plan.len() == 1 {
+            let parts = fields.iter().map(|f| {
+                f.as_ref().clone().with_data_type(part(&lists, f)).with_nullable(true)
+            });
+            return Ok(nullable(DataType::Struct(parts.collect())));
+        }
+        let mut at = lists;
+        let mut metadata = std::collections::HashMap::new();
+        for i in 1..plan.len() {
+            let name = plan.literal_text(i, "the name", "'time'")?.unwrap_or_default();
+            let field = field(at.leaf(), name).map_err(|e| plan.refuse(i, e))?;
+            metadata.clone_from(field.metadata());
+            at = Lists::of(&part(&at, field));
+        }
+        let out = at.with_leaf(at.leaf().clone());
+        Ok(Arc::new(nullable(out).as_ref().clone().with_metadata(metadata)))
+    },
+    call: unzip,
+    infix: None,
+};
+
+/// The type of one field of the structs in lists.
+fn part(lists: &Lists, field: &Field) -> DataType {
+    lists.plain().outer(lists.depth(), Lists::of(field.data_type()).open())
+}
+
+fn field<'a>(leaf: &'a DataType, name: &str) -> std::result::Result<&'a FieldRef, String> {
+    let DataType::Struct(fields) = leaf else {
+        return Err(format!("({name:?}) is looked for in values that are {leaf}, not structs"));
+    };
+    fields.iter().find(|f| f.name() == name).ok_or_else(|| {
+        let names: Vec<_> = fields.iter().map(|f| format!("{:?}", f.name())).collect();
+        format!("({name:?}) is none of the fields {}", names.join(", "))
+    })
+}
+
+fn unzip(call: &Call<'_>) -> Result<ArrayRef> {
+    let mut x = call.ragged(0)?;
+    if call.len() == 1 {
+        let DataType::Struct(fields) = call.return_type() else {
+            return Err(Error::invalid("ragged_unzip makes a struct"));
+        };
+        let columns = fields
+            .iter()
+            .map(|f| opened(&x, f.name())?.to_arrow_as(f.data_type()))
+            .collect::<Result<Vec<_>>>()?;
+        let all = StructArray::try_new_with_length(fields.clone(), columns, None, x.len())?;
+        return Ok(Arc::new(all));
+    }
+    for i in 1..call.len() {
+        x = opened(&x, call.text(i).unwrap_or_default())?;
+    }
+    call.lists(&x)
+}
+
+/// The lists of one field, those in its values opened as well.
+fn opened(x: &RaggedArray, name: &str) -> Result<RaggedArray> {
+    let all = x.leaves().as_struct();
+    let Some(values) = all.column_by_name(name) else {
+        return Err(Error::invalid(format!("ragged_unzip: there is no field {name:?}")));
+    };
+    let values = match all.nulls() {
+        None => Arc::clone(values),
+        Some(nulls) => nullif(values, &BooleanArray::new(!nulls.inner(), None))?,
+    };
+    let below = RaggedArray::try_from_arrow(&values)?;
+    let (rows, mut axes, _) = x.clone().into_parts();
+    let (_, inner, leaves) = below.into_parts();
+    axes.extend(inner);
+    RaggedArray::try_new(rows, axes, leaves)
+}
