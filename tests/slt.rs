@@ -138,6 +138,10 @@ async fn examples_give_the_output_they_show() {
         assert!(f.name().ends_with("_agg"), "{}", f.name());
         names.push(f.name().to_string());
     }
+    for f in serrate::functions::all_higher_order() {
+        assert!(f.documentation().is_some(), "{}", f.name());
+        names.push(f.name().to_string());
+    }
     for name in names {
         let slt = root(&format!("sql/slt/{name}.slt"));
         if !slt.exists() {

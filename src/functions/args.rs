@@ -265,6 +265,11 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Type of an argument.
+    pub(crate) fn array_type(&self, i: usize) -> DataType {
+        self.args[i].data_type()
+    }
+
     /// An argument with all its lists opened.
     pub(crate) fn ragged(&self, i: usize) -> Result<RaggedArray> {
         RaggedArray::try_from_arrow(&self.array(i)?)

@@ -24,7 +24,7 @@ const WHERE_AXIS: (&str, &str) =
 const ROWS: &str = "for rows use LIMIT and OFFSET";
 
 /// The list of argument 0 as it is, with its metadata.
-fn same(plan: &Plan<'_>) -> Result<FieldRef> {
+pub(super) fn same(plan: &Plan<'_>) -> Result<FieldRef> {
     kept(plan, plan.lists(0)?.open())
 }
 

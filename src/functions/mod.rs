@@ -10,6 +10,8 @@
 
 mod aggregate;
 mod args;
+mod between;
+mod choose;
 mod codes;
 mod def;
 mod densify;
@@ -18,7 +20,9 @@ mod index;
 mod kept;
 mod lambda;
 mod lists;
+mod math;
 mod naming;
+mod normalize;
 mod operators;
 mod planner;
 mod reduce;
@@ -75,6 +79,15 @@ static DEFS: &[&Def] = &[
     &reduce::MEAN,
     &reduce::MIN,
     &reduce::MAX,
+    &reduce::STD,
+    &reduce::VAR,
+    &reduce::MEDIAN,
+    &reduce::QUANTILE,
+    &reduce::ARGMIN,
+    &reduce::ARGMAX,
+    &reduce::FIRST,
+    &reduce::LAST,
+    &reduce::NUNIQUE,
     &operators::ANY,
     &operators::ALL,
     &operators::ADD,
@@ -90,8 +103,32 @@ static DEFS: &[&Def] = &[
     &operators::GE,
     &operators::AND,
     &operators::OR,
+    &operators::XOR,
+    &operators::POW,
+    &operators::MINIMUM,
+    &operators::MAXIMUM,
     &operators::NEG,
     &operators::NOT,
+    &between::BETWEEN,
+    &math::IS_NULL,
+    &math::IS_NAN,
+    &math::ROUND,
+    &math::ABS,
+    &math::SIGN,
+    &math::CEIL,
+    &math::FLOOR,
+    &math::SQRT,
+    &math::EXP,
+    &math::LN,
+    &math::LOG2,
+    &math::LOG10,
+    &choose::WHERE,
+    &choose::FILL_NULL,
+    &choose::CAST,
+    &choose::TRY_CAST,
+    &normalize::SOFTMAX,
+    &normalize::LOG_SOFTMAX,
+    &normalize::NORMALIZE,
     &text::LIKE,
     &text::ILIKE,
     &text::MATCHES,

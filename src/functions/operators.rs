@@ -45,7 +45,7 @@ const OPERANDS: &[(&str, &str)] = &[
     ("a", "a list of any depth, or a single value (one per row, or written out)"),
     (
         "b",
-        "the same; at least one of both is a list. Two lists have the same lengths, or the one with fewer levels has those of the outer levels: each of its values meets all below its place",
+        "the same; at least one of both is a list. Two lists have the same lengths, or the one with fewer levels has those of the outer levels: each of its values meets all below its place. A list of one element meets all elements of the other",
     ),
 ];
 
@@ -167,6 +167,82 @@ operator!(
     "`list_transform(a, lambda v: v OR b)`, `list_transform(list_zip(a, b), lambda p: p[1] OR p[2])`."
 );
 
+/// `ragged_pow(a, b)`.
+pub(super) static POW: Def = Def {
+    name: "ragged_pow",
+    aliases: &[],
+    arity: (2, 2),
+    doc: Doc {
+        section: Section::Elementwise,
+        description: "The value to the power of the other. Integers stay integers.",
+        syntax: &["ragged_pow(a, b)"],
+        args: OPERANDS,
+        missing: "NULL with anything is NULL. Integer overflow and negative powers of integers are errors; floats follow IEEE 754.",
+        duckdb: "`list_transform(a, lambda v: v ** b)`.",
+        example: example!("ragged_pow"),
+    },
+    plan: |plan| planned(plan, Op::Pow),
+    call: |call| computed(call, Op::Pow),
+    infix: None,
+};
+
+/// `ragged_minimum(a, b)`.
+pub(super) static MINIMUM: Def = Def {
+    name: "ragged_minimum",
+    aliases: &[],
+    arity: (2, 2),
+    doc: Doc {
+        section: Section::Elementwise,
+        description: "The smaller of two values, value by value: `ragged_minimum(val, 100)` cuts off what is above. (`ragged_min` is the smallest value of a list.)",
+        syntax: &["ragged_minimum(a, b)"],
+        args: OPERANDS,
+        missing: "NULL with anything is NULL; so is NaN NaN, as in numpy.",
+        duckdb: "`list_transform(a, lambda v: least(v, b))`.",
+        example: example!("ragged_minimum"),
+    },
+    plan: |plan| planned(plan, Op::Minimum),
+    call: |call| computed(call, Op::Minimum),
+    infix: None,
+};
+
+/// `ragged_maximum(a, b)`.
+pub(super) static MAXIMUM: Def = Def {
+    name: "ragged_maximum",
+    aliases: &[],
+    arity: (2, 2),
+    doc: Doc {
+        section: Section::Elementwise,
+        description: "The larger of two values, value by value: `ragged_maximum(val, 0)` cuts off what is below. (`ragged_max` is the largest value of a list.)",
+        syntax: &["ragged_maximum(a, b)"],
+        args: OPERANDS,
+        missing: "NULL with anything is NULL; so is NaN NaN, as in numpy.",
+        duckdb: "`list_transform(a, lambda v: greatest(v, b))`.",
+        example: example!("ragged_maximum"),
+    },
+    plan: |plan| planned(plan, Op::Maximum),
+    call: |call| computed(call, Op::Maximum),
+    infix: None,
+};
+
+/// `ragged_xor(a, b)`.
+pub(super) static XOR: Def = Def {
+    name: "ragged_xor",
+    aliases: &[],
+    arity: (2, 2),
+    doc: Doc {
+        section: Section::Elementwise,
+        description: "Whether exactly one of both masks is true, value by value.",
+        syntax: &["ragged_xor(a, b)"],
+        args: OPERANDS,
+        missing: "NULL with anything is NULL. A list that is NULL on one side is NULL.",
+        duckdb: "`list_transform(a, lambda v: xor(v, b))`.",
+        example: example!("ragged_xor"),
+    },
+    plan: |plan| planned(plan, Op::Xor),
+    call: |call| computed(call, Op::Xor),
+    infix: None,
+};
+
 /// Whether an argument is a single value that is known when the query is planned.
 fn is_list(data_type: &DataType) -> bool {
     list_depth(data_type) > 0
@@ -196,6 +272,21 @@ fn planned(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
 /// Types of both sides. A comparison looks at a literal's value, which cannot change the type of
 /// its result; arithmetic looks at types only, so that folding a constant changes nothing.
 fn types(plan: &Plan<'_>, op: Op, left: &Lists, right: &Lists) -> Result<Types> {
+    types_at(plan, op, (0, left), (1, right))
+}
+
+/// Refuses two arguments that do not compare.
+pub(super) fn comparable(plan: &Plan<'_>, op: Op, a: usize, b: usize) -> Result<()> {
+    let (left, right) = (Lists::of(plan.data_type(a)), Lists::of(plan.data_type(b)));
+    types_at(plan, op, (a, &left), (b, &right)).map(|_| ())
+}
+
+fn types_at(
+    plan: &Plan<'_>,
+    op: Op,
+    (i, left): (usize, &Lists),
+    (j, right): (usize, &Lists),
+) -> Result<Types> {
     let literal = |i: usize| -> Result<Option<ArrayRef>> {
         match plan.known(i) {
             Some(v) if op.is_comparison() && !is_list(plan.data_type(i)) => {
@@ -204,7 +295,7 @@ fn types(plan: &Plan<'_>, op: Op, left: &Lists, right: &Lists) -> Result<Types> 
             _ => Ok(None),
         }
     };
-    let (a, b) = (literal(0)?, literal(1)?);
+    let (a, b) = (literal(i)?, literal(j)?);
     fn side<'a>(literal: Option<&'a ArrayRef>, leaf: &'a DataType) -> OperandType<'a> {
         literal.map_or(OperandType::Leaves(leaf), OperandType::Literal)
     }
@@ -212,21 +303,25 @@ fn types(plan: &Plan<'_>, op: Op, left: &Lists, right: &Lists) -> Result<Types> 
 }
 
 /// One side of an operation in a batch.
-enum Side {
+pub(super) enum Side {
     Each(RaggedArray),
     One(ArrayRef),
 }
 
-fn computed(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
-    let side = |i: usize| -> Result<Side> {
+impl Side {
+    /// An argument: one value where it is the same for all rows.
+    pub(super) fn of(call: &Call<'_>, i: usize) -> Result<Self> {
         match call.constant(i) {
             Some(value) if !is_list(&value.data_type()) => {
-                Ok(Side::One(value.to_array_of_size(1)?))
+                Ok(Self::One(value.to_array_of_size(1)?))
             }
-            _ => Ok(Side::Each(call.ragged(i)?)),
+            _ => Ok(Self::Each(call.ragged(i)?)),
         }
-    };
-    let (mut left, mut right) = (side(0)?, side(1)?);
+    }
+}
+
+fn computed(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
+    let (mut left, mut right) = (Side::of(call, 0)?, Side::of(call, 1)?);
     if op.is_arithmetic() {
         let types = Types::new(
             op,
@@ -240,14 +335,14 @@ fn computed(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
 }
 
 impl Side {
-    fn data_type(&self) -> &DataType {
+    pub(super) fn data_type(&self) -> &DataType {
         match self {
             Self::Each(a) => a.leaf_type(),
             Self::One(v) => v.data_type(),
         }
     }
 
-    fn cast(self, to: &DataType) -> Result<Self> {
+    pub(super) fn cast(self, to: &DataType) -> Result<Self> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         Ok(match self {
             same if same.data_type() == to => same,
@@ -258,7 +353,7 @@ impl Side {
         })
     }
 
-    fn operand(&self) -> Operand<'_> {
+    pub(super) fn operand(&self) -> Operand<'_> {
         match self {
             Self::Each(a) => Operand::Array(a),
             Self::One(v) => Operand::Scalar(v),

@@ -11,6 +11,7 @@ use super::doc::{Doc, Section};
 use super::example;
 use crate::array::{list_depth, list_of};
 use crate::error::Result;
+use crate::kernels::reduce::{self, Reduction};
 use crate::kernels::shape;
 
 const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
@@ -119,28 +120,36 @@ pub(super) static LENGTHS: Def = Def {
     infix: None,
 };
 
-/// `ragged_count(x)`.
+/// `ragged_count(x [, axis])`.
 pub(super) static COUNT: Def = Def {
     name: "ragged_count",
     aliases: &[],
-    arity: (1, 1),
+    arity: (1, 2),
     doc: Doc {
         section: Section::Shape,
-        description: "How many values every row has, on all its levels together.",
-        syntax: &["ragged_count(x)"],
-        args: &[X],
+        description: "How many values every row has, on all its levels together; with an axis how many each of its lists has, as a reduction: -1 for one number per innermost list.",
+        syntax: &["ragged_count(x [, axis])"],
+        args: &[X, AXIS],
         missing: "NULL values do not count, as in SQL's `count`; NaN does. An empty row counts 0, a NULL row gives NULL.",
-        duckdb: "`list_count(flatten(x))`.",
+        duckdb: "`list_count(flatten(x))`, `list_transform(x, lambda v: list_count(v))`.",
         example: example!("ragged_count"),
     },
     plan: |plan| {
-        plan.lists(0)?;
-        Ok(nullable(DataType::Int64))
+        let lists = plan.lists(0)?;
+        let axis = plan.axis(1, &lists, "use sum(ragged_count(x))")?;
+        Ok(nullable(match axis {
+            None => DataType::Int64,
+            Some(axis) => lists.plain().without(axis - 1, DataType::Int64),
+        }))
     },
     call: count,
     infix: None,
 };
 
 fn count(call: &Call<'_>) -> Result<ArrayRef> {
-    Ok(Arc::new(shape::count(&call.ragged(0)?)?))
+    let x = call.ragged(0)?;
+    match call.integer(1) {
+        None => Ok(Arc::new(shape::count(&x)?)),
+        axis => call.lists(&reduce::reduce(&x, Reduction::Count, axis)?),
+    }
 }

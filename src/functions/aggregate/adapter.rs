@@ -121,10 +121,6 @@ impl GroupsAccumulator for Grouped {
         Ok(each.fold.state(rows)?)
     }
 
-    fn supports_convert_to_state(&self) -> bool {
-        true
-    }
-
     fn size(&self) -> usize {
         size_of_val(self) + self.fold.size()
     }

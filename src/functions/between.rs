@@ -1,0 +1,149 @@
+//! Values within bounds, and what stands beside them.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
+use arrow::compute::{is_null, prep_null_mask_filter};
+use arrow::datatypes::{DataType, FieldRef};
+
+use super::args::{Call, Plan};
+use super::def::Def;
+use super::doc::{Doc, Section};
+use super::example;
+use super::operators::{Side, booleans};
+use crate::array::{RaggedArray, list_depth};
+use crate::error::Result;
+use crate::kernels::elementwise::{self, Op, Operand};
+use crate::kernels::filter;
+
+/// `ragged_between(x, lo, hi [, closed])`, `ragged_between(x, time, lo, hi [, closed])`.
+pub(super) static BETWEEN: Def = Def {
+    name: "ragged_between",
+    aliases: &[],
+    arity: (3, 5),
+    doc: Doc {
+        section: Section::Index,
+        description: "With bounds alone a mask: whether each value lies between them. (`BETWEEN` does not work on lists.) With the times of the elements, or any sibling list, the elements whose time lies between: `ragged_between(code, time, start, stop, '(]')` is what happened after `start` up to `stop`.",
+        syntax: &[
+            "ragged_between(x, lo, hi [, closed])",
+            "ragged_between(x, time, lo, hi [, closed])",
+        ],
+        args: &[
+            ("x", "a list of any depth"),
+            ("time", "a list with the lengths of `x` on its own levels; it picks whole elements of an outer axis where `x` is deeper. It need not be sorted"),
+            ("lo, hi", "single values, one per row or written out; texts are read as times where times are. With `time`, NULL is no bound"),
+            ("closed", "which bounds belong to it, written out: `'[]'` (default, as BETWEEN), `'[)'`, `'(]'`, `'()'`"),
+        ],
+        missing: "A mask is NULL where a value or a bound is. Elements whose time is NULL are not picked; a NULL row stays NULL.",
+        duckdb: "`list_filter(x, lambda v: v BETWEEN lo AND hi)`; with times `list_where(x, list_transform(time, lambda t: t > lo AND t <= hi))`.",
+        example: example!("ragged_between"),
+    },
+    plan,
+    call,
+    infix: None,
+};
+
+/// Where the values that are compared, the bounds and `closed` stand.
+struct Places {
+    /// Position of what is compared: 0, or 1 where there are times.
+    values: usize,
+    closed: Option<usize>,
+}
+
+fn places(arguments: usize, second_is_list: bool, last_is_text: bool) -> Places {
+    // Four arguments are a mask with `closed`, or elements without: the second says which.
+    match (arguments, second_is_list) {
+        (3, _) => Places { values: 0, closed: None },
+        (4, false) => Places { values: 0, closed: Some(3) },
+        (4, true) if last_is_text => Places { values: 0, closed: Some(3) },
+        (4, true) => Places { values: 1, closed: None },
+        _ => Places { values: 1, closed: Some(4) },
+    }
+}
+
+/// Whether a text is one of the four kinds of intervals.
+fn is_kind(text: Option<&str>) -> bool {
+    matches!(text, Some("[]" | "[)" | "(]" | "()"))
+}
+
+fn plan(plan: &Plan<'_>) -> Result<FieldRef> {
+    let lists = plan.lists(0)?;
+    let text = plan.known(plan.len() - 1).and_then(|v| v.try_as_str()).flatten();
+    let at = places(plan.len(), list_depth(plan.data_type(1)) > 0, is_kind(text));
+    if let Some(i) = at.closed {
+        let kind = plan.literal_text(i, "which bounds belong to it", "'[]'")?;
+        if !is_kind(kind) {
+            return Err(plan.refuse(
+                i,
+                format!("must be '[]', '[)', '(]' or '()'; it is {:?}", kind.unwrap_or("NULL")),
+            ));
+        }
+    }
+    let values = plan.lists(at.values)?;
+    if values.depth() > lists.depth() {
+        return Err(plan.refuse(
+            1,
+            format!(
+                "(time) has {} levels of lists, more than the {} of what it picks from",
+                values.depth(),
+                lists.depth()
+            ),
+        ));
+    }
+    for i in [at.values + 1, at.values + 2] {
+        super::operators::comparable(plan, Op::Lt, at.values, i)?;
+        if at.values == 1 && list_depth(plan.data_type(i)) > 0 {
+            return Err(plan.refuse(i, "(a bound) must be a single value per row, not a list"));
+        }
+    }
+    match at.values {
+        0 => Ok(super::def::nullable(lists.plain_leaf(DataType::Boolean))),
+        _ => super::index::same(plan),
+    }
+}
+
+fn call(call: &Call<'_>) -> Result<ArrayRef> {
+    let last = call.len() - 1;
+    let second = call.array_type(1);
+    let at = places(call.len(), list_depth(&second) > 0, is_kind(call.text(last)));
+    let kind = at.closed.and_then(|i| call.text(i)).unwrap_or("[]");
+    let low = if kind.starts_with('[') { Op::GtEq } else { Op::Gt };
+    let high = if kind.ends_with(']') { Op::LtEq } else { Op::Lt };
+    let values = call.ragged(at.values)?;
+    let picks = at.values == 1;
+    let above = bounded(call, low, &values, at.values + 1, picks)?;
+    let below = bounded(call, high, &values, at.values + 2, picks)?;
+    let mask = elementwise::binary(Op::And, Operand::Array(&above), Operand::Array(&below))?;
+    match picks {
+        false => call.lists(&mask),
+        true => call.lists(&filter::filter(&call.ragged(0)?, &mask)?),
+    }
+}
+
+/// Values on one side of a bound; where it is none, all of them.
+fn bounded(
+    call: &Call<'_>,
+    op: Op,
+    values: &RaggedArray,
+    bound: usize,
+    open: bool,
+) -> Result<RaggedArray> {
+    let side = Side::of(call, bound)?;
+    let mask = booleans(&elementwise::binary(op, Operand::Array(values), side.operand())?)?;
+    if !open {
+        return Ok(mask);
+    }
+    // NULL is no bound: true for all values of its row.
+    let unbounded = match &side {
+        Side::One(v) if v.is_valid(0) && !v.data_type().is_null() => return Ok(mask),
+        Side::One(_) => {
+            return mask.with_leaves(Arc::new(BooleanArray::from(vec![true; mask.leaves().len()])));
+        }
+        Side::Each(bounds) if bounds.leaves().logical_null_count() == 0 => return Ok(mask),
+        Side::Each(bounds) => bounds.with_leaves(Arc::new(is_null(bounds.leaves())?))?,
+    };
+    let known = mask.with_leaves(Arc::new(prep_null_mask_filter(
+        mask.leaves().as_boolean(),
+    )))?;
+    elementwise::binary(Op::Or, Operand::Array(&known), Operand::Array(&unbounded))
+}

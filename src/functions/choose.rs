@@ -1,0 +1,280 @@
+//! One of two values, what stands for NULL, other types.
+
+use std::str::FromStr;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::compute::kernels::cmp::not_distinct;
+use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options};
+use arrow::datatypes::{DataType, FieldRef};
+
+use super::args::{Call, Plan};
+use super::def::{Def, nullable};
+use super::doc::{Doc, Section};
+use super::example;
+use super::lists::Lists;
+use super::operators::{Side, booleans};
+use crate::error::{Error, Result};
+use crate::kernels::elementwise::OperandType;
+use crate::kernels::select;
+
+/// `ragged_where(mask, a, b)`.
+pub(super) static WHERE: Def = Def {
+    name: "ragged_where",
+    aliases: &[],
+    arity: (3, 3),
+    doc: Doc {
+        section: Section::Elementwise,
+        description: "The value of `a` where the mask is true, else that of `b`. (`CASE` chooses between whole rows.)",
+        syntax: &["ragged_where(mask, a, b)"],
+        args: &[
+            ("mask", "a list of any depth of booleans, or a single one per row"),
+            (
+                "a, b",
+                "lists or single values, which meet the mask as operands do: of the same lengths, or only of its outer levels, or one value for all. A single value takes the type of the list beside it, into which it has to fit; two lists widen as in numpy",
+            ),
+        ],
+        missing: "A NULL in the mask counts as false, as in `CASE`. A list that is NULL in one of the three is NULL.",
+        duckdb: "`list_transform(list_zip(mask, a, b), lambda t: CASE WHEN t[1] THEN t[2] ELSE t[3] END)`.",
+        example: example!("ragged_where"),
+    },
+    plan: |plan| {
+        let mask = Lists::of(plan.data_type(0));
+        for i in 0..3 {
+            if plan.is_list_view(i) {
+                plan.lists(i)?;
+            }
+        }
+        if !matches!(mask.leaf(), DataType::Boolean | DataType::Null) {
+            return Err(plan.refuse(
+                0,
+                format!("(mask) must be a list of booleans; its values are {}", mask.leaf()),
+            ));
+        }
+        let (a, b) = (Lists::of(plan.data_type(1)), Lists::of(plan.data_type(2)));
+        let out = chosen(plan, &a, &b)?;
+        deepest(plan, &[&mask, &a, &b], out)
+    },
+    call: |call| {
+        let leaf = Lists::of(call.return_type()).leaf().clone();
+        let mask = booleans(&call.ragged(0)?)?;
+        let (a, b) = (fitting(call, 1, &leaf)?, fitting(call, 2, &leaf)?);
+        call.lists(&select::where_(&mask, a.operand(), b.operand())?)
+    },
+    infix: None,
+};
+
+/// The type of what is chosen: that of the only list, or what both widen to.
+fn chosen(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
+    let (x, y) = (a.leaf(), b.leaf());
+    match (a.depth() > 0, b.depth() > 0) {
+        (true, false) if !x.is_null() => fits(plan, 2, y, x),
+        (false, true) if !y.is_null() => fits(plan, 1, x, y),
+        _ => select::common_type(OperandType::Leaves(x), OperandType::Leaves(y)).map_err(|_| {
+            plan.refuse(2, format!("is {y}, which does not go together with {x}; cast one side"))
+        }),
+    }
+}
+
+/// The type of values that a single one is put beside.
+fn fits(plan: &Plan<'_>, i: usize, value: &DataType, values: &DataType) -> Result<DataType> {
+    let values = match values {
+        DataType::Dictionary(_, values) => values.as_ref(),
+        values => values,
+    };
+    if !can_cast_types(value, values) {
+        return Err(plan.refuse(
+            i,
+            format!("must fit the values beside it, which are {values}; it is {value}"),
+        ));
+    }
+    Ok(values.clone())
+}
+
+/// A type around the deepest of the arguments, one of which must be a list.
+fn deepest(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<FieldRef> {
+    let deep = sides.iter().rev().max_by_key(|l| l.depth());
+    match deep {
+        Some(deep) if deep.depth() > 0 => {
+            let all = sides.iter().fold((*deep).clone(), |all, other| all.widened_by(other));
+            Ok(nullable(all.plain_leaf(leaf)))
+        }
+        _ => Err(plan.refuse(0, "and all others are single values; one must be a list")),
+    }
+}
+
+/// An argument in a type. A number that the type does not have is refused, not cut.
+fn fitting(call: &Call<'_>, i: usize, to: &DataType) -> Result<Side> {
+    let side = Side::of(call, i)?;
+    let from = side.data_type().clone();
+    if from == *to {
+        return Ok(side);
+    }
+    if let Side::One(value) = &side
+        && (from.is_numeric() && to.is_numeric())
+    {
+        let exact = strictly(value, to).and_then(|there| {
+            let back = cast(&there, &from)?;
+            Ok(not_distinct(&back, value)?.true_count() == value.len())
+        });
+        // A float in fewer bits is the nearest one, as it would be when written there.
+        if !exact.unwrap_or(false) && !(from.is_floating() && to.is_floating()) {
+            return Err(Error::invalid(format!(
+                "{}: argument {} does not fit the values beside it, which are {to}; cast them first",
+                call.name(),
+                i + 1
+            )));
+        }
+    }
+    side.cast(to)
+}
+
+fn strictly(value: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    Ok(cast_with_options(value, to, &options)?)
+}
+
+/// `ragged_fill_null(x, value)`.
+pub(super) static FILL_NULL: Def = Def {
+    name: "ragged_fill_null",
+    aliases: &[],
+    arity: (2, 2),
+    doc: Doc {
+        section: Section::Elementwise,
+        description: "Every value, and `value` in place of NULL ones. (`coalesce(x, ..)` replaces whole lists.) Where no value is NULL, nothing is copied.",
+        syntax: &["ragged_fill_null(x, value)"],
+        args: &[
+            ("x", "a list of any depth"),
+            ("value", "a single value, for all or one per row, that fits the type of the values; or a list as for an operator"),
+        ],
+        missing: "NULL lists stay NULL: they hold no values. NaN is not NULL.",
+        duckdb: "`list_transform(x, lambda v: coalesce(v, value))`.",
+        example: example!("ragged_fill_null"),
+    },
+    plan: |plan| {
+        let lists = plan.lists(0)?;
+        let value = Lists::of(plan.data_type(1));
+        if value.depth() > lists.depth() {
+            return Err(plan.refuse(
+                1,
+                format!("has {} levels of lists, more than the {} of what it fills", value.depth(), lists.depth()),
+            ));
+        }
+        let out = match lists.leaf() {
+            DataType::Null => value.leaf().clone(),
+            leaf => fits(plan, 1, value.leaf(), leaf)?,
+        };
+        Ok(nullable(lists.with_leaf(out)))
+    },
+    call: |call| {
+        let leaf = Lists::of(call.return_type()).leaf().clone();
+        let x = select::cast(&call.ragged(0)?, &leaf, false)?;
+        call.lists(&select::fill_null(&x, fitting(call, 1, &leaf)?.operand())?)
+    },
+    infix: None,
+};
+
+macro_rules! casts {
+    ($id:ident, $or_null:literal, $name:literal, $description:literal, $missing:literal, $duckdb:literal) => {
+        #[doc = concat!("`", $name, "(x, 'type')`.")]
+        pub(super) static $id: Def = Def {
+            name: $name,
+            aliases: &[],
+            arity: (2, 2),
+            doc: Doc {
+                section: Section::Elementwise,
+                description: $description,
+                syntax: &[concat!($name, "(x, 'type')")],
+                args: &[
+                    ("x", "a list of any depth"),
+                    ("type", "the type of the values, written out: as in SQL (`'DOUBLE'`, `'REAL'`, `'BIGINT'`, `'VARCHAR'`, `'DATE'`) or as Arrow calls it (`'Float32'`, `'UInt16'`)"),
+                ],
+                missing: $missing,
+                duckdb: $duckdb,
+                example: example!($name),
+            },
+            plan: |plan| {
+                let lists = plan.lists(0)?;
+                let text = plan.literal_text(1, "the type", "'Float32'")?.unwrap_or_default();
+                let to = named(text).ok_or_else(|| {
+                    plan.refuse(1, format!("({text:?}) is no type of single values, such as 'DOUBLE' or 'Float32'"))
+                })?;
+                if !can_cast_types(lists.leaf(), &to) {
+                    return Err(plan.refuse(
+                        0,
+                        format!("has values that are {}, which are never {to}", lists.leaf()),
+                    ));
+                }
+                Ok(nullable(lists.plain_leaf(to)))
+            },
+            call: |call| {
+                let to = Lists::of(call.return_type()).leaf().clone();
+                call.lists(&select::cast(&call.ragged(0)?, &to, $or_null)?)
+            },
+            infix: None,
+        };
+    };
+}
+
+casts!(
+    CAST,
+    false,
+    "ragged_cast",
+    "Every value in another type; lists of any depth keep their lists, whatever kind they are. Floats lose their fraction where integers are asked for.",
+    "NULL stays NULL. A value that the type does not have is an error; `ragged_try_cast` makes it NULL.",
+    "`x::DOUBLE[][]`, for the depth that `x` has."
+);
+casts!(
+    TRY_CAST,
+    true,
+    "ragged_try_cast",
+    "Every value in another type, as `ragged_cast`, and NULL for those that the type does not have.",
+    "NULL stays NULL.",
+    "`TRY_CAST(x AS DOUBLE[][])`, for the depth that `x` has."
+);
+
+/// A type of single values by its name in SQL or in Arrow.
+fn named(text: &str) -> Option<DataType> {
+    use arrow::datatypes::TimeUnit::Microsecond;
+    let word = text.trim();
+    Some(match word.to_ascii_uppercase().as_str() {
+        "BOOLEAN" | "BOOL" => DataType::Boolean,
+        "TINYINT" => DataType::Int8,
+        "SMALLINT" => DataType::Int16,
+        "INTEGER" | "INT" => DataType::Int32,
+        "BIGINT" => DataType::Int64,
+        "UTINYINT" => DataType::UInt8,
+        "USMALLINT" => DataType::UInt16,
+        "UINTEGER" => DataType::UInt32,
+        "UBIGINT" => DataType::UInt64,
+        "REAL" | "FLOAT" | "FLOAT4" => DataType::Float32,
+        "DOUBLE" | "FLOAT8" => DataType::Float64,
+        "VARCHAR" | "TEXT" | "STRING" => DataType::Utf8,
+        "DATE" => DataType::Date32,
+        "TIMESTAMP" => DataType::Timestamp(Microsecond, None),
+        _ => {
+            let mut first = word.chars();
+            let capital: String = first
+                .next()
+                .map(|c| c.to_ascii_uppercase())
+                .into_iter()
+                .chain(first)
+                .collect();
+            let found = DataType::from_str(word).or_else(|_| DataType::from_str(&capital)).ok()?;
+            return (!found.is_nested()).then_some(found);
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_by_name() {
+        assert_eq!(named("double"), Some(DataType::Float64));
+        assert_eq!(named(" uint16"), None.or(named("Uint16")));
+        assert_eq!(named("Float32"), Some(DataType::Float32));
+        assert_eq!(named("List(Int8)"), None);
+        assert_eq!(named("what"), None);
+    }
+}
