@@ -11,7 +11,7 @@
 //! * [`io`]: `.nrt`, safetensors, JSON, Arrow IPC, and with the feature `parquet` Parquet and MEDS.
 #![cfg_attr(
     feature = "sql",
-    doc = "* [`sql`]: a DataFusion session over all of it; [`functions`]: the SQL functions."
+    doc = "* [`sql`]: a DataFusion session over all of it; [`functions`]: the SQL functions; [`expr_fn`]: them in Rust."
 )]
 //!
 //! ```
@@ -47,6 +47,8 @@ pub mod kernels;
 pub mod loader;
 pub mod table;
 
+#[cfg(feature = "sql")]
+pub mod expr_fn;
 #[cfg(feature = "sql")]
 pub mod functions;
 #[cfg(feature = "sql")]

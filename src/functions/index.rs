@@ -29,7 +29,7 @@ pub(super) fn same(plan: &Plan<'_>) -> Result<FieldRef> {
 }
 
 /// A type around the leaves of argument 0, with the metadata of the argument.
-fn kept(plan: &Plan<'_>, data_type: DataType) -> Result<FieldRef> {
+pub(super) fn kept(plan: &Plan<'_>, data_type: DataType) -> Result<FieldRef> {
     let metadata = plan.field(0).metadata().clone();
     Ok(Arc::new(nullable(data_type).as_ref().clone().with_metadata(metadata)))
 }

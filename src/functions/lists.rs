@@ -109,6 +109,35 @@ impl Lists {
         wrap(&levels, leaf)
     }
 
+    /// With the level at position `at` (0 is the outermost) as `levels` lists of its kind, one in the
+    /// other.
+    pub(super) fn repeated(&self, at: usize, levels: usize) -> DataType {
+        let mut all = self.levels.clone();
+        if let Some((kind, field)) = all.get(at).cloned() {
+            let inner = (kind, field);
+            let outer = (kind, Arc::new(Field::new_list_field(DataType::Null, true)));
+            let new = std::iter::repeat_n(outer, levels.saturating_sub(1)).chain([inner]);
+            all.splice(at..=at, new);
+        }
+        wrap(&all, self.leaf.clone())
+    }
+
+    /// With one more level of `List` at position `at`: 0 is around all others, their number around the
+    /// leaves.
+    pub(super) fn with_level(&self, at: usize) -> DataType {
+        let mut all = self.levels.clone();
+        // The field of the elements stays beside what it names.
+        let field = Arc::new(Field::new_list_field(DataType::Null, true));
+        all.insert(at.min(all.len()), (ListKind::List, field));
+        if let (Some(above), Some(new)) = (at.checked_sub(1), all.get(at).cloned())
+            && let Some(moved) = all.get(above).map(|(_, f)| Arc::clone(f))
+        {
+            all[above].1 = new.1;
+            all[at].1 = moved;
+        }
+        wrap(&all, self.leaf.clone())
+    }
+
     /// Only the levels that `keep` says, outermost first; around no level, the leaves alone.
     pub(crate) fn only(&self, keep: &[bool]) -> DataType {
         let mut out = self.clone();

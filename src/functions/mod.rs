@@ -11,6 +11,7 @@
 mod aggregate;
 mod args;
 mod between;
+mod broadcast;
 mod choose;
 mod codes;
 mod def;
@@ -27,8 +28,10 @@ mod operators;
 mod planner;
 mod reduce;
 mod reshape;
+mod scatter;
 mod shape;
 mod structs;
+mod take;
 mod text;
 
 use std::fmt::Write;
@@ -66,6 +69,9 @@ static DEFS: &[&Def] = &[
     &shape::LENGTHS,
     &shape::COUNT,
     &reshape::FLATTEN,
+    &reshape::SQUEEZE,
+    &reshape::UNSQUEEZE,
+    &reshape::RESHAPE,
     &index::SLICE,
     &index::HEAD,
     &index::TAIL,
@@ -73,6 +79,12 @@ static DEFS: &[&Def] = &[
     &index::AT,
     &index::AT_OR,
     &index::FILTER,
+    &take::TAKE,
+    &take::REVERSE,
+    &take::REPEAT,
+    &scatter::SCATTER,
+    &scatter::INDICES_FROM_MASK,
+    &scatter::MASK_FROM_INDICES,
     &index::SEARCHSORTED,
     &reduce::SUM,
     &reduce::PROD,
@@ -136,6 +148,8 @@ static DEFS: &[&Def] = &[
     &text::ISIN,
     &structs::ZIP,
     &structs::UNZIP,
+    &broadcast::BROADCAST,
+    &broadcast::COORDS,
     &codes::ENCODE,
     &codes::DECODE,
     &codes::DESCENDANTS,

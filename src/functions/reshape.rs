@@ -1,11 +1,18 @@
-//! Merging levels of lists.
+//! Levels of lists: merged, taken away, added, cut anew.
 
 use std::sync::Arc;
 
+use arrow::array::{Array, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::ScalarValue;
+
+use super::args::Plan;
 use super::def::{Def, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use crate::error::Error;
+use super::index::kept;
+use crate::error::{Error, Result};
 use crate::kernels::reshape;
 
 /// `ragged_flatten(x [, axis])`.
@@ -52,3 +59,123 @@ pub(super) static FLATTEN: Def = Def {
     },
     infix: None,
 };
+
+const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
+
+/// `ragged_squeeze(x, axis)`.
+pub(super) static SQUEEZE: Def = Def {
+    name: "ragged_squeeze",
+    aliases: &[],
+    arity: (2, 2),
+    doc: Doc {
+        section: Section::Shape,
+        description: "Without an axis whose lists have one element each: the element in place of its list. (`ragged_get(x, '0')` takes the first of however many.)",
+        syntax: &["ragged_squeeze(x, axis)"],
+        args: &[X, ("axis", "the axis that goes, written out: 1 is the outermost list of a row, -1 the innermost")],
+        missing: "A NULL list becomes a NULL element. A list of another length is an error that names it.",
+        duckdb: "`x[1]`, `list_transform(x, lambda v: v[1])`.",
+        example: example!("ragged_squeeze"),
+    },
+    plan: |plan| {
+        let lists = plan.lists(0)?;
+        let axis = plan.axis(1, &lists, "rows are no axis of size 1")?.ok_or_else(|| {
+            plan.refuse(1, "(the axis) must be written out, such as 1 or -1; it is NULL")
+        })?;
+        kept(plan, lists.without(axis - 1, lists.leaf().clone()))
+    },
+    call: |call| {
+        let out = reshape::squeeze(&call.ragged(0)?, call.integer(1).unwrap_or(1))?;
+        if out.axes().is_empty() { Ok(Arc::clone(out.leaves())) } else { call.lists(&out) }
+    },
+    infix: None,
+};
+
+/// `ragged_unsqueeze(x, axis)`.
+pub(super) static UNSQUEEZE: Def = Def {
+    name: "ragged_unsqueeze",
+    aliases: &[],
+    arity: (2, 2),
+    doc: Doc {
+        section: Section::Shape,
+        description: "With one more axis, of lists of one element: every element that was on that axis in a list of its own. Beside a deeper list such an axis is repeated, so that each list meets all of the other.",
+        syntax: &["ragged_unsqueeze(x, axis)"],
+        args: &[X, ("axis", "which axis of the result it is, written out: 1 puts a row's list into a list, -1 each value")],
+        missing: "A NULL list becomes a list of a NULL.",
+        duckdb: "`[x]`, `list_transform(x, lambda v: [v])`.",
+        example: example!("ragged_unsqueeze"),
+    },
+    plan: |plan| {
+        let lists = plan.lists(0)?;
+        kept(plan, lists.with_level(new_axis(plan, lists.ndim())? - 1))
+    },
+    call: |call| {
+        call.lists(&reshape::unsqueeze(&call.ragged(0)?, call.integer(1).unwrap_or(1))?)
+    },
+    infix: None,
+};
+
+/// The axis to add, 1 or more.
+fn new_axis(plan: &Plan<'_>, ndim: usize) -> Result<usize> {
+    let axis = plan.literal_integer(1, "the axis", "1 or -1")?.unwrap_or_default();
+    match crate::array::resolve_axis(axis, ndim + 1, &format!("{}: its result", plan.name()))? {
+        0 => Err(plan.refuse(1, "(the axis) is 0, the rows; 1 is the first axis of lists")),
+        axis => Ok(axis),
+    }
+}
+
+/// `ragged_reshape(x, sizes [, axis])`.
+pub(super) static RESHAPE: Def = Def {
+    name: "ragged_reshape",
+    aliases: &[],
+    arity: (2, 3),
+    doc: Doc {
+        section: Section::Shape,
+        description: "Every list of an axis as lists in lists of given sizes: the axis is replaced by one for each size, its elements keep their order. No value is moved.",
+        syntax: &["ragged_reshape(x, [size, ..] [, axis])"],
+        args: &[
+            X,
+            ("sizes", "how many elements on each new axis, written out; one may be -1, as many as there are"),
+            ("axis", "the axis that is cut, written out; 1, the outermost list of a row, if not given"),
+        ],
+        missing: "A NULL list stays NULL. A list whose length does not fit the sizes is an error that names it.",
+        duckdb: "`[x[1:2], x[3:4]]` by hand.",
+        example: example!("ragged_reshape"),
+    },
+    plan: |plan| {
+        let lists = plan.lists(0)?;
+        let such = "[-1, 2]";
+        let value = plan.literal(1, "the sizes", such)?;
+        let sizes = value.and_then(sizes).filter(|s| !s.is_empty());
+        let Some(sizes) = sizes else {
+            return Err(plan.refuse(1, format!("(the sizes) must be a list of integers such as {such}")));
+        };
+        let wrong = sizes.iter().any(|s| *s < -1);
+        if wrong || sizes.iter().filter(|s| **s == -1).count() > 1 {
+            return Err(plan.refuse(1, "(the sizes) are 0 or more, and one of them may be -1"));
+        }
+        let axis = plan.axis(2, &lists, "rows are not cut")?.unwrap_or(1);
+        kept(plan, lists.repeated(axis - 1, sizes.len()))
+    },
+    call: |call| {
+        let sizes = call.constant(1).and_then(sizes).unwrap_or_default();
+        let axis = call.integer(2).unwrap_or(1);
+        call.lists(&reshape::reshape(&call.ragged(0)?, axis, &sizes)?)
+    },
+    infix: None,
+};
+
+/// Integers that are written out as a list.
+pub(super) fn sizes(value: &ScalarValue) -> Option<Vec<i64>> {
+    let list = match value {
+        ScalarValue::List(a) if !value.is_null() => a.value(0),
+        ScalarValue::LargeList(a) if !value.is_null() => a.value(0),
+        ScalarValue::FixedSizeList(a) if !value.is_null() => a.value(0),
+        _ => return None,
+    };
+    if !list.data_type().is_integer() || list.null_count() > 0 {
+        return None;
+    }
+    let wide = cast(&list, &DataType::Int64).ok()?;
+    let numbers = wide.as_primitive::<Int64Type>();
+    (numbers.null_count() == 0).then(|| numbers.values().to_vec())
+}

@@ -107,6 +107,22 @@ const CALLS: &[&str] = &[
     "ragged_normalize([[3, 4], [3]], -1, 1)",
     "ragged_zip('a', [1, 2], 'b', [[1], [2]])",
     "ragged_unzip([{a: 1, b: 2}], 'a')",
+    "ragged_squeeze([[1], [2]], -1)",
+    "ragged_unsqueeze([1, 2], -1)",
+    "ragged_reshape([1, 2, 3, 4], [-1, 2])",
+    "ragged_take([1, 2, 3], [2, 0, -1])",
+    "ragged_gather([[1, 2], [3]], [[1], [0, 0]])",
+    "ragged_reverse([[1, 2], [3]], -1)",
+    "ragged_repeat([1, 2], 2)",
+    "ragged_repeat([[1, 2], [3]], [2, 1])",
+    "ragged_scatter([1, 2, 3], [0, 2], [7, 8])",
+    "ragged_scatter([1, 2, 3], [0, 2], 9)",
+    "ragged_indices_from_mask([true, NULL, true])",
+    "ragged_mask_from_indices([0, 2], 3)",
+    "ragged_broadcast([1, 2], [[1, 2], [3]])",
+    "ragged_broadcast(1, [1, 2], 'first')",
+    "ragged_coords([[1, 2], [3]])",
+    "ragged_coords([[1, 2], [3]], -1)",
 ];
 
 /// Splits the arguments of a call at the commas between them.

@@ -1,0 +1,347 @@
+//! Builders of expressions: every SQL function as a Rust function, for DataFusion's DataFrame API.
+//!
+//! Each has the name that the function has in SQL. Where a function takes arguments that may be left
+//! out, there is one builder for each way to call it, the longer ones named after what they add:
+//! [`ragged_sum`] and [`ragged_sum_axis`]. What a function does is in `docs/functions.md`.
+//!
+//! Arguments are expressions or what can be written out: numbers, texts, booleans, lists of numbers,
+//! and `None` for NULL. A text is a text and not a column: columns are `col("name")`.
+//!
+//! Operators on lists are functions here, as Rust's operators on [`Expr`] are DataFusion's own and
+//! know single values: `ragged_gt(col("val"), 5)`.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use serrate::datafusion::prelude::*;
+//! use serrate::expr_fn::{ragged_count, ragged_filter, ragged_gt, ragged_sum_axis};
+//! let ctx = serrate::sql::session();
+//! let df = ctx.sql("SELECT [[1, 7], [9]] AS val").await?;
+//! let high = ragged_filter(col("val"), ragged_gt(col("val"), 5));
+//! let df = df.select(vec![ragged_count(high), ragged_sum_axis(col("val"), -1)])?;
+//! assert_eq!(df.collect().await?[0].num_columns(), 2);
+//! # Ok(())
+//! # }
+//! ```
+
+use datafusion::common::ScalarValue;
+use datafusion::functions::core::expr_fn::coalesce;
+use datafusion::logical_expr::expr::HigherOrderFunction;
+use datafusion::logical_expr::{Expr, lambda, lambda_var, lit};
+
+use crate::functions;
+
+/// What can be an argument of a builder.
+pub trait Argument {
+    /// The expression.
+    fn into_expr(self) -> Expr;
+}
+
+impl Argument for Expr {
+    fn into_expr(self) -> Expr {
+        self
+    }
+}
+
+impl Argument for &Expr {
+    fn into_expr(self) -> Expr {
+        self.clone()
+    }
+}
+
+impl Argument for ScalarValue {
+    fn into_expr(self) -> Expr {
+        Expr::Literal(self, None)
+    }
+}
+
+/// NULL, or the argument.
+impl<T: Argument> Argument for Option<T> {
+    fn into_expr(self) -> Expr {
+        self.map_or(Expr::Literal(ScalarValue::Null, None), Argument::into_expr)
+    }
+}
+
+macro_rules! literals {
+    ($($t:ty),*) => {$(
+        impl Argument for $t {
+            fn into_expr(self) -> Expr {
+                lit(self)
+            }
+        }
+    )*};
+}
+literals!(i64, f64, f32, bool, &str, String, u16, u32, u64);
+
+/// As SQL reads a number: 64 bits wide.
+impl Argument for i32 {
+    fn into_expr(self) -> Expr {
+        lit(i64::from(self))
+    }
+}
+
+macro_rules! lists {
+    ($($t:ty => $value:ident, $data_type:ident;)*) => {$(
+        impl<const N: usize> Argument for [$t; N] {
+            fn into_expr(self) -> Expr {
+                self[..].into_expr()
+            }
+        }
+
+        impl Argument for &[$t] {
+            fn into_expr(self) -> Expr {
+                let values: Vec<_> =
+                    self.iter().map(|v| ScalarValue::$value(Some((*v).into()))).collect();
+                let data_type = arrow::datatypes::DataType::$data_type;
+                let list = ScalarValue::new_list_nullable(&values, &data_type);
+                Expr::Literal(ScalarValue::List(list), None)
+            }
+        }
+    )*};
+}
+lists! {
+    i32 => Int64, Int64;
+    i64 => Int64, Int64;
+    f64 => Float64, Float64;
+    &str => Utf8, Utf8;
+}
+
+/// The call of a function by name. Those of this module are all there are, which the tests see to.
+fn call(name: &str, args: Vec<Expr>) -> Expr {
+    if let Some(f) = functions::scalar(name) {
+        return f.call(args);
+    }
+    match functions::aggregate(name) {
+        Some(f) => f.call(args),
+        None => coalesce(args),
+    }
+}
+
+macro_rules! builders {
+    ($($name:literal: $($f:ident($($a:ident),* $(; $more:ident)?)),+;)*) => {
+        $($(
+            #[doc = concat!("The SQL function `", $name, "`.")]
+            pub fn $f($($a: impl Argument,)* $($more: impl IntoIterator<Item = impl Argument>)?) -> Expr {
+                #[allow(unused_mut)]
+                let mut args = vec![$($a.into_expr()),*];
+                $(args.extend($more.into_iter().map(Argument::into_expr));)?
+                call($name, args)
+            }
+        )+)*
+
+        /// Name of a function, how many arguments a builder gives it, and whether more may follow.
+        #[cfg(test)]
+        const BUILT: &[(&str, usize, bool)] = &[
+            $($((
+                $name,
+                [$(stringify!($a)),*].len(),
+                [$(stringify!($more))?].len() > 0,
+            )),+),*
+        ];
+    };
+}
+
+builders! {
+    // Shape
+    "ragged_ndim": ragged_ndim(x);
+    "ragged_shape": ragged_shape(x);
+    "ragged_max_shape": ragged_max_shape(x);
+    "ragged_lengths": ragged_lengths(x), ragged_lengths_axis(x, axis);
+    "ragged_count": ragged_count(x), ragged_count_axis(x, axis);
+    "ragged_flatten": ragged_flatten(x), ragged_flatten_axis(x, axis);
+    "ragged_squeeze": ragged_squeeze(x, axis);
+    "ragged_unsqueeze": ragged_unsqueeze(x, axis);
+    "ragged_reshape": ragged_reshape(x, sizes), ragged_reshape_axis(x, sizes, axis);
+    // Indexing
+    "ragged_slice": ragged_slice(x, start, stop), ragged_slice_step(x, start, stop, step),
+        ragged_slice_axis(x, start, stop, step, axis);
+    "ragged_head": ragged_head(x, n), ragged_head_axis(x, n, axis);
+    "ragged_tail": ragged_tail(x, n), ragged_tail_axis(x, n, axis);
+    "ragged_get": ragged_get(x, index);
+    "ragged_at": ragged_at(x, i; more);
+    "ragged_at_or": ragged_at_or(x, default, i; more);
+    "ragged_filter": ragged_filter(x, mask);
+    "ragged_take": ragged_take(x, indices);
+    "ragged_reverse": ragged_reverse(x), ragged_reverse_axis(x, axis);
+    "ragged_repeat": ragged_repeat(x, n), ragged_repeat_axis(x, n, axis);
+    "ragged_scatter": ragged_scatter(x, indices, values);
+    "ragged_indices_from_mask": ragged_indices_from_mask(mask);
+    "ragged_mask_from_indices": ragged_mask_from_indices(indices, size);
+    "ragged_searchsorted": ragged_searchsorted(times, t), ragged_searchsorted_side(times, t, side);
+    "ragged_between": ragged_between(x, low, high), ragged_between_times(x, time, low, high),
+        ragged_between_closed(x, time, low, high, closed);
+    // Reductions
+    "ragged_sum": ragged_sum(x), ragged_sum_axis(x, axis);
+    "ragged_prod": ragged_prod(x), ragged_prod_axis(x, axis);
+    "ragged_mean": ragged_mean(x), ragged_mean_axis(x, axis);
+    "ragged_min": ragged_min(x), ragged_min_axis(x, axis);
+    "ragged_max": ragged_max(x), ragged_max_axis(x, axis);
+    "ragged_std": ragged_std(x), ragged_std_axis(x, axis), ragged_std_ddof(x, axis, ddof);
+    "ragged_var": ragged_var(x), ragged_var_axis(x, axis), ragged_var_ddof(x, axis, ddof);
+    "ragged_median": ragged_median(x), ragged_median_axis(x, axis);
+    "ragged_quantile": ragged_quantile(x, q), ragged_quantile_axis(x, q, axis);
+    "ragged_argmin": ragged_argmin(x), ragged_argmin_axis(x, axis);
+    "ragged_argmax": ragged_argmax(x), ragged_argmax_axis(x, axis);
+    "ragged_first": ragged_first(x), ragged_first_axis(x, axis);
+    "ragged_last": ragged_last(x), ragged_last_axis(x, axis);
+    "ragged_nunique": ragged_nunique(x), ragged_nunique_axis(x, axis);
+    "ragged_any": ragged_any(mask), ragged_any_axis(mask, axis);
+    "ragged_all": ragged_all(mask), ragged_all_axis(mask, axis);
+    // Elementwise
+    "ragged_add": ragged_add(a, b);
+    "ragged_sub": ragged_sub(a, b);
+    "ragged_mul": ragged_mul(a, b);
+    "ragged_div": ragged_div(a, b);
+    "ragged_mod": ragged_mod(a, b);
+    "ragged_pow": ragged_pow(a, b);
+    "ragged_minimum": ragged_minimum(a, b);
+    "ragged_maximum": ragged_maximum(a, b);
+    "ragged_eq": ragged_eq(a, b);
+    "ragged_ne": ragged_ne(a, b);
+    "ragged_lt": ragged_lt(a, b);
+    "ragged_le": ragged_le(a, b);
+    "ragged_gt": ragged_gt(a, b);
+    "ragged_ge": ragged_ge(a, b);
+    "ragged_and": ragged_and(a, b);
+    "ragged_or": ragged_or(a, b);
+    "ragged_xor": ragged_xor(a, b);
+    "ragged_neg": ragged_neg(x);
+    "ragged_not": ragged_not(mask);
+    "ragged_is_null": ragged_is_null(x);
+    "ragged_is_nan": ragged_is_nan(x);
+    "ragged_round": ragged_round(x), ragged_round_digits(x, digits);
+    "ragged_abs": ragged_abs(x);
+    "ragged_sign": ragged_sign(x);
+    "ragged_ceil": ragged_ceil(x);
+    "ragged_floor": ragged_floor(x);
+    "ragged_sqrt": ragged_sqrt(x);
+    "ragged_exp": ragged_exp(x);
+    "ragged_ln": ragged_ln(x);
+    "ragged_log2": ragged_log2(x);
+    "ragged_log10": ragged_log10(x);
+    "ragged_where": ragged_where(mask, a, b);
+    "ragged_fill_null": ragged_fill_null(x, value);
+    "ragged_cast": ragged_cast(x, data_type);
+    "ragged_try_cast": ragged_try_cast(x, data_type);
+    "ragged_softmax": ragged_softmax(x), ragged_softmax_axis(x, axis);
+    "ragged_log_softmax": ragged_log_softmax(x), ragged_log_softmax_axis(x, axis);
+    "ragged_normalize": ragged_normalize(x), ragged_normalize_axis(x, axis),
+        ragged_normalize_order(x, axis, p);
+    // Text and codes
+    "ragged_like": ragged_like(x, pattern);
+    "ragged_ilike": ragged_ilike(x, pattern);
+    "ragged_matches": ragged_matches(x, regex), ragged_matches_flags(x, regex, flags);
+    "ragged_starts_with": ragged_starts_with(x, prefix);
+    "ragged_isin": ragged_isin(x, values);
+    "ragged_encode": ragged_encode(x, codes);
+    "ragged_decode": ragged_decode(x, codes);
+    "descendants": descendants(roots), descendants_in(roots, codes);
+    // Structure
+    "ragged_zip": ragged_zip(name, x; more);
+    "ragged_unzip": ragged_unzip(x; names);
+    "ragged_broadcast": ragged_broadcast(x, y), ragged_broadcast_how(x, y, how);
+    "ragged_coords": ragged_coords(x), ragged_coords_axis(x, axis);
+    // Dense
+    "densify": densify(x, sizes), densify_fill(x, sizes, fill), densify_side(x, sizes, fill, side);
+    "densify_mask": densify_mask(x, sizes), densify_mask_side(x, sizes, side);
+    "densify_valid": densify_valid(x, sizes), densify_valid_side(x, sizes, side);
+    "ragged_pad": ragged_pad(x, sizes), ragged_pad_fill(x, sizes, fill),
+        ragged_pad_side(x, sizes, fill, side);
+    // Aggregates
+    "ragged_sum_agg": ragged_sum_agg(x);
+    "ragged_mean_agg": ragged_mean_agg(x);
+    "ragged_min_agg": ragged_min_agg(x);
+    "ragged_max_agg": ragged_max_agg(x);
+    "ragged_max_shape_agg": ragged_max_shape_agg(x);
+    "ragged_nest_agg": ragged_nest_agg(x);
+    "ragged_concat_agg": ragged_concat_agg(x);
+    "ragged_histogram_agg": ragged_histogram_agg(x), ragged_histogram_agg_top(x, n);
+}
+
+/// The SQL function `ragged_map` over one list: `body` makes the expression of a value.
+///
+/// Its variable has no type yet. Before the expression is used, give it one with the schema it will
+/// be evaluated on: `expr.resolve_lambda_variables(df.schema())?.data`.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::datafusion::prelude::*;
+/// use serrate::expr_fn::{ragged_map, ragged_sum};
+/// let df = serrate::sql::session().sql("SELECT [[1, 7], [9]] AS val, 10 AS k").await?;
+/// let scaled = ragged_map(col("val"), |v| v * col("k") + lit(1));
+/// let total = ragged_sum(scaled).resolve_lambda_variables(df.schema())?.data;
+/// df.select(vec![total])?.show().await?;
+/// # Ok(())
+/// # }
+/// ```
+pub fn ragged_map(x: impl Argument, body: impl FnOnce(Expr) -> Expr) -> Expr {
+    mapped(vec![x.into_expr()], &["v"], |vars| {
+        vars.into_iter().next().map_or(Expr::Literal(ScalarValue::Null, None), body)
+    })
+}
+
+/// As [`ragged_map`], over several lists: `names` are the variables, a value of each list.
+pub fn ragged_map_over(
+    lists: impl IntoIterator<Item = impl Argument>,
+    names: &[&str],
+    body: impl FnOnce(Vec<Expr>) -> Expr,
+) -> Expr {
+    mapped(lists.into_iter().map(Argument::into_expr).collect(), names, body)
+}
+
+fn mapped(mut args: Vec<Expr>, names: &[&str], body: impl FnOnce(Vec<Expr>) -> Expr) -> Expr {
+    let body = body(names.iter().map(|n| lambda_var(*n)).collect());
+    args.push(lambda(names.iter().copied(), body));
+    match functions::higher_order("ragged_map") {
+        Some(f) => Expr::HigherOrderFunction(HigherOrderFunction::new(f.clone(), args)),
+        None => coalesce(args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every function, with every number of arguments it takes.
+    #[test]
+    fn every_function_has_its_builders() {
+        let scalar = functions::all_scalar();
+        let aggregate = functions::all_aggregate();
+        let names: Vec<&str> = scalar
+            .iter()
+            .map(|f| f.name())
+            .chain(aggregate.iter().map(|f| f.name()))
+            .collect();
+        for name in &names {
+            let (least, most) = functions::arity(name).unwrap();
+            let built = |n: usize| {
+                BUILT.iter().any(|(b, least, open)| b == name && (*least == n || (*open && *least < n)))
+            };
+            // A function of any number of arguments has a builder that takes any number.
+            for n in least..=most.min(least + 8) {
+                assert!(built(n), "no builder of {name} with {n} argument(s)");
+            }
+        }
+        for (name, ..) in BUILT {
+            assert!(names.contains(name), "{name} is no function");
+        }
+        for f in functions::all_higher_order() {
+            assert_eq!(f.name(), "ragged_map");
+        }
+    }
+
+    #[test]
+    fn builders_call_their_function() {
+        use datafusion::prelude::col;
+        let text = |e: Expr| e.schema_name().to_string();
+        assert_eq!(text(ragged_sum_axis(col("x"), -1)), "ragged_sum(x, -1)");
+        assert_eq!(text(ragged_at(col("x"), 0, [1])), "ragged_at(x, 0, 1)");
+        assert_eq!(text(ragged_slice(col("x"), None::<i64>, 3)), "ragged_slice(x, NULL, 3)");
+        assert_eq!(text(ragged_pad_fill(col("x"), [2, 3], 0)), "ragged_pad(x, [2, 3], 0)");
+        assert_eq!(text(ragged_gt(col("x"), 5)), "x > 5");
+        assert_eq!(text(ragged_nest_agg(&col("x"))), "ragged_nest_agg(x)");
+        assert!(matches!(ragged_map(col("x"), |v| v + lit(1)), Expr::HigherOrderFunction(_)));
+        assert!(BUILT.iter().all(|(name, ..)| !text(call(name, vec![col("x")])).contains("coalesce")));
+    }
+}

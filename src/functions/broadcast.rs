@@ -1,0 +1,116 @@
+//! Outer values beside inner ones, and where values are.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, StructArray};
+use arrow::datatypes::{DataType, Field, Fields};
+
+use super::args::Call;
+use super::def::{Def, nullable};
+use super::doc::{Doc, Section};
+use super::example;
+use super::index::kept;
+use super::lists::Lists;
+use crate::error::{Error, Result};
+use crate::kernels::broadcast::{self, Spread};
+use crate::kernels::coords;
+
+/// `ragged_broadcast(x, y [, 'repeat' | 'first'])`.
+pub(super) static BROADCAST: Def = Def {
+    name: "ragged_broadcast",
+    aliases: &[],
+    arity: (2, 3),
+    doc: Doc {
+        section: Section::Structure,
+        description: "The values of `x` over the lists of `y`, which go deeper: the time of a visit beside each of its codes, so that both unnest together. Operators do this by themselves.",
+        syntax: &["ragged_broadcast(x, y)", "ragged_broadcast(x, y, 'first')"],
+        args: &[
+            ("x", "a list with the outer lists of `y`, or a single value per row"),
+            ("y", "a list of more levels; its values are not looked at"),
+            ("how", "`'repeat'` (default) puts the value at every place below its own, `'first'` at the first and NULL at the others; written out"),
+        ],
+        missing: "A value whose place holds nothing is dropped. A list that is NULL in one of the two is NULL.",
+        duckdb: "`list_transform(list_zip(x, y), lambda p: list_transform(p[2], lambda v: p[1]))`.",
+        example: example!("ragged_broadcast"),
+    },
+    plan: |plan| {
+        let (x, y) = (Lists::of(plan.data_type(0)), plan.lists(1)?);
+        if plan.is_list_view(0) {
+            plan.lists(0)?;
+        }
+        if x.depth() >= y.depth() {
+            return Err(plan.refuse(
+                0,
+                format!(
+                    "has {} levels of lists; the other must have more, and has {}",
+                    x.depth(),
+                    y.depth()
+                ),
+            ));
+        }
+        spread(plan.literal_text(2, "how", "'repeat'")?)?;
+        kept(plan, y.widened_by(&x).plain_leaf(x.leaf().clone()))
+    },
+    call: |call| {
+        let how = spread(call.text(2))?;
+        call.lists(&broadcast::broadcast(&call.ragged(0)?, &call.ragged(1)?, how)?)
+    },
+    infix: None,
+};
+
+fn spread(text: Option<&str>) -> Result<Spread> {
+    match text {
+        None | Some("repeat") => Ok(Spread::Repeat),
+        Some("first") => Ok(Spread::First),
+        Some(other) => Err(Error::invalid(format!(
+            "ragged_broadcast: how is 'repeat' or 'first', not {other:?}"
+        ))),
+    }
+}
+
+/// `ragged_coords(x [, axis])`.
+pub(super) static COORDS: Def = Def {
+    name: "ragged_coords",
+    aliases: &[],
+    arity: (1, 2),
+    doc: Doc {
+        section: Section::Structure,
+        description: "Where every value is: for each a struct of its positions along the axes, `{axis1, axis2, ..}`, counted from 0; with an axis only that position. Unnested beside the values, with an id of the row, it is the array as coordinates.",
+        syntax: &["ragged_coords(x)", "ragged_coords(x, axis)"],
+        args: &[
+            ("x", "a list of any depth"),
+            ("axis", "the axis, written out: 1 is the outermost list of a row, -1 the innermost; 0, the rows, is refused: give them an id with row_number()"),
+        ],
+        missing: "Lists stay, and NULL values have a place like others.",
+        duckdb: "`generate_subscripts(x, 1) - 1` beside `unnest(x)`.",
+        example: example!("ragged_coords"),
+    },
+    plan: |plan| {
+        let lists = plan.lists(0)?;
+        let leaf = match plan.axis(1, &lists, "give the rows an id with row_number()")? {
+            Some(_) => DataType::Int64,
+            None => DataType::Struct(fields(lists.depth())),
+        };
+        Ok(nullable(lists.plain_leaf(leaf)))
+    },
+    call: coordinates,
+    infix: None,
+};
+
+fn fields(axes: usize) -> Fields {
+    (1..=axes).map(|a| Field::new(format!("axis{a}"), DataType::Int64, false)).collect()
+}
+
+fn coordinates(call: &Call<'_>) -> Result<ArrayRef> {
+    let x = call.ragged(0)?;
+    let axis = |axis: i64| coords::coord(&x, axis);
+    if let Some(one) = call.integer(1) {
+        return call.lists(&axis(one)?);
+    }
+    let axes = x.axes().len();
+    let all = (1..=axes)
+        .map(|a| Ok(Arc::clone(axis(i64::try_from(a).unwrap_or(i64::MAX))?.leaves())))
+        .collect::<Result<Vec<_>>>()?;
+    let leaves = StructArray::try_new_with_length(fields(axes), all, None, x.leaves().len())?;
+    call.lists(&x.with_leaves(Arc::new(leaves))?)
+}

@@ -1,0 +1,125 @@
+//! Values put to positions, and positions as masks.
+
+use arrow::datatypes::DataType;
+
+use super::def::{Def, nullable};
+use super::doc::{Doc, Section};
+use super::example;
+use super::index::same;
+use super::lists::Lists;
+use super::operators::booleans;
+use super::take::{X, around, count, counts, integers, numbered};
+use crate::error::Result;
+use crate::kernels::scatter::{self, Duplicates};
+use crate::kernels::{Count, indices, select};
+
+const INDICES: (&str, &str) = (
+    "indices",
+    "a list of integers, counted from 0, negatives from the end, with as many levels as the axis that is written to",
+);
+
+/// `ragged_scatter(x, indices, values)`.
+pub(super) static SCATTER: Def = Def {
+    name: "ragged_scatter",
+    aliases: &[],
+    arity: (3, 3),
+    doc: Doc {
+        section: Section::Index,
+        description: "`x` with the elements at some positions replaced: what `ragged_take(x, indices)` took, put back there. To begin with new lists, write to `ragged_pad([0], size, 0)` or the like.",
+        syntax: &["ragged_scatter(x, indices, values)"],
+        args: &[
+            X,
+            INDICES,
+            ("values", "a value for every position, in lists of the same lengths; or one for all, a single value"),
+        ],
+        missing: "Of two values for one place the last stays. Nothing is written for a NULL position or a list that is NULL in `indices` or `values`; a NULL list of `x` stays NULL. A position out of range is an error that names the row.",
+        duckdb: "none; `list_transform` with an index and `list_position`.",
+        example: example!("ragged_scatter"),
+    },
+    plan: |plan| {
+        let lists = plan.lists(0)?;
+        let at = integers(plan, 1, "the positions")?;
+        if at.depth() > lists.depth() {
+            return Err(plan.refuse(
+                1,
+                format!("has {} levels of lists, more than the {} of what is written to", at.depth(), lists.depth()),
+            ));
+        }
+        let values = Lists::of(plan.data_type(2));
+        if values.depth() != lists.depth() && values.depth() > 0 {
+            return Err(plan.refuse(
+                2,
+                format!("(the values) has {} levels of lists where there are {}", values.depth(), lists.depth()),
+            ));
+        }
+        if values.depth() == 0 && at.depth() != lists.depth() {
+            return Err(plan.refuse(2, "(the values) is a single value, but what is replaced are lists"));
+        }
+        if !arrow::compute::can_cast_types(values.leaf(), lists.leaf()) {
+            return Err(plan.refuse(
+                2,
+                format!("(the values) must fit what is written to, which are {}; they are {}", lists.leaf(), values.leaf()),
+            ));
+        }
+        same(plan)
+    },
+    call: |call| {
+        let (x, at) = (call.ragged(0)?, numbered(call, 1)?);
+        let mut values = call.ragged(2)?;
+        if values.axes().is_empty() {
+            let rows = super::lists::owners(at.axes(), at.len());
+            values = at.with_leaves(super::lists::rows_at(values.leaves(), &rows)?)?;
+        }
+        let values = select::cast(&values, x.leaf_type(), false)?;
+        call.lists(&scatter::scatter(&x, &at, &values, Duplicates::Last)?)
+    },
+    infix: None,
+};
+
+/// `ragged_indices_from_mask(mask)`.
+pub(super) static INDICES_FROM_MASK: Def = Def {
+    name: "ragged_indices_from_mask",
+    aliases: &[],
+    arity: (1, 1),
+    doc: Doc {
+        section: Section::Index,
+        description: "Where every innermost list of a mask is true: positions from 0, ascending. `ragged_take(x, ragged_indices_from_mask(mask))` is `ragged_filter(x, mask)`.",
+        syntax: &["ragged_indices_from_mask(mask)"],
+        args: &[("mask", "a list of any depth of booleans")],
+        missing: "NULL is not true; a NULL list stays NULL.",
+        duckdb: "`list_where(range(len(mask)), mask)`.",
+        example: example!("ragged_indices_from_mask"),
+    },
+    plan: |plan| around(&plan.boolean_lists(0)?, DataType::Int64),
+    call: |call| call.lists(&indices::indices_from_mask(&booleans(&call.ragged(0)?)?)?),
+    infix: None,
+};
+
+/// `ragged_mask_from_indices(indices, size)`.
+pub(super) static MASK_FROM_INDICES: Def = Def {
+    name: "ragged_mask_from_indices",
+    aliases: &[],
+    arity: (2, 2),
+    doc: Doc {
+        section: Section::Index,
+        description: "Masks of a given length that are true at the positions in a list: the opposite of `ragged_indices_from_mask`.",
+        syntax: &["ragged_mask_from_indices(indices, size)"],
+        args: &[
+            ("indices", "a list of any depth of integers, counted from 0, negatives from the end; they may repeat"),
+            ("size", "how long each mask is: a number, a column, or a list with a number for every innermost list"),
+        ],
+        missing: "NULL positions are passed over. A NULL list, or a NULL size, gives a NULL list. A position out of range is an error that names the row.",
+        duckdb: "`list_transform(range(size), lambda i: list_contains(indices, i))`.",
+        example: example!("ragged_mask_from_indices"),
+    },
+    plan: |plan| {
+        let lists = integers(plan, 0, "the positions")?;
+        counts(plan, 1, lists.depth() - 1)?;
+        Ok(nullable(lists.plain_leaf(DataType::Boolean)))
+    },
+    call: |call| {
+        let sizes = count(call, 1)?;
+        call.lists(&indices::mask_from_indices(&numbered(call, 0)?, Count::Each(&sizes))?)
+    },
+    infix: None,
+};
