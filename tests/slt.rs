@@ -22,6 +22,8 @@ use sqllogictest::{
 
 #[path = "slt/laws.rs"]
 mod laws;
+#[path = "slt/shared.rs"]
+mod shared;
 
 fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)

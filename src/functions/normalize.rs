@@ -74,7 +74,7 @@ pub(super) static NORMALIZE: Def = Def {
         args: &[
             X,
             ALONG,
-            ("p", "the order of the norm, written out, 2 if not given: 1 makes absolute values add up to 1, `'inf'::DOUBLE` makes the largest one 1"),
+            ("p", "the order of the norm, written out, 2 if not given: 1 makes absolute values add up to 1, `'inf'` makes the largest one 1"),
         ],
         missing: "NULL values stay NULL and do not count. NaN makes NaN. Integers become `Float64`.",
         duckdb: "`list_transform(x, lambda v: v / sqrt(list_sum(list_transform(x, lambda w: w * w))))`.",
@@ -105,6 +105,9 @@ pub(super) static NORMALIZE: Def = Def {
 fn order(value: &ScalarValue) -> Option<f64> {
     if value.is_null() {
         return Some(2.0);
+    }
+    if let Some(Some(text)) = value.try_as_str() {
+        return (text == "inf").then_some(f64::INFINITY);
     }
     if !value.data_type().is_numeric() {
         return None;

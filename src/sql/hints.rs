@@ -1,14 +1,18 @@
 //! Operators that DataFusion's planner gives no hook for, used on lists: said in the words of SQL, with
 //! what to write instead.
 
+use std::ops::ControlFlow;
+
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::sqlparser::ast::{Select, Visit, Visitor};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
+use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::array::{leaf_type, list_depth};
 
@@ -53,7 +57,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             let e = &between.expr;
             if differ(e, [between.low.as_ref(), between.high.as_ref()], schema) {
                 return plan_err!(
-                    "BETWEEN compares one value, and {e} is a list: {e} >= {} AND {e} <= {} is the mask of its values{AS_A_WHOLE}",
+                    "BETWEEN compares one value, and {e} is a list: ragged_between({e}, {}, {}) is the mask of its values{AS_A_WHOLE}",
                     between.low,
                     between.high
                 );
@@ -114,7 +118,8 @@ fn differ<'a>(expr: &Expr, others: impl IntoIterator<Item = &'a Expr>, schema: &
 fn one_truth(place: &str, expr: &Expr, schema: &DFSchema) -> Result<()> {
     match expr.get_type(schema) {
         Ok(t) if list_depth(&t) > 0 && *leaf_type(&t) == DataType::Boolean => plan_err!(
-            "{place} needs one truth value for each row, and {} is a list of them: put ragged_any(..) or ragged_all(..) around it",
+            "{place} needs one truth value for each row, and {} is a list of booleans; use ragged_any({}) or ragged_all(..)",
+            expr.schema_name(),
             expr.schema_name()
         ),
         _ => Ok(()),
@@ -122,19 +127,55 @@ fn one_truth(place: &str, expr: &Expr, schema: &DFSchema) -> Result<()> {
 }
 
 /// An error of DataFusion's planner about a list, in the words of [`check`]; others as they are.
-pub(super) fn explained(e: DataFusionError) -> DataFusionError {
+///
+/// `conditions` are those of the statement as it was written.
+pub(super) fn explained(e: DataFusionError, conditions: &[String]) -> DataFusionError {
     match e {
         DataFusionError::Diagnostic(diagnostic, inner) => {
-            DataFusionError::Diagnostic(diagnostic, Box::new(explained(*inner)))
+            DataFusionError::Diagnostic(diagnostic, Box::new(explained(*inner, conditions)))
         }
         DataFusionError::Plan(message) => {
-            DataFusionError::Plan(reworded(&message).unwrap_or(message))
+            DataFusionError::Plan(reworded(&message, conditions).unwrap_or(message))
         }
         other => other,
     }
 }
 
-fn reworded(message: &str) -> Option<String> {
+/// What stands in WHERE, HAVING and QUALIFY.
+pub(super) fn conditions(statement: &Statement) -> Vec<String> {
+    struct Conditions(Vec<String>);
+    impl Visitor for Conditions {
+        type Break = ();
+
+        fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+            let all = [&select.selection, &select.having, &select.qualify];
+            self.0.extend(all.into_iter().flatten().map(ToString::to_string));
+            ControlFlow::Continue(())
+        }
+    }
+    let mut found = Conditions(Vec::new());
+    let mut statement = statement;
+    loop {
+        match statement {
+            Statement::Statement(inner) => {
+                let _ = inner.visit(&mut found);
+            }
+            Statement::CopyTo(copy) => {
+                if let CopyToSource::Query(query) = &copy.source {
+                    let _ = query.visit(&mut found);
+                }
+            }
+            Statement::Explain(explain) => {
+                statement = explain.statement.as_ref();
+                continue;
+            }
+            Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
+        }
+        return found.0;
+    }
+}
+
+fn reworded(message: &str, conditions: &[String]) -> Option<String> {
     let is_list = |t: &str| {
         ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| t.starts_with(l))
             && t.contains("Boolean")
@@ -142,8 +183,13 @@ fn reworded(message: &str) -> Option<String> {
     if let Some(rest) = message.strip_prefix("Cannot create filter with non-boolean predicate '") {
         let (predicate, found) = rest.rsplit_once("' returning ")?;
         return is_list(found).then(|| {
+            // The planner's words for it are those of the functions that operators stand for.
+            let written = match conditions {
+                [one] => one.as_str(),
+                _ => predicate,
+            };
             format!(
-                "WHERE, HAVING and QUALIFY need one truth value for each row, and {predicate} is a list of them: put ragged_any(..) or ragged_all(..) around it"
+                "WHERE, HAVING and QUALIFY need one truth value for each row, and {written} is a list of booleans; use ragged_any({written}) or ragged_all(..)"
             )
         });
     }

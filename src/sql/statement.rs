@@ -20,7 +20,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 
-use super::hints::{check, explained};
+use super::hints::{check, conditions, explained};
 use super::nrt::NrtFormatFactory;
 use super::parquet::ParquetFileFormatFactory;
 use super::positions;
@@ -107,10 +107,12 @@ pub async fn plan(ctx: &SessionContext, statement: Statement) -> Result<LogicalP
         }
         _ => None,
     };
+    let conditions = conditions(&statement);
     add_positions(ctx, &mut statement).await?;
     let state = ctx.state();
     as_operators(&state, &mut statement);
-    let mut plan = state.statement_to_plan(statement).await.map_err(explained)?;
+    let plan = state.statement_to_plan(statement).await;
+    let mut plan = plan.map_err(|e| explained(e, &conditions))?;
     if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan {
         view.definition = written.or(view.definition.take());
     }
