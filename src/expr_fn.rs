@@ -187,6 +187,20 @@ builders! {
     "ragged_nunique": ragged_nunique(x), ragged_nunique_axis(x, axis);
     "ragged_any": ragged_any(mask), ragged_any_axis(mask, axis);
     "ragged_all": ragged_all(mask), ragged_all_axis(mask, axis);
+    // Running
+    "ragged_cumsum": ragged_cumsum(x), ragged_cumsum_axis(x, axis);
+    "ragged_cumprod": ragged_cumprod(x), ragged_cumprod_axis(x, axis);
+    "ragged_cummin": ragged_cummin(x), ragged_cummin_axis(x, axis);
+    "ragged_cummax": ragged_cummax(x), ragged_cummax_axis(x, axis);
+    "ragged_diff": ragged_diff(x), ragged_diff_n(x, n), ragged_diff_axis(x, n, axis);
+    "ragged_shift": ragged_shift(x, n), ragged_shift_fill(x, n, fill),
+        ragged_shift_axis(x, n, fill, axis);
+    "ragged_ffill": ragged_ffill(x), ragged_ffill_axis(x, axis);
+    "ragged_bfill": ragged_bfill(x), ragged_bfill_axis(x, axis);
+    "ragged_sort": ragged_sort(x), ragged_sort_by(x, by), ragged_sort_order(x, by, order);
+    "ragged_argsort": ragged_argsort(x), ragged_argsort_order(x, order);
+    "ragged_rank": ragged_rank(x), ragged_rank_order(x, order);
+    "ragged_unique": ragged_unique(x);
     // Elementwise
     "ragged_add": ragged_add(a, b);
     "ragged_sub": ragged_sub(a, b);

@@ -130,6 +130,14 @@ fn fitting(call: &Call<'_>, i: usize, to: &DataType) -> Result<Side> {
     side.cast(to)
 }
 
+/// One value of an argument in a type, as an array of it alone.
+pub(super) fn fitted(call: &Call<'_>, i: usize, to: &DataType) -> Result<ArrayRef> {
+    match fitting(call, i, to)? {
+        Side::One(value) => Ok(value),
+        Side::Each(values) => Ok(values.leaves().slice(0, values.leaves().len().min(1))),
+    }
+}
+
 fn strictly(value: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
     Ok(cast_with_options(value, to, &options)?)

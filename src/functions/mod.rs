@@ -28,8 +28,10 @@ mod operators;
 mod planner;
 mod reduce;
 mod reshape;
+mod running;
 mod scatter;
 mod shape;
+mod sort;
 mod structs;
 mod take;
 mod text;
@@ -102,6 +104,18 @@ static DEFS: &[&Def] = &[
     &reduce::NUNIQUE,
     &operators::ANY,
     &operators::ALL,
+    &running::CUMSUM,
+    &running::CUMPROD,
+    &running::CUMMIN,
+    &running::CUMMAX,
+    &running::DIFF,
+    &running::SHIFT,
+    &running::FFILL,
+    &running::BFILL,
+    &sort::SORT,
+    &sort::ARGSORT,
+    &sort::RANK,
+    &sort::UNIQUE,
     &operators::ADD,
     &operators::SUB,
     &operators::MUL,

@@ -1,0 +1,213 @@
+//! Functions along a list: running sums, differences, shifts, filled gaps.
+
+use arrow::datatypes::FieldRef;
+
+use super::args::Plan;
+use super::choose::fitted;
+use super::def::{Def, nullable};
+use super::doc::{Doc, Section};
+use super::example;
+use super::index::kept;
+use super::lists::Lists;
+use crate::array::list_depth;
+use crate::error::Result;
+use crate::kernels::running::{self, Running};
+
+const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
+const AXIS: (&str, &str) = (
+    "axis",
+    "the axis to go along, written out: -1, every innermost list by itself, if not given; along an outer axis the values at the same place of its lists follow each other",
+);
+const ROWS: &str = "use a window over the rows, OVER (ORDER BY ..)";
+
+macro_rules! cumulative {
+    ($id:ident, $how:ident, $name:literal, $description:literal, $missing:literal, $duckdb:literal) => {
+        #[doc = concat!("`", $name, "(x [, axis])`.")]
+        pub(super) static $id: Def = Def {
+            name: $name,
+            aliases: &[],
+            arity: (1, 2),
+            doc: Doc {
+                section: Section::Running,
+                description: $description,
+                syntax: &[concat!($name, "(x [, axis])")],
+                args: &[X, AXIS],
+                missing: $missing,
+                duckdb: $duckdb,
+                example: example!($name),
+            },
+            plan: |plan| {
+                let lists = plan.lists(0)?;
+                plan.axis(1, &lists, ROWS)?;
+                let out = Running::$how.output_type(lists.leaf()).map_err(|_| numbers(plan, &lists))?;
+                Ok(nullable(lists.plain_leaf(out)))
+            },
+            call: |call| {
+                let axis = call.integer(1).unwrap_or(-1);
+                call.lists(&running::running(&call.ragged(0)?, Running::$how, axis)?)
+            },
+            infix: None,
+        };
+    };
+}
+
+cumulative!(
+    CUMSUM,
+    Sum,
+    "ragged_cumsum",
+    "The sum of every value and all before it in its list. Integers give 64-bit integers and refuse to overflow; `Float32` stays, added up in 64 bits.",
+    "NULL stays NULL and is passed over. NaN makes NaN of all that follow.",
+    "`list_transform(x, lambda v, i: list_sum(x[:i]))`."
+);
+cumulative!(
+    CUMPROD,
+    Prod,
+    "ragged_cumprod",
+    "The product of every value and all before it in its list. Integers give 64-bit integers and refuse to overflow.",
+    "NULL stays NULL and is passed over. NaN makes NaN of all that follow.",
+    "`list_transform(x, lambda v, i: list_product(x[:i]))`."
+);
+cumulative!(
+    CUMMIN,
+    Min,
+    "ragged_cummin",
+    "The smallest of every value and all before it in its list.",
+    "NULL stays NULL and is passed over. NaN makes NaN of all that follow.",
+    "`list_transform(x, lambda v, i: list_min(x[:i]))`."
+);
+cumulative!(
+    CUMMAX,
+    Max,
+    "ragged_cummax",
+    "The largest of every value and all before it in its list.",
+    "NULL stays NULL and is passed over. NaN makes NaN of all that follow.",
+    "`list_transform(x, lambda v, i: list_max(x[:i]))`."
+);
+
+fn numbers(plan: &Plan<'_>, lists: &Lists) -> crate::Error {
+    plan.refuse(0, format!("must be a list of numbers or times; its values are {}", lists.leaf()))
+}
+
+/// `ragged_diff(x [, n [, axis]])`.
+pub(super) static DIFF: Def = Def {
+    name: "ragged_diff",
+    aliases: &[],
+    arity: (1, 3),
+    doc: Doc {
+        section: Section::Running,
+        description: "Every value less the one before it in its list; NULL where there is none, so that lists keep their lengths. Of times it is the time in between.",
+        syntax: &["ragged_diff(x [, n [, axis]])"],
+        args: &[X, ("n", "how many places before, written out: 1 if not given; a negative number looks behind"), AXIS],
+        missing: "NULL less anything is NULL, and anything less NULL. Integers give `Int64` and refuse to overflow.",
+        duckdb: "`list_transform(x, lambda v, i: v - x[i - 1])`.",
+        example: example!("ragged_diff"),
+    },
+    plan: |plan| {
+        let lists = plan.lists(0)?;
+        plan.literal_integer(1, "n", "1")?;
+        plan.axis(2, &lists, ROWS)?;
+        let out = running::diff_type(lists.leaf()).map_err(|_| numbers(plan, &lists))?;
+        Ok(nullable(lists.plain_leaf(out)))
+    },
+    call: |call| {
+        let (n, axis) = (call.integer(1).unwrap_or(1), call.integer(2).unwrap_or(-1));
+        call.lists(&running::diff(&call.ragged(0)?, n, axis)?)
+    },
+    infix: None,
+};
+
+/// `ragged_shift(x, n [, fill [, axis]])`.
+pub(super) static SHIFT: Def = Def {
+    name: "ragged_shift",
+    aliases: &[],
+    arity: (2, 4),
+    doc: Doc {
+        section: Section::Running,
+        description: "Every value is the one `n` places before it in its list. `x - ragged_shift(x, 1)` are differences.",
+        syntax: &["ragged_shift(x, n [, fill [, axis]])"],
+        args: &[
+            X,
+            ("n", "how many places, written out; a negative number moves values forward"),
+            ("fill", "what stands where there is none, written out; NULL if not given"),
+            AXIS,
+        ],
+        missing: "Lists keep their lengths. NULL values move as others.",
+        duckdb: "`[NULL] || x[:-2]`.",
+        example: example!("ragged_shift"),
+    },
+    plan: |plan| {
+        let lists = plan.lists(0)?;
+        if plan.literal_integer(1, "n", "1")?.is_none() {
+            return Err(plan.refuse(1, "(n) must be an integer such as 1; it is NULL"));
+        }
+        if plan.literal(2, "what to fill with", "0")?.is_some() && !plan.is_untyped_null(2) {
+            let found = plan.data_type(2);
+            if list_depth(found) > 0 || !arrow::compute::can_cast_types(found, lists.leaf()) {
+                return Err(plan.refuse(
+                    2,
+                    format!("(fill) must fit the values, which are {}; it is {found}", lists.leaf()),
+                ));
+            }
+        }
+        plan.axis(3, &lists, ROWS)?;
+        kept(plan, lists.open())
+    },
+    call: |call| {
+        let x = call.ragged(0)?;
+        let (n, axis) = (call.integer(1).unwrap_or(1), call.integer(3).unwrap_or(-1));
+        let fill = match call.constant(2) {
+            Some(value) if !value.is_null() => Some(fitted(call, 2, x.leaf_type())?),
+            _ => None,
+        };
+        call.lists(&running::shift(&x, n, fill.as_ref(), axis)?)
+    },
+    infix: None,
+};
+
+macro_rules! filled {
+    ($id:ident, $kernel:path, $name:literal, $description:literal, $missing:literal, $duckdb:literal) => {
+        #[doc = concat!("`", $name, "(x [, axis])`.")]
+        pub(super) static $id: Def = Def {
+            name: $name,
+            aliases: &[],
+            arity: (1, 2),
+            doc: Doc {
+                section: Section::Running,
+                description: $description,
+                syntax: &[concat!($name, "(x [, axis])")],
+                args: &[X, AXIS],
+                missing: $missing,
+                duckdb: $duckdb,
+                example: example!($name),
+            },
+            plan: filling,
+            call: |call| {
+                call.lists(&$kernel(&call.ragged(0)?, call.integer(1).unwrap_or(-1))?)
+            },
+            infix: None,
+        };
+    };
+}
+
+filled!(
+    FFILL,
+    running::forward_fill,
+    "ragged_ffill",
+    "Every value, and in place of a NULL one the last before it in its list that is not.",
+    "What is NULL before all others stays NULL, and so do NULL lists. NaN is a value.",
+    "`list_transform(x, lambda v, i: list_last(list_filter(x[:i], lambda w: w IS NOT NULL)))`."
+);
+filled!(
+    BFILL,
+    running::backward_fill,
+    "ragged_bfill",
+    "Every value, and in place of a NULL one the next behind it in its list that is not.",
+    "What is NULL behind all others stays NULL, and so do NULL lists. NaN is a value.",
+    "`list_transform(x, lambda v, i: list_any_value(x[i:]))`."
+);
+
+fn filling(plan: &Plan<'_>) -> Result<FieldRef> {
+    let lists = plan.lists(0)?;
+    plan.axis(1, &lists, ROWS)?;
+    kept(plan, lists.open())
+}
