@@ -134,8 +134,8 @@ macro_rules! builders {
         const BUILT: &[(&str, usize, bool)] = &[
             $($((
                 $name,
-                [$(stringify!($a)),*].len(),
-                [$(stringify!($more))?].len() > 0,
+                <[&str]>::len(&[$(stringify!($a)),*]),
+                !<[&str]>::is_empty(&[$(stringify!($more))?]),
             )),+),*
         ];
     };

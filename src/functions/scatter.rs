@@ -9,7 +9,6 @@ use super::index::same;
 use super::lists::Lists;
 use super::operators::booleans;
 use super::take::{X, around, count, counts, integers, numbered};
-use crate::error::Result;
 use crate::kernels::scatter::{self, Duplicates};
 use crate::kernels::{Count, indices, select};
 

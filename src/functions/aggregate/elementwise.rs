@@ -126,6 +126,8 @@ struct Places {
     /// Values in `rows`, and how many there were when they were last put together.
     waiting: usize,
     settled: usize,
+    /// Whether no row waits. A single row is laid, too: what of it is NULL is then what it is of many.
+    laid: bool,
     /// Groups seen.
     groups: usize,
 }
@@ -140,6 +142,7 @@ impl Places {
             states,
             waiting: 0,
             settled: 0,
+            laid: false,
             groups: 0,
         })
     }
@@ -148,6 +151,7 @@ impl Places {
     fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>, values: usize) -> Result<()> {
         self.groups = self.groups.max(groups.iter().max().map_or(0, |g| g + 1));
         self.rows.push(columns, groups);
+        self.laid = false;
         self.waiting = self.waiting.saturating_add(values);
         // As many values as there are already: each is moved a few times, however many come.
         if self.waiting > WAITING.max(self.settled.saturating_mul(2)) {
@@ -158,12 +162,11 @@ impl Places {
 
     /// Lays the rows of every group over one another.
     fn settle(&mut self) -> Result<()> {
-        let ByGroup { columns, lengths } = self.rows.by_group(self.groups)?;
-        let present: Vec<usize> = (0..lengths.len()).filter(|g| lengths[*g] > 0).collect();
-        if columns[0].len() == present.len() {
-            self.settled = self.waiting;
+        if self.laid {
             return Ok(());
         }
+        let ByGroup { columns, lengths } = self.rows.by_group(self.groups)?;
+        let present: Vec<usize> = (0..lengths.len()).filter(|g| lengths[*g] > 0).collect();
         let lengths: Vec<usize> = present.iter().map(|g| lengths[*g]).collect();
         let mut laid = Vec::with_capacity(columns.len());
         let mut values = 0usize;
@@ -176,7 +179,7 @@ impl Places {
         }
         self.rows = Rows::new(self.states.clone());
         self.rows.push(laid, present);
-        (self.waiting, self.settled) = (values, values);
+        (self.waiting, self.settled, self.laid) = (values, values, true);
         Ok(())
     }
 
@@ -215,6 +218,7 @@ impl Fold for Places {
             rows: self.rows.fresh(),
             waiting: 0,
             settled: 0,
+            laid: false,
             groups: 0,
         }))
     }
