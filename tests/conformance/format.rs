@@ -243,9 +243,10 @@ fn item(kind: &str, value: &Json) -> Result<Option<Index>, String> {
 pub(crate) fn fits(op: &str, error: &Error, kind: &str) -> Result<bool, String> {
     Ok(match kind {
         "IndexError" => match error {
-            Error::OutOfRange { .. } | Error::OutOfRangeIn { .. } | Error::OutOfRangeAt { .. } => {
-                true
-            }
+            Error::OutOfRange { .. }
+            | Error::OutOfRangeIn { .. }
+            | Error::OutOfRangeAt { .. }
+            | Error::NoSuchEntry { .. } => true,
             Error::Invalid(message) => ["indices", "mask", "index array", "such an index"]
                 .iter()
                 .any(|what| message.contains(what)),

@@ -1,0 +1,24 @@
+//! Batches of samples of different size, against a slow reference on nested vectors.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss
+)]
+
+#[path = "batching/batch.rs"]
+mod batch;
+#[path = "batching/convert.rs"]
+mod convert;
+#[path = "batching/indexing.rs"]
+mod indexing;
+#[path = "batching/large.rs"]
+mod large;
+#[path = "batching/masking.rs"]
+mod masking;
+#[path = "batching/reference.rs"]
+mod reference;
+#[path = "batching/refused.rs"]
+mod refused;

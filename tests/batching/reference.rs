@@ -1,0 +1,198 @@
+//! Random batches with junk as filler, and what they mean: one vector per entry, in one per sample.
+
+use serrate::batching::RaggedBatch;
+use serrate::dense::{DType, DenseTensor};
+
+/// Numbers from a seed.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB) ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+
+    pub(crate) fn flip(&mut self) -> bool {
+        self.next() % 2 == 1
+    }
+
+    /// Up to `most` axes of sizes up to 3; 0 now and then.
+    pub(crate) fn shape(&mut self, least: usize, most: usize) -> Vec<usize> {
+        let ndim = least + self.below(most - least + 1);
+        let size = |r: &mut Self| if r.below(12) == 0 { 0 } else { 1 + r.below(3) };
+        (0..ndim).map(|_| size(self)).collect()
+    }
+}
+
+/// A batch and what it means.
+#[derive(Clone, Debug)]
+pub(crate) struct Slow {
+    pub(crate) dtype: DType,
+    pub(crate) batch_shape: Vec<usize>,
+    pub(crate) before: Vec<usize>,
+    pub(crate) after: Vec<usize>,
+    pub(crate) width: usize,
+    /// Elements of the entries `[before.., after..]` of every sample.
+    pub(crate) samples: Vec<Vec<Vec<i64>>>,
+}
+
+pub(crate) fn count(shape: &[usize]) -> usize {
+    shape.iter().product()
+}
+
+/// Numbers as a tensor of a type.
+pub(crate) fn tensor(dtype: DType, shape: &[usize], values: Vec<i64>) -> DenseTensor {
+    DenseTensor::from_vec(shape, values).unwrap().cast(dtype).unwrap()
+}
+
+/// The elements of a tensor.
+pub(crate) fn numbers(t: &DenseTensor) -> Vec<i64> {
+    t.cast(DType::I64).unwrap().as_slice::<i64>().unwrap().to_vec()
+}
+
+impl Slow {
+    pub(crate) fn random(r: &mut Random) -> Self {
+        let dtype = DType::ALL[r.below(DType::ALL.len())];
+        let (batch_shape, before, after) = (r.shape(1, 3), r.shape(0, 2), r.shape(0, 2));
+        let entry = count(&before) * count(&after);
+        let limit = if dtype == DType::Bool { 2 } else { 100 };
+        let samples: Vec<Vec<Vec<i64>>> = (0..count(&batch_shape))
+            .map(|_| {
+                let size = r.below(5);
+                (0..size).map(|_| (0..entry).map(|_| r.below(limit) as i64).collect()).collect()
+            })
+            .collect();
+        let most = samples.iter().map(Vec::len).max().unwrap_or(0);
+        Self { dtype, batch_shape, before, after, width: most + r.below(3), samples }
+    }
+
+    /// With other samples of the same batch and data axes.
+    pub(crate) fn with(&self, width: usize, samples: Vec<Vec<Vec<i64>>>) -> Self {
+        Self { width, samples, ..self.clone() }
+    }
+
+    pub(crate) fn dim(&self) -> usize {
+        self.batch_shape.len() + self.before.len()
+    }
+
+    pub(crate) fn entry(&self) -> usize {
+        count(&self.before) * count(&self.after)
+    }
+
+    pub(crate) fn shape(&self) -> Vec<usize> {
+        let mut shape = self.batch_shape.clone();
+        shape.extend(&self.before);
+        shape.push(self.width);
+        shape.extend(&self.after);
+        shape
+    }
+
+    /// The padded tensor, element by element; `filler` says what is beyond a sample.
+    pub(crate) fn padded(&self, mut filler: impl FnMut() -> i64) -> DenseTensor {
+        let (outer, inner) = (count(&self.before), count(&self.after));
+        let mut out = Vec::new();
+        for sample in &self.samples {
+            for b in 0..outer {
+                for k in 0..self.width {
+                    for a in 0..inner {
+                        out.push(match sample.get(k) {
+                            Some(entry) => entry[b * inner + a],
+                            None => filler(),
+                        });
+                    }
+                }
+            }
+        }
+        tensor(self.dtype, &self.shape(), out)
+    }
+
+    pub(crate) fn sizes(&self) -> DenseTensor {
+        let sizes = self.samples.iter().map(|s| s.len() as i64).collect();
+        DenseTensor::from_vec(self.batch_shape.clone(), sizes).unwrap()
+    }
+
+    pub(crate) fn mask(&self) -> DenseTensor {
+        let mut shape = self.batch_shape.clone();
+        shape.push(self.width);
+        let rows = self.samples.iter().flat_map(|s| (0..self.width).map(|k| k < s.len()));
+        DenseTensor::from_bools(shape, rows).unwrap()
+    }
+
+    /// All entries, one after the other.
+    pub(crate) fn values(&self) -> DenseTensor {
+        let all: Vec<i64> = self.samples.iter().flatten().flatten().copied().collect();
+        let mut shape = vec![self.samples.iter().map(Vec::len).sum()];
+        shape.extend(&self.before);
+        shape.extend(&self.after);
+        tensor(self.dtype, &shape, all)
+    }
+
+    /// As a batch, by mask or sizes or both, from a tensor with junk as filler.
+    pub(crate) fn batch(&self, r: &mut Random) -> RaggedBatch {
+        let padded = self.padded(|| 1);
+        let (mask, sizes) = (self.mask(), self.sizes());
+        let (mask, sizes) = match r.below(3) {
+            0 => (Some(&mask), None),
+            1 => (None, Some(&sizes)),
+            _ => (Some(&mask), Some(&sizes)),
+        };
+        RaggedBatch::try_new(&padded, mask, sizes, Some(self.dim())).unwrap()
+    }
+
+    /// Refuses a batch that means something else.
+    pub(crate) fn check(&self, batch: &RaggedBatch) {
+        assert_eq!(batch.shape(), self.shape());
+        assert_eq!(batch.batch_shape(), self.batch_shape);
+        assert_eq!(batch.non_uniform_dim(), self.dim());
+        assert_eq!(batch.dtype(), self.dtype);
+        assert_eq!(batch.values(), &self.values());
+        assert_eq!(batch.tensor().unwrap(), &self.padded(|| 0));
+        assert_eq!(batch.mask().unwrap(), &self.mask());
+        assert_eq!(batch.sample_sizes().unwrap(), &self.sizes());
+        assert_eq!(batch.total_num_samples_in_batch(), self.samples.len());
+        assert_eq!(batch.total_num_entries(), self.samples.iter().map(Vec::len).sum::<usize>());
+    }
+}
+
+/// Indices of every sample as a batch, with junk as filler.
+pub(crate) fn indices(r: &mut Random, batch_shape: &[usize], rows: &[Vec<i64>]) -> RaggedBatch {
+    let dtype = [DType::I64, DType::I32, DType::I16][r.below(3)];
+    let width = rows.iter().map(Vec::len).max().unwrap_or(0) + r.below(2);
+    let slow = Slow {
+        dtype,
+        batch_shape: batch_shape.to_vec(),
+        before: vec![],
+        after: vec![],
+        width,
+        samples: rows.iter().map(|row| row.iter().map(|i| vec![*i]).collect()).collect(),
+    };
+    RaggedBatch::try_new(&slow.padded(|| 999), None, Some(&slow.sizes()), None).unwrap()
+}
+
+/// Element `at` of a tensor.
+pub(crate) fn at(t: &[i64], shape: &[usize], place: &[usize]) -> i64 {
+    t[place.iter().zip(shape).fold(0, |flat, (i, size)| flat * size + i)]
+}
+
+/// Every place of a shape.
+pub(crate) fn places(shape: &[usize]) -> Vec<Vec<usize>> {
+    (0..count(shape))
+        .map(|mut flat| {
+            let mut place = vec![0; shape.len()];
+            for (p, size) in place.iter_mut().zip(shape).rev() {
+                *p = flat % size;
+                flat /= size;
+            }
+            place
+        })
+        .collect()
+}

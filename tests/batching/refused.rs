@@ -1,0 +1,214 @@
+//! What is refused, and in which words.
+
+use serrate::batching::{
+    IndexOptions, RaggedBatch, Samples, apply_mask_to_tensor, batched_bool_indexing,
+    batched_bool_indexing_write, batched_index_mapping, batched_indexing_access,
+    batched_indexing_write, batched_inverse_indexing_access, combine_data, get_compact_lists,
+    get_indices_from_mask,
+};
+use serrate::dense::{DType, DenseOptions, DenseTensor, Side};
+
+fn ints(shape: &[usize], values: &[i64]) -> DenseTensor {
+    DenseTensor::from_vec(shape, values.to_vec()).unwrap()
+}
+
+fn bools(shape: &[usize], values: &[u8]) -> DenseTensor {
+    DenseTensor::from_bools(shape, values.iter().map(|v| *v == 1)).unwrap()
+}
+
+fn full(shape: &[usize], batch_dims: usize) -> RaggedBatch {
+    let t = ints(shape, &vec![0; shape.iter().product()]);
+    RaggedBatch::from_full_tensor(&t, batch_dims, batch_dims).unwrap()
+}
+
+#[track_caller]
+fn refused<T: std::fmt::Debug>(result: serrate::Result<T>, words: &str) {
+    let e = result.unwrap_err().to_string();
+    assert!(e.contains(words), "{e:?} does not say {words:?}");
+}
+
+#[test]
+fn masks_and_sizes_are_checked() {
+    let t = ints(&[2, 3], &[1, 2, 3, 4, 5, 6]);
+    let new =
+        |m: Option<&DenseTensor>, s: Option<&DenseTensor>, d| RaggedBatch::try_new(&t, m, s, d);
+    let gap = bools(&[2, 3], &[1, 1, 0, 1, 0, 1]);
+    refused(new(Some(&gap), None, None), "mask of sample 1: entry 2 is true after entry 1");
+    let mask = bools(&[2, 3], &[1, 1, 0, 1, 0, 0]);
+    let sizes = |v: &[i64]| ints(&[v.len()], v);
+    refused(new(Some(&mask), Some(&sizes(&[2, 2])), None), "sample 1: the mask has 1 entries");
+    assert!(new(Some(&mask), Some(&sizes(&[2, 1])), None).is_ok());
+    refused(new(None, None, None), "needs a mask, sample sizes, or both");
+    refused(new(None, Some(&sizes(&[1, 4])), None), "sample 1 has 4 entries, more than the 3");
+    refused(new(None, Some(&sizes(&[1, -1])), None), "sample 1 has the size -1");
+    refused(new(None, Some(&sizes(&[1, 1, 1])), None), "batch axes of shape [3]");
+    refused(new(None, Some(&ints(&[], &[1])), None), "one batch axis or more");
+    refused(new(None, Some(&sizes(&[1, 1])), Some(0)), "after the batch axes");
+    refused(new(None, Some(&sizes(&[1, 1])), Some(2)), "after the batch axes");
+    let floats = DenseTensor::from_vec([2], vec![1.0f32, 2.0]).unwrap();
+    refused(new(None, Some(&floats), None), "sample sizes are integers, not float32");
+    refused(new(Some(&ints(&[2, 3], &[1; 6])), None, None), "a mask is bool");
+    refused(new(Some(&bools(&[2, 2], &[1; 4])), None, None), "a mask of 2 places");
+    refused(new(Some(&bools(&[2, 3], &[1; 6])), Some(&sizes(&[1])), None), "beside sample sizes");
+    refused(new(Some(&bools(&[], &[1])), None, None), "a mask has batch axes");
+    refused(
+        RaggedBatch::try_new(&ints(&[1, 1, 1], &[1]), None, Some(&ints(&[1, 1], &[2])), None),
+        "sample [0, 0] has 2 entries",
+    );
+    refused(
+        RaggedBatch::from_oversize_tensor(&t, None, Some(&sizes(&[4, 0])), None),
+        "more than the 3",
+    );
+    refused(RaggedBatch::empty(2, 1, Some(1), Some(&[2])), "not both");
+    refused(RaggedBatch::empty(2, 1, Some(usize::MAX), None), "batch axes");
+    refused(RaggedBatch::empty(2, 1, None, Some(&[usize::MAX])), "limit");
+    refused(RaggedBatch::empty(2, 1, Some(0), None), "batch axes");
+}
+
+#[test]
+fn axes_are_checked() {
+    let batch = full(&[2, 3, 4], 2);
+    refused(batch.unsqueeze_batch_dim(3), "0..=2");
+    refused(batch.squeeze_batch_dim(0), "has size 2");
+    refused(batch.squeeze_batch_dim(2), "there is no batch axis 2");
+    refused(full(&[1, 2], 1).squeeze_batch_dim(0), "one batch axis or more");
+    refused(batch.reshape_batch_dims(&[4]), "6 samples");
+    refused(batch.reshape_batch_dims(&[-1, -1]), "6 samples");
+    refused(batch.reshape_batch_dims(&[-2, 3]), "6 samples");
+    refused(batch.reshape_batch_dims(&[4, -1]), "6 samples");
+    refused(batch.reshape_batch_dims(&[]), "batch axes");
+    refused(full(&[0, 2], 1).reshape_batch_dims(&[0, -1]), "0 samples");
+    refused(batch.repeat_samples([1, 2], Some(0)), "one number of repeats");
+    refused(batch.repeat_samples([1], None), "1 numbers of repeats for 2");
+    refused(batch.repeat_samples(2, Some(2)), "no batch axis 2");
+    refused(batch.repeat_samples(usize::MAX, None), "more samples");
+    refused(batch.repeat_samples(1 << 40, None), "limit");
+    refused(batch.broadcast_batch_dims_to_shape(&[3, 3]), "multiples");
+    refused(batch.broadcast_batch_dims_to_shape(&[2]), "as many axes");
+    refused(RaggedBatch::broadcast_batch_dims(&[batch.clone(), full(&[2, 2], 1)]), "2 and 1");
+    refused(batch.unsqueeze_data_dim(1), "2..=3");
+    refused(batch.unsqueeze_data_dim(-3), "2..=3");
+    refused(batch.get_non_uniform_dimension_transposed_to(1), "after the batch axes");
+    refused(batch.size(3), "no axis 3");
+    assert_eq!((batch.size(-1).unwrap(), batch.size(1).unwrap()), (4, 3));
+    let t = ints(&[2, 3, 5], &[0; 30]);
+    refused(batch.create_with_sample_sizes_like_self(&t, None), "5 along the non-uniform axis 2");
+    refused(batch.create_with_sample_sizes_like_self(&t, Some(7)), "no axis 7");
+    let mut same = batch.clone();
+    refused(same.set_tensor(&t), "5 along");
+    assert_eq!(same, batch);
+    refused(batch.sample(6), "out of range");
+    refused(batch.get(&[2.into()]), "out of range");
+    refused(same.set(&[0.into()], &ints(&[2], &[1, 2])), "a value of shape [2]");
+    let big = DenseTensor::from_vec([1], vec![1e30]).unwrap();
+    assert!(same.set(&[0.into()], &big).is_err());
+    assert_eq!(same, batch);
+}
+
+#[test]
+fn padding_has_its_limits() {
+    let ends = DenseTensor::from_vec([3], vec![0i64, 0, 1]).unwrap();
+    let batch = RaggedBatch::from_packed(ints(&[1], &[5]), &ends).unwrap();
+    let limit = DenseOptions { limit: Some(8), ..Default::default() };
+    refused(batch.padded(&limit), "needs 16 bytes");
+    let left = DenseOptions { side: Side::Left, ..Default::default() };
+    refused(batch.padded(&left), "left");
+    let other = DenseOptions { dtype: Some(DType::F32), ..Default::default() };
+    refused(batch.padded(&other), "to_dtype");
+    let half = DenseOptions { fill: Some(0.5.into()), ..Default::default() };
+    refused(batch.padded(&half), "0.5");
+    refused(batch.with_padded_set_to(f64::NAN), "NaN");
+    refused(batch.to_dtype(DType::U8).unwrap().with_padded_set_to(-1), "-1");
+    refused(batch.with_padded_set_to(300).unwrap().to_dtype(DType::I8), "");
+    refused(RaggedBatch::from_packed(ints(&[2], &[5, 6]), &ends), "for 1 entries");
+    let late = DenseTensor::from_vec([2], vec![1i32, 2]).unwrap();
+    refused(RaggedBatch::from_packed(ints(&[1], &[5]), &late), "begin with 0");
+    let down = DenseTensor::from_vec([3], vec![0i32, 2, 1]).unwrap();
+    refused(RaggedBatch::from_packed(ints(&[1], &[5]), &down), "may not decrease");
+    let none = DenseTensor::from_vec([0], Vec::<i64>::new()).unwrap();
+    refused(RaggedBatch::from_packed(ints(&[0], &[]), &none), "at least one offset");
+    refused(RaggedBatch::from_packed(ints(&[1], &[5]), &ints(&[1, 1], &[0])), "of one axis");
+}
+
+#[test]
+fn indices_are_checked() {
+    let any = IndexOptions::default();
+    let (data, ids) = (ints(&[2, 3], &[0; 6]), full(&[2, 2], 1));
+    refused(batched_indexing_access(&data, &ids, 0, Some(0), &any), "axis 0 is a batch axis");
+    refused(batched_indexing_access(&data, &ids, 0, Some(2), &any), "axis 2");
+    refused(batched_indexing_access(&ints(&[3, 3], &[0; 9]), &ids, 0, None, &any), "batch axes");
+    refused(batched_indexing_access(&data, &ids.float().unwrap(), 0, None, &any), "integers");
+    refused(batched_indexing_access(&data, &full(&[2, 2, 1], 1), 0, None, &any), "integers");
+    refused(batched_indexing_access(&data, &ids, f64::INFINITY, None, &any), "inf");
+    let float = DenseTensor::from_vec([2, 2], vec![0.5f32; 4]).unwrap();
+    refused(batched_indexing_write(&float, &ids, &data, None, &any), "convert");
+    refused(
+        batched_indexing_write(&ints(&[2, 2, 1], &[0; 4]), &ids, &data, None, &any),
+        "entries of shape [1]",
+    );
+    refused(
+        batched_indexing_write(&ints(&[2, 1], &[0; 2]), &ids, &data, None, &any),
+        "sample 0 has 1",
+    );
+    refused(
+        batched_inverse_indexing_access(&ints(&[2, 2], &[0; 4]), &ids, usize::MAX, 0, None, &any),
+        "limit",
+    );
+    refused(
+        batched_index_mapping(&data, &ids, &full(&[2, 3], 1), &data, &any),
+        "sample 0 has 2 and 3",
+    );
+    refused(batched_index_mapping(&data, &ids, &full(&[3, 2], 1), &data, &any), "batch axes");
+}
+
+#[test]
+fn masks_of_data_are_checked() {
+    let (data, mask) = (ints(&[2, 3], &[0; 6]), bools(&[2, 3], &[1; 6]));
+    refused(batched_bool_indexing(&data, &bools(&[2, 2], &[1; 4])), "a mask of 2");
+    refused(batched_bool_indexing(&data, &bools(&[3, 3], &[1; 9])), "batch axes");
+    refused(batched_bool_indexing(&data, &ints(&[2, 3], &[1; 6])), "a mask is bool");
+    refused(batched_bool_indexing(&data, &bools(&[2], &[1; 2])), "a mask of 1 batch axes");
+    refused(batched_bool_indexing(&full(&[1, 2, 3], 2), &mask), "beside a tensor");
+    let sizes = ints(&[2], &[3, 1]);
+    let short = RaggedBatch::try_new(&mask, None, Some(&sizes), None).unwrap();
+    refused(batched_bool_indexing(&full(&[2, 3], 1), &short), "sample 1 has 3 and 1");
+    let kept = batched_bool_indexing(&data, &bools(&[2, 3], &[1, 1, 1, 0, 0, 0])).unwrap();
+    let other = bools(&[2, 3], &[0, 1, 1, 1, 0, 0]);
+    refused(
+        batched_bool_indexing_write(&kept, &other, &data),
+        "sample 0 has 3 entries to write and 2",
+    );
+    let floats = kept.float().unwrap();
+    let first = bools(&[2, 3], &[1, 1, 1, 0, 0, 0]);
+    refused(batched_bool_indexing_write(&floats, &first, &data), "convert");
+    refused(batched_bool_indexing_write(&full(&[3, 1], 1), &first, &data), "batch axes");
+    refused(apply_mask_to_tensor(&data, &ints(&[2], &[1, 1]), 0), "bool");
+    refused(apply_mask_to_tensor(&data, &bools(&[3], &[1; 3]), 0), "a mask of shape [3]");
+    refused(apply_mask_to_tensor(&data, &bools(&[2, 3, 1], &[1; 6]), 0), "a mask of shape");
+    refused(apply_mask_to_tensor(&data, &mask, f64::NAN), "NaN");
+    refused(get_indices_from_mask(&bools(&[2], &[1; 2])), "batch axes");
+    refused(get_indices_from_mask(&full(&[1, 1, 2], 2)), "one batch axis");
+    refused(get_compact_lists(&bools(&[2], &[1, 1]), vec![data.clone()]), "two axes");
+    refused(get_compact_lists(&bools(&[2, 4], &[1; 8]), vec![data]), "a mask of 4");
+}
+
+#[test]
+fn samples_to_combine_are_checked() {
+    let combine = |s: Samples, flat| combine_data(&s, None, flat);
+    let t = |n: usize| Samples::Tensor(ints(&[n], &vec![1; n]));
+    refused(combine(Samples::List(vec![]), true), "one sample or more");
+    refused(combine(t(1), true), "from a list");
+    refused(combine(vec![vec![t(1)], vec![]].into(), false), "lists of 1 and of 0");
+    refused(combine(vec![t(1), vec![t(1)].into()].into(), false), "list beside samples");
+    refused(combine(vec![vec![t(1)].into(), t(1)].into(), false), "a sample beside lists");
+    assert!(combine(vec![vec![t(1)].into(), t(1)].into(), true).is_ok());
+    refused(combine(vec![ints(&[], &[1])].into(), true), "single value");
+    let flat = vec![ints(&[1, 2], &[1, 2]), ints(&[1, 3], &[1, 2, 3])];
+    refused(combine(flat.into(), true), "sample 1 of shape [1, 3]");
+    let other = full(&[2, 2], 1);
+    refused(combine_data(&vec![t(2), t(1)].into(), Some(&other), true), "sample 1 has 1 and 2");
+    refused(combine_data(&vec![t(2)].into(), Some(&other), true), "batch axes");
+    let long = Samples::Tensor(ints(&[1], &[300]));
+    let byte = Samples::Tensor(DenseTensor::from_vec([1], vec![1u8]).unwrap());
+    refused(combine(vec![byte, long].into(), true), "");
+}

@@ -1,0 +1,351 @@
+//! The cases of `RaggedBatch`.
+
+use serrate::Error;
+use serrate::batching::{RaggedBatch, Repeats, Samples};
+use serrate::dense::{DType, DenseTensor, Fill};
+
+use crate::batches::{
+    Checked, Exactly, Found, Terms, axis, batch, existence, fill, member, same, same_values,
+    selectors, settle,
+};
+use crate::format::{Asked, Case, Expected, Outcome, fits, ints, only, tensor};
+use crate::json::Json;
+
+/// Runs a case; an operation that is not listed here is an error.
+pub(crate) fn run(case: &Case) -> Checked<Outcome> {
+    let mut terms = Terms::default();
+    let found = match case.op.as_str() {
+        "construct" | "from_oversize_tensor" => {
+            case.takes(&["tensor", "mask", "sample_sizes"], &["non_uniform_dim"])?;
+            let data = tensor(member(&case.input, "tensor")?)?;
+            let mask = case.input.get("mask").map(tensor).transpose()?;
+            let sizes = case.input.get("sample_sizes").map(tensor).transpose()?;
+            axis(case.args.get("non_uniform_dim"))?.and_then(|dim| {
+                let (mask, sizes) = (mask.as_ref(), sizes.as_ref());
+                if case.op == "construct" {
+                    RaggedBatch::try_new(&data, mask, sizes, dim)
+                } else {
+                    RaggedBatch::from_oversize_tensor(&data, mask, sizes, dim)
+                }
+            })
+        }
+        "empty" => {
+            case.takes(&[], &["num_dims", "non_uniform_dim", "num_batch_dims", "batch_shape"])?;
+            empty(case)?
+        }
+        "from_full_tensor" => {
+            case.takes(&["tensor"], &["non_uniform_dim", "num_batch_dims"])?;
+            let data = tensor(member(&case.input, "tensor")?)?;
+            let batch_dims = axis(case.args.get("num_batch_dims"))?;
+            axis(case.args.get("non_uniform_dim"))?.and_then(|dim| {
+                RaggedBatch::from_full_tensor(&data, dim.unwrap_or(1), batch_dims?.unwrap_or(1))
+            })
+        }
+        "broadcast_batch_dims" => {
+            case.takes(&["data"], &[])?;
+            let all = member(&case.input, "data")?.list()?;
+            let all = all.iter().map(batch).collect::<Checked<Vec<_>>>()?;
+            let all = all.into_iter().collect::<serrate::Result<Vec<_>>>();
+            let found = all.and_then(|all| RaggedBatch::broadcast_batch_dims(&all));
+            return settle(case, found.map(Found::Batches), &terms);
+        }
+        "split" => {
+            case.takes(&["data"], &[])?;
+            return split(case, &batch(member(&case.input, "data")?)?);
+        }
+        "getitem" | "setitem" => return items(case),
+        "get_existence_weights" => {
+            case.takes(&["data"], &["dtype"])?;
+            let dtype = match case.args.get("dtype") {
+                None => DType::F32,
+                Some(name) => name.text()?.parse().map_err(|e: Error| e.to_string())?,
+            };
+            let data = batch(member(&case.input, "data")?)?;
+            let found = data.and_then(|d| d.get_existence_weights(dtype));
+            return settle(case, found.map(Found::Tensor), &terms);
+        }
+        "apply" => {
+            case.takes(&["data"], &["fn"])?;
+            terms.exactly = Exactly::Nearly;
+            let data = batch(member(&case.input, "data")?)?;
+            let name = member(&case.args, "fn")?.text()?;
+            let found = match data {
+                Ok(data) => apply(&data, name)?,
+                Err(e) => Err(e),
+            };
+            return settle(case, found, &terms);
+        }
+        op => {
+            if matches!(op, "with_padded_set_to" | "set_padded_to") {
+                terms.filler = true;
+            }
+            method(case, op)?
+        }
+    };
+    settle(case, found.map(Found::Batch), &terms)
+}
+
+fn empty(case: &Case) -> Checked<serrate::Result<RaggedBatch>> {
+    let dims = axis(case.args.get("num_dims"))?;
+    let dim = axis(case.args.get("non_uniform_dim"))?;
+    let batch_dims = axis(case.args.get("num_batch_dims"))?;
+    let shape = match case.args.get("batch_shape") {
+        None => Ok(None),
+        Some(Json::List(sizes)) => {
+            let sizes: Checked<Vec<_>> = sizes.iter().map(|n| axis(Some(n))).collect();
+            sizes?
+                .into_iter()
+                .map(|n| n.map(Option::unwrap_or_default))
+                .collect::<Result<_, _>>()
+                .map(Some)
+        }
+        one => axis(one)?.map(|n| n.map(|n| vec![n])),
+    };
+    let needed = || Error::invalid("it needs a number of axes and a non-uniform one");
+    Ok((|| {
+        let shape: Option<Vec<usize>> = shape?;
+        let (dims, dim) = (dims?.ok_or_else(needed)?, dim?.ok_or_else(needed)?);
+        RaggedBatch::empty(dims, dim, batch_dims?, shape.as_deref())
+    })())
+}
+
+/// Methods of one batch that give one batch.
+fn method(case: &Case, op: &str) -> Checked<serrate::Result<RaggedBatch>> {
+    let data = |args: &[&str]| {
+        case.takes(&["data"], args)?;
+        batch(member(&case.input, "data")?)
+    };
+    let arg = |name: &str| case.args.get(name);
+    Ok(match op {
+        "with_padded_set_to" | "set_padded_to" => {
+            let mut data = data(&["value_to_set"])?;
+            let value = fill(member(&case.args, "value_to_set")?)?;
+            if op == "with_padded_set_to" {
+                data.and_then(|d| d.with_padded_set_to(value))
+            } else {
+                let done = data.as_mut().map(|d| d.set_padded_to(value));
+                match done {
+                    Ok(Err(e)) => Err(e),
+                    _ => data,
+                }
+            }
+        }
+        "get_non_uniform_dimension_transposed_to" => {
+            let data = data(&["dim"])?;
+            let dim = axis(Some(member(&case.args, "dim")?))?;
+            data.and_then(|d| d.get_non_uniform_dimension_transposed_to(dim?.unwrap_or_default()))
+        }
+        "create_with_sample_sizes_like_self" | "set_tensor" => {
+            let args: &[&str] = if op == "set_tensor" { &[] } else { &["non_uniform_dim"] };
+            case.takes(&["data", "tensor"], args)?;
+            let data = batch(member(&case.input, "data")?)?;
+            let new = tensor(member(&case.input, "tensor")?)?;
+            let dim = arg("non_uniform_dim").map(Json::int::<i64>).transpose()?;
+            data.and_then(|mut d| {
+                if op == "set_tensor" {
+                    d.set_tensor(&new).map(|()| d)
+                } else {
+                    d.create_with_sample_sizes_like_self(&new, dim)
+                }
+            })
+        }
+        "repeat_samples" => {
+            let data = data(&["num_repeats", "batch_dim"])?;
+            let dim = axis(arg("batch_dim"))?;
+            let count = |n: &Json| axis(Some(n)).map(|n| n.map(Option::unwrap_or_default));
+            let repeats: serrate::Result<Repeats> = match member(&case.args, "num_repeats")? {
+                Json::List(each) => {
+                    let each = each.iter().map(count).collect::<Checked<Vec<_>>>()?;
+                    each.into_iter().collect::<serrate::Result<Vec<_>>>().map(Repeats::Each)
+                }
+                one => count(one)?.map(Repeats::One),
+            };
+            data.and_then(|d| d.repeat_samples(repeats?, dim?))
+        }
+        "unsqueeze_batch_dim" => {
+            let data = data(&["dim"])?;
+            let dim = axis(Some(member(&case.args, "dim")?))?;
+            data.and_then(|d| d.unsqueeze_batch_dim(dim?.unwrap_or_default()))
+        }
+        "squeeze_batch_dim" => {
+            let data = data(&["batch_dim"])?;
+            let dim = axis(Some(member(&case.args, "batch_dim")?))?;
+            data.and_then(|d| d.squeeze_batch_dim(dim?.unwrap_or_default()))
+        }
+        "reshape_batch_dims" => {
+            let data = data(&["new_batch_shape"])?;
+            let shape = match member(&case.args, "new_batch_shape")? {
+                Json::List(sizes) => {
+                    sizes.iter().map(Json::int::<i64>).collect::<Checked<Vec<_>>>()?
+                }
+                one => vec![one.int::<i64>()?],
+            };
+            data.and_then(|d| d.reshape_batch_dims(&shape))
+        }
+        "flatten_batch_dims" => data(&[])?.and_then(|d| d.flatten_batch_dims()),
+        "broadcast_batch_dims_to_shape" => {
+            let data = data(&["new_batch_shape"])?;
+            let shape: Vec<usize> = ints(member(&case.args, "new_batch_shape")?)?;
+            data.and_then(|d| d.broadcast_batch_dims_to_shape(&shape))
+        }
+        "unsqueeze_data_dim" => {
+            let data = data(&["dim"])?;
+            let dim: i64 = member(&case.args, "dim")?.int()?;
+            data.and_then(|d| d.unsqueeze_data_dim(dim))
+        }
+        "to_dtype" => {
+            let data = data(&["method"])?;
+            let method = member(&case.args, "method")?.text()?;
+            match method {
+                "int" => data.and_then(|d| d.int()),
+                "long" => data.and_then(|d| d.long()),
+                "bool" => data.and_then(|d| d.bool()),
+                "half" => data.and_then(|d| d.half()),
+                "bfloat16" => data.and_then(|d| d.bfloat16()),
+                "float" => data.and_then(|d| d.float()),
+                "double" => data.and_then(|d| d.double()),
+                other => return Err(format!("the method {other:?} is unknown")),
+            }
+        }
+        other => return Err(format!("the operation {other:?} is unknown")),
+    })
+}
+
+/// Every element, as numbers of 64 bits and back.
+fn each(t: &DenseTensor, f: impl Fn(usize, f64) -> f64) -> serrate::Result<DenseTensor> {
+    let wide = t.cast(DType::F64)?;
+    let all = wide.as_slice::<f64>()?.iter().enumerate().map(|(i, v)| f(i, *v)).collect();
+    DenseTensor::from_vec(t.shape(), all)?.cast(t.dtype())
+}
+
+fn apply(data: &RaggedBatch, name: &str) -> Checked<serrate::Result<Found>> {
+    let float = |t: &DenseTensor| {
+        if t.dtype().is_float() { Ok(t.clone()) } else { t.cast(DType::F32) }
+    };
+    let last = |t: &DenseTensor| t.shape().last().copied().unwrap_or(1).max(1);
+    Ok(match name {
+        "mul2_add1" => data.apply(|t| each(t, |_, v| v * 2.0 + 1.0)).map(Found::Batch),
+        "square" => data.apply(|t| each(t, |_, v| v * v)).map(Found::Batch),
+        "two_outputs" => data
+            .apply(|t| Ok((each(t, |_, v| v + 1.0)?, each(t, |_, v| v * v)?)))
+            .map(|(a, b)| Found::Batches(vec![a, b])),
+        "where_mask_else_neg1" => data
+            .apply_with_mask(|t, m| {
+                same_shape(t, m)?;
+                let flags = m.as_bytes();
+                each(t, |i, v| if flags[i] == 1 { v } else { -1.0 })
+            })
+            .map(Found::Batch),
+        "divide_by_size" => data
+            .apply_with_sample_sizes(|t, m, sizes| {
+                same_shape(t, m)?;
+                let sizes = sizes.cast(DType::F64)?;
+                let (sizes, width) = (sizes.as_slice::<f64>()?, last(t));
+                each(&float(t)?, |i, v| v / sizes[i / width])
+            })
+            .map(Found::Batch),
+        "keep_dim_sum_last" => data
+            .apply(|t| {
+                let wide = t.cast(DType::F64)?;
+                let sums = wide.as_slice::<f64>()?.chunks(last(t)).map(|c| c.iter().sum());
+                let mut shape = t.shape().to_vec();
+                if let Some(last) = shape.last_mut() {
+                    *last = 1;
+                }
+                let sums: Vec<f64> = sums.collect();
+                let dtype = if t.dtype().is_float() { t.dtype() } else { DType::I64 };
+                DenseTensor::from_vec(shape, sums)?.cast(dtype)
+            })
+            .map(Found::Batch),
+        other => return Err(format!("the function {other:?} is unknown")),
+    })
+}
+
+fn same_shape(t: &DenseTensor, mask: &DenseTensor) -> serrate::Result<()> {
+    if t.shape() == mask.shape() {
+        return Ok(());
+    }
+    Err(Error::invalid("this function is for data without data axes"))
+}
+
+fn split(case: &Case, data: &serrate::Result<RaggedBatch>) -> Checked<Outcome> {
+    fn compare(found: &Samples, expected: &Json) -> Checked<()> {
+        match found {
+            Samples::Tensor(t) => {
+                same_values("a sample", t, expected, None, Exactly::Yes).map(|_| ())
+            }
+            Samples::List(list) => {
+                let expected = expected.list()?;
+                same("the number of samples", list.len(), expected.len())?;
+                list.iter().zip(expected).try_for_each(|(f, e)| compare(f, e))
+            }
+        }
+    }
+    let found = data.as_ref().map_err(|e| e.to_string())?.split().map_err(|e| e.to_string())?;
+    let Expected::Result(expect) = &case.expected else {
+        return Err("a batch can always be split".into());
+    };
+    only(expect, "a split", &["split"])?;
+    compare(&found, member(expect, "split")?)?;
+    Ok(Outcome::Passed)
+}
+
+/// Reading and writing by index.
+fn items(case: &Case) -> Checked<Outcome> {
+    let write = case.op == "setitem";
+    case.takes(if write { &["data", "value"] } else { &["data"] }, &["index"])?;
+    let data = batch(member(&case.input, "data")?)?;
+    let asked = selectors(member(&case.args, "index")?)?;
+    let value = if write { Some(value(member(&case.input, "value")?)?) } else { None };
+    let found = data.and_then(|mut data| {
+        let Asked::Index(index) = &asked else {
+            return Err(Error::invalid("the types of this crate rule such an index out"));
+        };
+        let exists = data.get_existence_weights(DType::Bool)?;
+        Ok(match &value {
+            None => (data.get(index)?, exists.index(index)?),
+            Some(value) => {
+                data.set(index, value)?;
+                (data.tensor()?.clone(), exists)
+            }
+        })
+    });
+    match (&case.expected, found) {
+        (Expected::Result(expect), Ok((found, exists))) => {
+            same_values("the items", &found, expect, Some(&exists), Exactly::Yes)
+        }
+        (Expected::Error { kind, .. }, Err(e)) if fits(&case.op, &e, kind)? => Ok(Outcome::Passed),
+        // What the library does not take as an index, numpy answers.
+        (Expected::Error { .. }, Ok(_)) if case.has_tag("limitation") => Ok(Outcome::Passed),
+        (expected, found) => Err(format!("expected {expected:?}, found {found:?}")),
+    }
+}
+
+/// A number, or a tensor.
+fn value(json: &Json) -> Checked<DenseTensor> {
+    let one = |value: Fill| {
+        let dtype = match value {
+            Fill::Bool(_) => DType::Bool,
+            Fill::Int(_) => DType::I64,
+            Fill::UInt(_) => DType::U64,
+            Fill::Float(_) => DType::F64,
+        };
+        value.to_tensor(dtype).and_then(|t| t.reshape([])).map_err(|e| e.to_string())
+    };
+    match json {
+        Json::Object(members) => match &members[..] {
+            [(kind, inner)] if kind == "tensor" => tensor(inner),
+            [(kind, inner)] if kind == "scalar" => one(fill(inner)?),
+            _ => tensor(json),
+        },
+        number => one(fill(number)?),
+    }
+}
+
+/// What is true of every batch that is found.
+#[test]
+fn existence_is_the_mask_over_the_data() {
+    let data = r#"{"tensor": {"dtype": "int8", "shape": [1, 2, 2], "data": [1, 2, 3, 4]}, "sample_sizes": {"dtype": "int64", "shape": [1], "data": [1]}, "non_uniform_dim": 2, "num_batch_dims": 1}"#;
+    let made = batch(&Json::parse(data).unwrap()).unwrap().unwrap();
+    assert_eq!(existence(&made).unwrap().as_bytes(), [1, 0, 1, 0]);
+}
