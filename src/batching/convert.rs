@@ -182,7 +182,7 @@ impl RaggedBatch {
     /// No batches; sample sizes that differ, by sample; data axes that are no such chain; names given
     /// twice.
     pub fn to_table(columns: &[(&str, &Self)]) -> Result<RaggedTable> {
-        let Some((_, first)) = columns.iter().max_by_key(|(_, b)| b.dim()) else {
+        let Some((_, first)) = columns.iter().rev().max_by_key(|(_, b)| b.dim()) else {
             return Err(Error::invalid("a table of no batches"));
         };
         let array = first.to_ragged_array()?;

@@ -8,7 +8,7 @@ use serrate::batching::{
 };
 use serrate::dense::{DType, DenseTensor};
 
-use crate::reference::{Random, Slow, at, count, numbers, places, tensor};
+use crate::reference::{Random, Slow, at, count, numbers, places};
 
 /// Flags for all places of a padded batch, those of filler among them.
 fn flags(r: &mut Random, slow: &Slow) -> Vec<Vec<bool>> {
