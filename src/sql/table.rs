@@ -213,21 +213,55 @@ struct TableSource {
     limit: Option<usize>,
 }
 
-impl TableSource {
-    fn batch(&self, rows: Range<usize>) -> Result<RecordBatch> {
-        let part = self.table.slice(rows.clone())?;
-        let arrays = self
-            .columns
-            .iter()
-            .zip(self.schema.fields())
-            .map(|(c, field)| {
-                let name = self.table.columns()[*c].name();
-                Ok(own_extent(&part.array(name)?.to_arrow_as(field.data_type())?))
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?)
-    }
+/// Some rows of some columns of a table as batches of about `leaves` leaves each and at most `batch_size`
+/// rows; values are not copied.
+pub(super) fn batches(
+    table: Arc<RaggedTable>,
+    columns: Vec<usize>,
+    schema: SchemaRef,
+    rows: Range<usize>,
+    (leaves, batch_size): (usize, usize),
+) -> impl Iterator<Item = Result<RecordBatch>> + Send {
+    let axis = depth(&table, &columns);
+    let mut rows = rows;
+    std::iter::from_fn(move || {
+        if rows.is_empty() {
+            return None;
+        }
+        let most = rows.start..rows.end.min(rows.start.saturating_add(batch_size));
+        let count = match axis {
+            0 => Ok(most.len()),
+            axis => rows_within(&table, most, axis, leaves),
+        };
+        let batch = count.and_then(|count| {
+            let part = rows.start..rows.start + count;
+            rows.start = part.end;
+            batch(&table, &columns, &schema, part)
+        });
+        if batch.is_err() {
+            rows.start = rows.end;
+        }
+        Some(batch)
+    })
+}
+
+fn batch(
+    table: &RaggedTable,
+    columns: &[usize],
+    schema: &SchemaRef,
+    rows: Range<usize>,
+) -> Result<RecordBatch> {
+    let part = table.slice(rows.clone())?;
+    let arrays = columns
+        .iter()
+        .zip(schema.fields())
+        .map(|(c, field)| {
+            let name = table.columns()[*c].name();
+            Ok(own_extent(&part.array(name)?.to_arrow_as(field.data_type())?))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
 }
 
 impl DataSource for TableSource {
@@ -238,31 +272,17 @@ impl DataSource for TableSource {
     ) -> Result<SendableRecordBatchStream> {
         let leaves = SerrateOptions::of(context.session_config().options()).leaf_batch_size;
         let batch_size = context.session_config().batch_size();
-        let source = self.clone();
-        let axis = depth(&self.table, &self.columns);
         let mut rows = self.partitions.get(partition).cloned().unwrap_or(0..0);
         if let Some(limit) = self.limit {
             rows.end = rows.end.min(rows.start.saturating_add(limit));
         }
-        let batches = stream::iter(std::iter::from_fn(move || {
-            if rows.is_empty() {
-                return None;
-            }
-            let most = rows.start..rows.end.min(rows.start.saturating_add(batch_size));
-            let count = match axis {
-                0 => Ok(most.len()),
-                axis => rows_within(&source.table, most, axis, leaves),
-            };
-            let batch = count.and_then(|count| {
-                let part = rows.start..rows.start + count;
-                rows.start = part.end;
-                source.batch(part)
-            });
-            if batch.is_err() {
-                rows.start = rows.end;
-            }
-            Some(batch)
-        }));
+        let batches = stream::iter(batches(
+            Arc::clone(&self.table),
+            self.columns.clone(),
+            Arc::clone(&self.schema),
+            rows,
+            (leaves, batch_size),
+        ));
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
     }
 

@@ -199,6 +199,14 @@ fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(pinned.data)
 }
 
+/// A plan whose order, if it has one, the optimizer keeps.
+pub(super) fn pinned(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    match plan.output_ordering().cloned() {
+        Some(order) => Arc::new(SortedExec::new(plan, order)),
+        None => plan,
+    }
+}
+
 /// What is said when rows known by position have no position.
 fn refusal(format: &str, operator: &str, ids: &[&str]) -> DataFusionError {
     let ids = ids.iter().map(|i| format!("`{i}`")).collect::<Vec<_>>().join(" or ");

@@ -1,0 +1,227 @@
+//! [`DerivedTable`]: a table that is made of the rows of a query.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::{MemTable, Session, TableProvider};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, plan_err};
+use datafusion::datasource::source_as_provider;
+use datafusion::error::Result;
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, LogicalPlanBuilder, TableProviderFilterPushDown, TableType,
+};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use super::distinct_names;
+use super::explode::{ExplodeExec, ExplodeOptions, exploded};
+use super::nest::{NestExec, nested};
+use crate::sql::order::{in_source_order, pinned};
+
+/// What is made of the rows.
+#[derive(Clone, Debug)]
+pub(super) enum Derived {
+    /// Ragged rows, by keys.
+    Nest(Vec<String>),
+    /// One row per innermost element.
+    Explode(ExplodeOptions),
+}
+
+impl Derived {
+    pub(super) fn nest(keys: Vec<String>) -> Self {
+        Self::Nest(keys)
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Nest(_) => "ragged_nest",
+            Self::Explode(_) => "ragged_explode",
+        }
+    }
+}
+
+/// A query and what is made of its rows, as a table.
+///
+/// Its own plan is made when the statement around it is, from the columns and rows that this one needs.
+#[derive(Debug)]
+pub(super) struct DerivedTable {
+    query: LogicalPlan,
+    how: Derived,
+    schema: SchemaRef,
+}
+
+impl DerivedTable {
+    /// # Errors
+    /// When the columns of the query are no ragged table, or lack a key.
+    pub(super) fn try_new(query: LogicalPlan, how: Derived) -> Result<Self> {
+        distinct_names(how.name(), query.schema())?;
+        let none = RecordBatch::new_empty(Arc::new(query.schema().as_arrow().clone()));
+        let schema = match &how {
+            Derived::Nest(keys) => {
+                if keys.is_empty() {
+                    return plan_err!(
+                        "ragged_nest needs the columns that rows are nested by, the outermost first: ragged_nest('events', 'subject_id', 'time')"
+                    );
+                }
+                nested(&none, keys)?.arrow_schema()?
+            }
+            Derived::Explode(options) => exploded(&none, *options)?.schema(),
+        };
+        // What a batch happens to have no NULL of, the next may have.
+        let fields = schema.fields().iter().map(|f| match &how {
+            Derived::Nest(_) => Arc::clone(f),
+            Derived::Explode(_) => Arc::new(f.as_ref().clone().with_nullable(true)),
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        Ok(Self { query, how, schema })
+    }
+
+    /// The columns of the query that some columns of the table are made of.
+    fn needed(&self, columns: &[usize]) -> Result<Vec<Expr>> {
+        let mut names: Vec<&str> =
+            columns.iter().map(|c| self.schema.field(*c).name().as_str()).collect();
+        match &self.how {
+            Derived::Nest(keys) => names.extend(keys.iter().map(String::as_str)),
+            // Which rows there are depends on all lists; the deepest has the lengths of all.
+            Derived::Explode(_) => {
+                let fields = self.query.schema().fields();
+                let depth = |f: &arrow::datatypes::Field| crate::array::list_depth(f.data_type());
+                let structs = fields
+                    .iter()
+                    .any(|f| crate::array::leaf_type(f.data_type()).is_nested());
+                if structs {
+                    names = fields.iter().map(|f| f.name().as_str()).collect();
+                } else if let Some(deepest) = fields.iter().max_by_key(|f| depth(f)) {
+                    names.push(deepest.name());
+                }
+            }
+        }
+        let schema = self.query.schema();
+        Ok(schema
+            .iter()
+            .filter(|(_, field)| names.contains(&field.name().as_str()))
+            .map(|(table, field)| Expr::Column(Column::new(table.cloned(), field.name())))
+            .collect())
+    }
+
+    /// A condition on the table, on the columns of the query.
+    fn inside(&self, condition: &Expr) -> Result<Expr> {
+        let schema = self.query.schema();
+        let moved = condition.clone().transform(|e| {
+            let Expr::Column(column) = &e else { return Ok(Transformed::no(e)) };
+            let (table, field) = schema.qualified_field_with_unqualified_name(&column.name)?;
+            Ok(Transformed::yes(Expr::Column(Column::new(table.cloned(), field.name()))))
+        })?;
+        Ok(moved.data)
+    }
+
+    /// Whether a condition says the same of a nested row and of each of the rows it is made of.
+    fn is_of_rows(&self, condition: &Expr) -> bool {
+        let Derived::Nest(keys) = &self.how else { return false };
+        let mut plain = !condition.is_volatile();
+        let _ = condition.apply(|e| {
+            plain &= !matches!(
+                e,
+                Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::OuterReferenceColumn(..)
+            );
+            Ok(TreeNodeRecursion::Continue)
+        });
+        plain && condition.column_refs().iter().all(|c| keys.first() == Some(&c.name))
+    }
+}
+
+#[async_trait]
+impl TableProvider for DerivedTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::View
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let columns: Vec<usize> = match projection {
+            Some(columns) => columns.clone(),
+            None => (0..self.schema.fields().len()).collect(),
+        };
+        let schema = Arc::new(self.schema.project(&columns)?);
+        let query = conditioned(self.query.clone(), |e| self.inside(e), filters)?;
+        let query = LogicalPlanBuilder::from(query).project(self.needed(&columns)?)?.build()?;
+        Ok(match &self.how {
+            Derived::Nest(keys) => {
+                let input = ordered(state, &query).await?;
+                Arc::new(NestExec::try_new(input, keys.clone(), schema)?)
+            }
+            Derived::Explode(options) => {
+                let input = state.create_physical_plan(&query).await?;
+                Arc::new(ExplodeExec::new(input, *options, schema))
+            }
+        })
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        Ok(filters
+            .iter()
+            .map(|condition| match self.is_of_rows(condition) {
+                true => TableProviderFilterPushDown::Exact,
+                false => TableProviderFilterPushDown::Unsupported,
+            })
+            .collect())
+    }
+}
+
+/// A query with conditions, below the sort that it may end with.
+fn conditioned(
+    query: LogicalPlan,
+    inside: impl Fn(&Expr) -> Result<Expr>,
+    filters: &[Expr],
+) -> Result<LogicalPlan> {
+    let mut builder = LogicalPlanBuilder::from(query);
+    for condition in filters {
+        builder = builder.filter(inside(condition)?)?;
+    }
+    builder.build()
+}
+
+/// The plan of a query as one partition of rows: in the order of its ORDER BY, or of its source where
+/// that has one.
+async fn ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = match state.as_any().downcast_ref::<SessionState>() {
+        // DataFusion deals out the batches of its tables in memory by size.
+        Some(state) if has_memory(query)? => {
+            let mut one = state.clone();
+            *one.config_mut() = state.config().clone().with_target_partitions(1);
+            one.create_physical_plan(query).await?
+        }
+        _ => state.create_physical_plan(query).await?,
+    };
+    if plan.output_ordering().is_some() && plan.output_partitioning().partition_count() == 1 {
+        return Ok(pinned(plan));
+    }
+    Ok(in_source_order(&plan).unwrap_or(plan))
+}
+
+fn has_memory(query: &LogicalPlan) -> Result<bool> {
+    query.exists(|node| {
+        Ok(match node {
+            LogicalPlan::TableScan(scan) => {
+                source_as_provider(&scan.source).is_ok_and(|t| t.is::<MemTable>())
+            }
+            LogicalPlan::Values(_) => true,
+            _ => false,
+        })
+    })
+}

@@ -1,0 +1,157 @@
+//! The first argument of functions over queries, made a query; `read_parquet(..)` made a name.
+
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, Ident, LimitClause, ObjectName, Query, TableAlias,
+    TableFactor, Value,
+};
+use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
+use datafusion::logical_expr::sqlparser::parser::Parser;
+
+use super::read::{self, FORMATS};
+use super::{OVER_QUERIES, text};
+
+/// The name of one plain part, in lower case.
+pub(crate) fn one_name(name: &ObjectName) -> Option<String> {
+    match name.0.as_slice() {
+        [part] => part.as_ident().map(|i| i.value.to_ascii_lowercase()),
+        _ => None,
+    }
+}
+
+/// Rewrites one relation; all but those of this module stay as they are.
+///
+/// # Errors
+/// When a text is no query.
+pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
+    let TableFactor::Table { name, args: Some(args), alias, .. } = relation else {
+        return Ok(());
+    };
+    let Some(function) = one_name(name) else { return Ok(()) };
+    if OVER_QUERIES.contains(&function.as_str()) {
+        if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(first))) = args.args.first_mut()
+            && let Some(query) = query_of(&function, first)?
+        {
+            *first = Expr::Subquery(Box::new(query));
+        }
+        return Ok(());
+    }
+    if read::format_of(&function).is_none() {
+        return Ok(());
+    }
+    // Files are looked for where those of FROM 'file' are, under the call as their name.
+    let call = read::Call::of(&function, &args.args)?;
+    let called = Ident::with_quote('"', call.to_string());
+    alias.get_or_insert_with(|| TableAlias {
+        explicit: true,
+        name: Ident::new(function),
+        columns: vec![],
+        at: None,
+    });
+    *name = ObjectName::from(vec![called]);
+    if let TableFactor::Table { args, .. } = relation {
+        *args = None;
+    }
+    Ok(())
+}
+
+/// The query that an argument stands for; `None` for what is one, or nothing of the kind.
+fn query_of(function: &str, argument: &Expr) -> Result<Option<Query>> {
+    let from = match argument {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Function(_) => {
+            argument.to_string()
+        }
+        argument => match text(argument) {
+            Some(text) if is_query(text) => {
+                return parsed(text).map(Some).map_err(|e| {
+                    DataFusionError::Plan(format!(
+                        "{function}: its text is no query: {}",
+                        e.strip_backtrace()
+                    ))
+                });
+            }
+            Some(text) => from_name(text),
+            None => return Ok(None),
+        },
+    };
+    parsed(&format!("SELECT * FROM {from}")).map(Some).map_err(|e| {
+        DataFusionError::Plan(format!(
+            "{function}: {from} is no query, table or file: {}",
+            e.strip_backtrace()
+        ))
+    })
+}
+
+/// Whether a text is a query, and not the name of a table or file.
+fn is_query(text: &str) -> bool {
+    let text = text.trim_start();
+    if text.starts_with('(') {
+        return true;
+    }
+    let word: String = text.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
+    let queries = ["SELECT", "WITH", "FROM", "VALUES", "TABLE"];
+    text[word.len()..].starts_with(char::is_whitespace)
+        && queries.iter().any(|q| word.eq_ignore_ascii_case(q))
+}
+
+/// What stands in FROM for a name that was given as a text: a call as it is, a file in quotes, a table
+/// without.
+fn from_name(text: &str) -> String {
+    let plain = |part: &str| {
+        !part.is_empty()
+            && part.chars().all(|c| c.is_alphanumeric() || c == '_')
+            && !part.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let file = text
+        .rsplit_once('.')
+        .is_some_and(|(_, end)| FORMATS.iter().any(|f| f.eq_ignore_ascii_case(end)));
+    let call = text.ends_with(')')
+        && text.split_once('(').is_some_and(|(name, _)| plain(name.trim()));
+    if call || (text.split('.').all(plain) && !file) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+fn parsed(text: &str) -> Result<Query> {
+    let parse = || {
+        let mut parser = Parser::new(&DuckDbDialect {}).try_with_sql(text)?;
+        let query = parser.parse_query()?;
+        parser.expect_token(&datafusion::logical_expr::sqlparser::tokenizer::Token::EOF)?;
+        Ok(*query)
+    };
+    parse().map_err(|e: datafusion::logical_expr::sqlparser::parser::ParserError| {
+        DataFusionError::SQL(Box::new(e), None)
+    })
+}
+
+/// A limit that takes all rows.
+pub(crate) fn no_limit() -> Option<LimitClause> {
+    let all = Value::Number(i64::MAX.to_string(), false);
+    Some(LimitClause::LimitOffset {
+        limit: Some(Expr::value(all)),
+        offset: None,
+        limit_by: vec![],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_from_queries_and_files() {
+        for query in ["SELECT 1", " from t", "(SELECT 1)", "WITH a AS (SELECT 1) FROM a"] {
+            assert!(is_query(query), "{query}");
+        }
+        for name in ["selected", "t", "x.parquet", "from.csv"] {
+            assert!(!is_query(name), "{name}");
+        }
+        assert_eq!(from_name("t"), "t");
+        assert_eq!(from_name("s.t"), "s.t");
+        assert_eq!(from_name("meds('dir')"), "meds('dir')");
+        assert_eq!(from_name("x.parquet"), "'x.parquet'");
+        assert_eq!(from_name("it's/x"), "'it''s/x'");
+        assert_eq!(from_name("a b"), "'a b'");
+    }
+}

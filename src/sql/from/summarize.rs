@@ -1,0 +1,155 @@
+//! `SUMMARIZE t`: one row per column, as in DuckDB; of lists the values.
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Column, plan_err};
+use datafusion::error::Result;
+use datafusion::functions::expr_fn::round;
+use datafusion::functions_aggregate::expr_fn::{
+    approx_distinct, approx_percentile_cont, avg, count, max, min, stddev,
+};
+use datafusion::functions_nested::expr_fn::array_to_string;
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, LogicalPlanBuilder, cast, lit, when,
+};
+use datafusion::scalar::ScalarValue;
+
+use super::axes::{call, spread};
+use super::distinct_names;
+use crate::array::{leaf_type, list_depth};
+use crate::functions;
+
+/// The columns of the result: DuckDB's twelve, then those of lists.
+const COLUMNS: [&str; 14] = [
+    "column_name",
+    "column_type",
+    "min",
+    "max",
+    "approx_unique",
+    "avg",
+    "std",
+    "q25",
+    "q50",
+    "q75",
+    "count",
+    "null_percentage",
+    "leaves",
+    "max_shape",
+];
+
+/// The values that quartiles are estimated at.
+const QUARTILES: [(&str, f64); 3] = [("q25", 0.25), ("q50", 0.5), ("q75", 0.75)];
+
+/// One row per column of the input. The input is read once for all plain columns and the lengths of all
+/// lists, and once more for the values of each column of lists.
+pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
+    distinct_names("summarize", input.schema())?;
+    let columns: Vec<(Column, DataType)> = input
+        .schema()
+        .iter()
+        .map(|(table, f)| (Column::new(table.cloned(), f.name()), f.data_type().clone()))
+        .collect();
+    if columns.is_empty() {
+        return plan_err!("summarize: the query has no columns");
+    }
+    let mut plain = vec![count(lit(1)).alias("rows")];
+    let mut of_lists = Vec::new();
+    for (i, (column, data_type)) in columns.iter().enumerate() {
+        let value = Expr::Column(column.clone());
+        plain.push(count(value.clone()).alias(format!("valid{i}")));
+        if list_depth(data_type) == 0 {
+            plain.extend(of_values(value, data_type, i)?);
+            continue;
+        }
+        plain.push(functions::max_shape(value.clone()).alias(format!("shape{i}")));
+        let leaves = call("ragged_flatten", vec![value])?.alias("leaf");
+        let leaf = leaf_type(data_type);
+        let values = LogicalPlanBuilder::from(input.clone())
+            .project(vec![leaves])?
+            .unnest_column(Column::from_name("leaf"))?;
+        let leaf_column = Expr::Column(Column::from_name("leaf"));
+        let mut aggregates = vec![count(leaf_column.clone()).alias(format!("leaves{i}"))];
+        aggregates.extend(of_values(leaf_column, leaf, i)?);
+        of_lists.push(values.aggregate(Vec::<Expr>::new(), aggregates)?.build()?);
+    }
+    let mut plan = LogicalPlanBuilder::from(input).aggregate(Vec::<Expr>::new(), plain)?;
+    for list in of_lists {
+        plan = plan.cross_join(list)?;
+    }
+    let known = plan.schema().clone();
+    let of = |name: &str, i: usize| {
+        let name = Column::from_name(format!("{name}{i}"));
+        known.field_with_unqualified_name(name.name()).is_ok().then_some(Expr::Column(name))
+    };
+    let text = |e: Option<Expr>| match e {
+        Some(e) => cast(e, DataType::Utf8),
+        None => Expr::Literal(ScalarValue::Utf8(None), None),
+    };
+    let number = |e: Option<Expr>| match e {
+        Some(e) => cast(e, DataType::Int64),
+        None => Expr::Literal(ScalarValue::Int64(None), None),
+    };
+    let mut cells: [Vec<Expr>; COLUMNS.len()] = Default::default();
+    for (i, (column, data_type)) in columns.iter().enumerate() {
+        let rows = Expr::Column(Column::from_name("rows"));
+        let all = cast(rows.clone(), DataType::Float64);
+        let missing = all.clone() - cast(number(of("valid", i)), DataType::Float64);
+        let share = round(vec![lit(100.0) * missing / all, lit(2i64)]);
+        let share = when(rows.clone().gt(lit(0)), share).end()?;
+        let shape = of("shape", i).map(|s| array_to_string(s, lit(", ")));
+        let row = [
+            lit(column.name()),
+            lit(data_type.to_string()),
+            text(of("min", i)),
+            text(of("max", i)),
+            number(of("unique", i)),
+            text(of("avg", i)),
+            text(of("std", i)),
+            text(of("q25", i)),
+            text(of("q50", i)),
+            text(of("q75", i)),
+            number(Some(rows)),
+            share,
+            number(of("leaves", i)),
+            text(shape),
+        ];
+        for (cell, value) in cells.iter_mut().zip(row) {
+            cell.push(value);
+        }
+    }
+    spread(plan, COLUMNS.into_iter().zip(cells))
+}
+
+/// What can be said of the values of a column.
+fn of_values(value: Expr, data_type: &DataType, i: usize) -> Result<Vec<Expr>> {
+    let (value, data_type) = match data_type {
+        DataType::Dictionary(_, inner) => (cast(value, inner.as_ref().clone()), inner.as_ref()),
+        data_type => (value, data_type),
+    };
+    let mut out = Vec::new();
+    if data_type.is_nested() || data_type.is_null() {
+        return Ok(out);
+    }
+    let boolean = *data_type == DataType::Boolean;
+    out.push(min(value.clone()).alias(format!("min{i}")));
+    out.push(max(value.clone()).alias(format!("max{i}")));
+    let distinct = match data_type {
+        DataType::Boolean | DataType::Float16 => cast(value.clone(), DataType::Utf8),
+        DataType::Decimal128(..) | DataType::Decimal256(..) => {
+            cast(value.clone(), DataType::Utf8)
+        }
+        DataType::Float32 | DataType::Float64 => cast(value.clone(), DataType::Utf8),
+        _ => value.clone(),
+    };
+    out.push(approx_distinct(distinct).alias(format!("unique{i}")));
+    if !data_type.is_numeric() || boolean {
+        return Ok(out);
+    }
+    let number = cast(value, DataType::Float64);
+    out.push(avg(number.clone()).alias(format!("avg{i}")));
+    out.push(stddev(number.clone()).alias(format!("std{i}")));
+    for (name, at) in QUARTILES {
+        let quartile = approx_percentile_cont(number.clone().sort(true, false), lit(at), None);
+        out.push(quartile.alias(format!("{name}{i}")));
+    }
+    Ok(out)
+}

@@ -1,0 +1,142 @@
+//! `SUMMARIZE t` as `FROM summarize(t)`, before the text is parsed: the parser has no such statement.
+
+use std::borrow::Cow;
+
+use datafusion::logical_expr::sqlparser::dialect::Dialect;
+use datafusion::logical_expr::sqlparser::tokenizer::{
+    Location, Token, TokenWithSpan, Tokenizer, Word,
+};
+
+/// The text with every `SUMMARIZE ..` as a query: at the start of a statement, behind EXPLAIN, and at
+/// the start of a subquery.
+pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str> {
+    if !text.to_ascii_lowercase().contains("summarize") {
+        return Cow::Borrowed(text);
+    }
+    // What is no SQL is for the parser to say.
+    let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
+        return Cow::Borrowed(text);
+    };
+    let tokens: Vec<TokenWithSpan> =
+        tokens.into_iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
+    let mut edits: Vec<(Location, usize, &str)> = Vec::new();
+    for (i, token) in tokens.iter().enumerate() {
+        if !is_word(&token.token, "summarize") || !starts_query(&tokens[..i]) {
+            continue;
+        }
+        let Some(next) = tokens.get(i + 1) else { continue };
+        let query = match &next.token {
+            // `(summarize) AS ..`, `summarize(..)`: a name.
+            Token::LParen if i > 0 && matches!(tokens[i - 1].token, Token::LParen) => continue,
+            Token::LParen => true,
+            Token::Word(word) => is_query(word),
+            Token::SingleQuotedString(_) | Token::DoubleQuotedString(_) => false,
+            _ => continue,
+        };
+        let end = end_of(&tokens, i + 1);
+        let (open, close) = if query { ("FROM summarize((", "))") } else { ("FROM summarize(", ")") };
+        edits.push((token.span.start, "summarize".len(), open));
+        edits.push((end.unwrap_or(END), 0, close));
+    }
+    if edits.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    edits.sort_by_key(|(at, ..)| (at.line, at.column));
+    let mut out = String::with_capacity(text.len() + 32);
+    let mut edits = edits.into_iter().peekable();
+    let mut skip = 0usize;
+    for (line, number) in text.split_inclusive('\n').zip(1u64..) {
+        for (c, column) in line.chars().zip(1u64..) {
+            while let Some((_, taken, put)) =
+                edits.next_if(|(at, ..)| at.line == number && at.column == column)
+            {
+                out.push_str(put);
+                skip = taken;
+            }
+            if skip > 0 {
+                skip -= 1;
+            } else {
+                out.push(c);
+            }
+        }
+    }
+    // What ends with the text; a comment there must not swallow it.
+    for (_, _, put) in edits {
+        out.push('\n');
+        out.push_str(put);
+    }
+    Cow::Owned(out)
+}
+
+/// Behind all places.
+const END: Location = Location { line: u64::MAX, column: u64::MAX };
+
+/// Where the statement or subquery ends that the token `from` belongs to; `None` with the text.
+fn end_of(tokens: &[TokenWithSpan], from: usize) -> Option<Location> {
+    let mut depth = 0usize;
+    for token in tokens.get(from..)? {
+        match token.token {
+            Token::SemiColon | Token::EOF if depth == 0 => {
+                return (token.token != Token::EOF).then_some(token.span.start);
+            }
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 0 => return Some(token.span.start),
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether a statement or subquery may begin behind some tokens.
+fn starts_query(before: &[TokenWithSpan]) -> bool {
+    match before.last().map(|t| &t.token) {
+        None | Some(Token::SemiColon | Token::LParen) => true,
+        Some(Token::Word(word)) => {
+            let explains = ["EXPLAIN", "ANALYZE", "VERBOSE"];
+            let first = match before.iter().rposition(|t| t.token == Token::SemiColon) {
+                Some(at) => at + 1,
+                None => 0,
+            };
+            explains.iter().any(|e| word.value.eq_ignore_ascii_case(e))
+                && before.get(first).is_some_and(|t| is_word(&t.token, "explain"))
+        }
+        _ => false,
+    }
+}
+
+fn is_query(word: &Word) -> bool {
+    let queries = ["SELECT", "WITH", "FROM", "VALUES", "TABLE"];
+    word.quote_style.is_none() && queries.iter().any(|q| word.value.eq_ignore_ascii_case(q))
+}
+
+fn is_word(token: &Token, word: &str) -> bool {
+    matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
+
+    use super::*;
+
+    #[test]
+    fn summaries_are_queries() {
+        let of = |text: &str| summarize(text, &DuckDbDialect {}).into_owned();
+        assert_eq!(of("SUMMARIZE t"), "FROM summarize( t\n)");
+        assert_eq!(of("SUMMARIZE t; SELECT 1"), "FROM summarize( t); SELECT 1");
+        assert_eq!(of("SUMMARIZE SELECT 1;"), "FROM summarize(( SELECT 1));");
+        assert_eq!(of("EXPLAIN SUMMARIZE 'a.nrt';"), "EXPLAIN FROM summarize( 'a.nrt');");
+        assert_eq!(of("FROM (SUMMARIZE t) s"), "FROM (FROM summarize( t)) s");
+        assert_eq!(of("SUMMARIZE (SELECT 1);"), "FROM summarize(( (SELECT 1)));");
+        for same in [
+            "SELECT summarize FROM t",
+            "SELECT (summarize) FROM t",
+            "SELECT 1 AS summarize",
+            "FROM summarize(t)",
+            "SELECT 'SUMMARIZE t'",
+        ] {
+            assert_eq!(of(same), same);
+        }
+    }
+}
