@@ -16,12 +16,16 @@ mod codes;
 mod files;
 #[path = "sql/formats.rs"]
 mod formats;
+#[path = "sql/from.rs"]
+mod from;
 #[path = "sql/order.rs"]
 mod order;
 #[path = "sql/outputs.rs"]
 mod outputs;
 #[path = "sql/parquet.rs"]
 mod parquet_files;
+#[path = "sql/planning.rs"]
+mod planning;
 #[path = "sql/pushdown.rs"]
 mod pushdown;
 #[path = "sql/safety.rs"]

@@ -83,7 +83,7 @@ fn place(tokens: &[u32], token: u32) -> Option<u32> {
 }
 
 /// The file that an argument names.
-fn codes_file(path: &str) -> PathBuf {
+pub(crate) fn codes_file(path: &str) -> PathBuf {
     let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
     if !path.is_dir() {
         return path.to_path_buf();

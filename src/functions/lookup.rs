@@ -97,7 +97,10 @@ impl File {
 /// The table that a statement's own query gave, made once for all batches of the statement.
 fn given(list: &ScalarValue) -> Result<Arc<Table>> {
     let ScalarValue::List(list) = list else {
-        return Err(Error::invalid(format!("a table is a list of pairs, not {}", list.data_type())));
+        return Err(Error::invalid(format!(
+            "a table is a list of pairs, not {}",
+            list.data_type()
+        )));
     };
     let mut tables = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     tables.retain(|(known, _)| known.strong_count() > 0);

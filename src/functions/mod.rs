@@ -21,6 +21,7 @@ mod index;
 mod kept;
 mod lambda;
 mod lists;
+mod lookup;
 mod math;
 mod naming;
 mod normalize;
@@ -45,8 +46,10 @@ use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use datafusion::prelude::SessionContext;
 
+pub(crate) use codes::codes_file;
 use def::{Def, RaggedUdf};
 use doc::Section;
+pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
 pub(crate) use planner::{ON_LISTS, PREDICATES, TESTS, plans_predicates};
 pub(crate) use shape::LENGTHS_ONLY;
 
@@ -167,6 +170,8 @@ static DEFS: &[&Def] = &[
     &codes::ENCODE,
     &codes::DECODE,
     &codes::DESCENDANTS,
+    &lookup::LOOKUP,
+    &lookup::BIN,
     &densify::DENSIFY,
     &densify::MASK,
     &densify::VALID,
@@ -181,6 +186,11 @@ static AGGREGATE: LazyLock<Vec<Arc<AggregateUDF>>> =
 
 static HIGHER_ORDER: LazyLock<Vec<Arc<HigherOrderUDF>>> =
     LazyLock::new(|| vec![Arc::new(lambda::udf())]);
+
+/// Whether a function is one of ours.
+pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
+    scalar(function.name()).is_some_and(|ours| ours.as_ref() == function)
+}
 
 /// A scalar function by name.
 pub(crate) fn scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {

@@ -16,7 +16,9 @@ pub(crate) fn call(def: &Def, args: &[Expr]) -> Result<String> {
             Ok(format!("{} {op} {}", operand(left, own, false)?, operand(right, own, true)?))
         }
         _ => {
-            let args: Result<Vec<String>> = args.iter().map(expression).collect();
+            // The table that a statement read for a call goes without saying.
+            let said = args.iter().filter(|e| !matches!(e, Expr::ScalarSubquery(_)));
+            let args: Result<Vec<String>> = said.map(expression).collect();
             Ok(format!("{}({})", def.name, args?.join(", ")))
         }
     }

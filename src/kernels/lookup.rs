@@ -42,7 +42,10 @@ pub struct Lookup {
 enum Places {
     Texts(HashMap<Box<str>, u32>),
     /// By the distance from the first; [`ABSENT`] in between.
-    Close { first: i64, table: Vec<u32> },
+    Close {
+        first: i64,
+        table: Vec<u32>,
+    },
     Wide(HashMap<i64, u32, BuildHasherDefault<Mixed>>),
 }
 
@@ -67,7 +70,9 @@ impl Hasher for Mixed {
     }
 
     fn write_u64(&mut self, word: u64) {
-        let wide = u128::from(self.0 ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
+        let wide =
+            u128::from(self.0 ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
+        #[expect(clippy::cast_possible_truncation, reason = "both halves are taken")]
         let [low, high] = [wide as u64, (wide >> 64) as u64];
         self.0 = low ^ high;
     }
@@ -160,10 +165,8 @@ impl Lookup {
                 Places::Close { first: least, table }
             }
             None => {
-                let mut places = HashMap::with_capacity_and_hasher(
-                    numbers.len(),
-                    BuildHasherDefault::default(),
-                );
+                let mut places =
+                    HashMap::with_capacity_and_hasher(numbers.len(), BuildHasherDefault::default());
                 for (number, row) in numbers.iter().zip(0..rows) {
                     let Some(number) = number else { continue };
                     if places.insert(number, row).is_some() {

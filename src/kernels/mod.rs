@@ -17,6 +17,7 @@ pub mod gather;
 pub mod index;
 pub mod indices;
 pub mod isin;
+pub mod lookup;
 pub mod mask;
 pub mod nan;
 pub mod normalize;

@@ -33,6 +33,15 @@ impl FilesTable {
         Self { inner }
     }
 
+    /// Whether its files are `.nrt`.
+    pub(super) fn is_nrt(&self) -> bool {
+        if let Some(inner) = self.inner.downcast_ref::<Self>() {
+            return inner.is_nrt();
+        }
+        let table = self.inner.downcast_ref::<ListingTable>();
+        table.is_some_and(|table| table.options().format.is::<NrtFormat>())
+    }
+
     /// The same table with those of the columns `_file` and `_row` in `names` that it does not have;
     /// `None` when there are none to add, or its files are not `.nrt`.
     pub(super) fn with_positions(&self, names: &[&str]) -> Option<Self> {

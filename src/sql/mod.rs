@@ -16,11 +16,15 @@
 
 mod asof;
 mod batches;
+mod below_joins;
 mod config;
+mod contains;
 mod empty;
 mod exec;
+mod from;
 mod hints;
 mod json;
+mod lengths;
 mod listing;
 mod meds;
 mod nrt;
@@ -37,11 +41,16 @@ mod table;
 mod training;
 mod urls;
 mod whole;
+mod written;
 
 pub use crate::functions::{register_functions, register_operators};
 pub use asof::{AsOfOrder, AsOfProjections, MedsAsOfFunction, MedsAsOfTable, unknown_labels};
 pub use batches::{BatchSizeExec, LeafBatches};
+pub use below_joins::BelowJoins;
 pub use config::{NrtNan, SerrateOptions};
+pub use contains::ContainsPushdown;
+pub use from::{ExplodeExec, ExplodeOptions, NestExec, VocabFunction};
+pub use lengths::LengthsBelow;
 pub use meds::{MedsFunction, MedsTable};
 pub use nrt::{NrtFormat, NrtFormatFactory};
 pub use order::{MemoryOrder, OrderedSinkExec, SourceOrder, SourceOrderExec, in_source_order};

@@ -25,7 +25,7 @@ impl RelationPlanner for UnnestPlanner {
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
         if let TableFactor::Derived { subquery, .. } = &mut relation {
-            rewrite_query(subquery);
+            rewrite_query(subquery)?;
         }
         let relation = as_unnest(&relation).unwrap_or(relation);
         Ok(RelationPlanning::Original(Box::new(relation)))

@@ -21,8 +21,12 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::asof::{AsOfOrder, AsOfProjections, MedsAsOfFunction};
 use super::batches::LeafBatches;
+use super::below_joins::BelowJoins;
 use super::config::SerrateOptions;
+use super::contains::ContainsPushdown;
+use super::from::{TableFunctionsPlanner, VocabFunction};
 use super::hints::ListHints;
+use super::lengths::LengthsBelow;
 use super::listing::FilesTableFactory;
 use super::meds::MedsFunction;
 use super::nrt::NrtFormatFactory;
@@ -49,13 +53,15 @@ pub fn session() -> SessionContext {
 
 /// As [`session`], starting from a configuration (target partitions, batch size, and so on).
 ///
-/// The dialect, `information_schema`, reading of sub-folders and kept Parquet metadata are set over
-/// whatever `config` says.
+/// The dialect, `information_schema`, reading of sub-folders, kept Parquet metadata and conditions within
+/// the Parquet reader are set over whatever `config` says.
 pub fn session_with(config: SessionConfig) -> SessionContext {
     let mut config = config
         .with_information_schema(true)
         .set_bool("datafusion.execution.listing_table_ignore_subdirectory", false)
-        .set_bool("datafusion.execution.parquet.skip_metadata", false);
+        .set_bool("datafusion.execution.parquet.skip_metadata", false)
+        // Lists are most of a file: those of rows that a condition drops are not to be decoded.
+        .set_bool("datafusion.execution.parquet.pushdown_filters", true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
     let ctx: SessionContext = SessionContext::new_with_state(configure(builder).build());
@@ -81,8 +87,8 @@ fn with_paths(ctx: SessionContext) -> SessionContext {
 }
 
 /// Adds what can only be set while a session is built: settings, planners in front of DataFusion's
-/// own, optimizer rules, file formats and table factories, the table functions `meds` and
-/// `meds_asof`, extension types.
+/// own, optimizer rules, file formats and table factories, the table functions `meds`, `meds_asof`
+/// and `vocab`, extension types.
 ///
 /// Call it before or after `with_default_features`; afterwards call [`register_functions`] on the
 /// finished session.
@@ -94,14 +100,18 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let relations = builder.relation_planners().get_or_insert_default();
     relations.insert(0, Arc::new(UnnestPlanner));
     relations.insert(1, Arc::new(PositionsPlanner));
+    relations.insert(2, Arc::new(TableFunctionsPlanner));
     // Once types are coerced, what was written cannot be told any more.
     let hints: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(ListHints);
     builder.analyzer().get_or_insert_default().rules.insert(0, hints);
     let analyzer = builder.analyzer_rules().get_or_insert_default();
     analyzer.push(Arc::new(FromAlone));
     analyzer.push(Arc::new(PlainChanges));
-    let first: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 2] =
-        [Arc::new(MemoryOrder), Arc::new(AsOfProjections)];
+    let logical = builder.optimizer_rules().get_or_insert_default();
+    logical.push(Arc::new(BelowJoins));
+    logical.push(Arc::new(LengthsBelow));
+    let first: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 3] =
+        [Arc::new(MemoryOrder), Arc::new(AsOfProjections), Arc::new(ContainsPushdown)];
     builder.physical_optimizers().get_or_insert_default().rules.splice(0..0, first);
     let physical = builder.physical_optimizer_rules().get_or_insert_default();
     physical.push(Arc::new(AsOfOrder));
@@ -131,8 +141,12 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
 }
 
 /// Functions in FROM.
-fn table_functions() -> [(&'static str, Arc<dyn TableFunctionImpl>); 2] {
-    [("meds", Arc::new(MedsFunction)), ("meds_asof", Arc::new(MedsAsOfFunction))]
+fn table_functions() -> [(&'static str, Arc<dyn TableFunctionImpl>); 3] {
+    [
+        ("meds", Arc::new(MedsFunction)),
+        ("meds_asof", Arc::new(MedsAsOfFunction)),
+        ("vocab", Arc::new(VocabFunction)),
+    ]
 }
 
 /// Tables over files in all formats, ours included.

@@ -7,11 +7,11 @@ use std::ops::ControlFlow;
 use datafusion::common::plan_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    Query, Select, SelectFlavor, SelectItem, Statement as SqlStatement, TableFactor, VisitMut,
-    VisitorMut, WildcardAdditionalOptions,
+    Expr as SqlExpr, Query, Select, SelectFlavor, SelectItem, Statement as SqlStatement,
+    TableFactor, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 use datafusion::logical_expr::sqlparser::dialect::{Dialect as SqlDialect, dialect_from_str};
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
@@ -20,6 +20,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 
+use super::from::{rewrite_factor, summarize_text};
 use super::hints::{check, conditions, explained};
 use super::nrt::NrtFormatFactory;
 use super::parquet::ParquetFileFormatFactory;
@@ -29,6 +30,7 @@ use super::relation::as_unnest;
 use super::safetensors::SafetensorsFormatFactory;
 use super::training::BATCHES;
 use super::whole::WholeFileFormatFactory;
+use super::written::rewrite_expr;
 
 /// Runs one SQL statement, as `ctx.sql` does, and a little more:
 ///
@@ -37,6 +39,10 @@ use super::whole::WholeFileFormatFactory;
 ///   parentheses, not in WITH);
 /// * `_file` and `_row` are columns of tables of `.nrt` files in statements that name them, and `*` is
 ///   without them;
+/// * `SUMMARIZE t` has a row per column, `FROM ragged_nest('t', 'key')`, `ragged_explode`, `ragged_axes`
+///   take a query, a table or a file, and `read_parquet('file')` and the like files of a format;
+/// * `x[2:]` and `x[:2]` are slices of lists with one bound, in DuckDB's count: from 1, with their end;
+/// * `ragged_lookup` and `ragged_bin` look into tables, views and files of any format;
 /// * `STORED AS BATCHES (batch 64, ..)` needs no word OPTIONS;
 /// * `STORED AS` something unknown is refused with the list of formats (DataFusion's COPY falls back
 ///   to the file's extension).
@@ -75,6 +81,7 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
         return plan_err!("there is no SQL dialect {}", options.dialect);
     };
     let text = batches_options(text, dialect.as_ref());
+    let text = summarize_text(&text, dialect.as_ref());
     let mut statements: Vec<Statement> = DFParserBuilder::new(text.as_ref())
         .with_dialect(dialect.as_ref())
         .with_recursion_limit(options.recursion_limit.get())
@@ -157,7 +164,7 @@ async fn add_positions(ctx: &SessionContext, mut statement: &mut Statement) -> R
 fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
     match statement {
         Statement::Statement(statement) => {
-            let _ = statement.visit(&mut Rewrite);
+            rewritten(statement)?;
         }
         Statement::CopyTo(copy) => {
             if let Some(format) = &copy.stored_as {
@@ -165,7 +172,7 @@ fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
             }
             keep_existing(state, copy)?;
             if let CopyToSource::Query(query) = &mut copy.source {
-                let _ = query.visit(&mut Rewrite);
+                rewritten(query)?;
             }
         }
         Statement::CreateExternalTable(table) => check_format(state, &table.file_type)?,
@@ -281,13 +288,15 @@ fn batches_options<'a>(text: &'a str, dialect: &dyn SqlDialect) -> Cow<'a, str> 
     Cow::Owned(out)
 }
 
-/// Turns `FROM t` into `SELECT * FROM t`, and `unnest(..)` in FROM into the relation it is.
-pub(super) struct Rewrite;
+/// Turns `FROM t` into `SELECT * FROM t`, and what parser or planner do not know into what they do:
+/// `unnest(..)` in FROM, functions over queries, files by the name of a function, slices with one bound,
+/// look-ups in tables.
+struct Rewrite;
 
 impl VisitorMut for Rewrite {
-    type Break = ();
+    type Break = DataFusionError;
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
         if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) && select.projection.is_empty()
         {
             select.projection.push(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
@@ -296,17 +305,38 @@ impl VisitorMut for Rewrite {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_table_factor(&mut self, relation: &mut TableFactor) -> ControlFlow<()> {
+    fn pre_visit_table_factor(
+        &mut self,
+        relation: &mut TableFactor,
+    ) -> ControlFlow<DataFusionError> {
         if let Some(unnest) = as_unnest(relation) {
             *relation = unnest;
         }
-        ControlFlow::Continue(())
+        as_flow(rewrite_factor(relation))
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<DataFusionError> {
+        as_flow(rewrite_expr(expr))
+    }
+}
+
+fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
+    match done {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(e) => ControlFlow::Break(e),
+    }
+}
+
+fn rewritten<S: VisitMut + ?Sized>(statement: &mut S) -> Result<()> {
+    match statement.visit(&mut Rewrite) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(e) => Err(e),
     }
 }
 
 /// As [`Rewrite`], for a query that a relation planner meets.
-pub(super) fn rewrite_query(query: &mut Query) {
-    let _ = query.visit(&mut Rewrite);
+pub(super) fn rewrite_query(query: &mut Query) -> Result<()> {
+    rewritten(query)
 }
 
 /// Analyzer rule for text that came through `ctx.sql`: `FROM t` is all columns.

@@ -15,6 +15,7 @@ use datafusion::execution::session_state::SessionState;
 use futures::TryStreamExt;
 
 use super::empty::refuse_empty;
+use super::from::files;
 use super::listing::FilesTable;
 
 /// Makes a table of a path. Unlike DataFusion's own, it says what is wrong with a path that was
@@ -41,10 +42,14 @@ impl UrlTableFactory for PathTables {
     async fn try_new(&self, url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let looks_like_path = url.contains(['/', '\\', '*', '?'])
             || url.rsplit_once('.').is_some_and(|(_, e)| !e.is_empty());
+        let state = self.state()?;
+        // In the words of a call of `read_parquet`, say.
+        if let Some(table) = files(&state, url).await? {
+            return Ok(Some(table));
+        }
         let Ok(path) = ListingTableUrl::parse(url) else {
             return Ok(None);
         };
-        let state = self.state()?;
         // What was listed for a statement before may be out of date, by a COPY into the folder too.
         if let Some(cache) = state.runtime_env().cache_manager.get_list_files_cache() {
             cache.remove(&TableScopedPath { table: None, path: path.prefix().clone() });

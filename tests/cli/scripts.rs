@@ -194,3 +194,29 @@ fn help_knows_functions_and_their_neighbours() {
     assert!(said.err.contains("no function \"ragged_nonsense\""), "{}", said.err);
     assert!(said.err.contains("ragged_count"), "{}", said.err);
 }
+
+/// Every script of `sql/` runs as it stands, on the data set that is in the repository, and a second time
+/// over what it has written.
+#[cfg(unix)]
+#[test]
+fn the_scripts_of_the_repository_run() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut scripts: Vec<PathBuf> = fs::read_dir(root.join("sql"))
+        .unwrap()
+        .map(|f| f.unwrap().path())
+        .filter(|p| p.extension().is_some_and(|e| e == "sql"))
+        .collect();
+    scripts.sort();
+    assert!(scripts.len() >= 6, "{scripts:?}");
+    for script in scripts {
+        let place = Place::new();
+        std::os::unix::fs::symlink(root.join("tests"), place.path("tests")).unwrap();
+        let name = script.display().to_string();
+        let first = place.run(&[&name, "-f", "csv"]);
+        assert_eq!(first.code, 0, "{name}: {}", first.err);
+        let written = fs::read_dir(place.path("out")).unwrap().count();
+        assert!(written > 0, "{name} wrote nothing");
+        let second = place.run(&[&name, "-f", "csv"]);
+        assert_eq!((second.code, second.out), (0, first.out), "{name}: {}", second.err);
+    }
+}

@@ -63,6 +63,8 @@ const CALLS: &[&str] = &[
     "ragged_decode([[1, 0], [NULL, 4]], 'tests/data/tiny-codes')",
     "descendants(['ICD10CM/E11', 'LAB//HbA1c'], 'tests/data/tiny-codes')",
     "descendants('ICD10CM/E11.6', 'tests/data/tiny-codes')",
+    "ragged_lookup([['DX//E11.9', 'LAB//new'], [NULL]], 'tests/data/tiny-codes', 'code', 'description')",
+    "ragged_bin([1.0, 6.0, NULL], ['LAB//HbA1c', 'LAB//HbA1c', 'x'], 'tests/data/tiny-codes/cuts.parquet')",
     "densify([[1, 2, 3], [4]], [2, 2], -1, 'left')",
     "densify_mask([[1, 2, 3], [4]], [2, 2])",
     "densify_valid([1, NULL], [3])",

@@ -17,8 +17,7 @@ use crate::array::list_depth;
 use crate::functions;
 
 /// The columns of the result.
-const COLUMNS: [&str; 7] =
-    ["axis", "columns", "elements", "shortest", "longest", "mean", "empty"];
+const COLUMNS: [&str; 7] = ["axis", "columns", "elements", "shortest", "longest", "mean", "empty"];
 
 /// One row per axis: which columns are on it, how many elements it has, and how long its lists are.
 pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
@@ -60,12 +59,7 @@ pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
                 let elements = cast(of("elements", axis), DataType::Float64);
                 let number = cast(of("lists", axis), DataType::Float64);
                 let mean = when(of("lists", axis).gt(lit(0)), elements / number).end()?;
-                [
-                    int(of("shortest", axis)),
-                    int(of("longest", axis)),
-                    mean,
-                    int(of("empty", axis)),
-                ]
+                [int(of("shortest", axis)), int(of("longest", axis)), mean, int(of("empty", axis))]
             }
         };
         for (cell, value) in cells.iter_mut().zip(lists.into_iter().chain(of_lists)) {
@@ -121,8 +115,5 @@ pub(super) fn spread<'a>(
         names.push(Column::from_name(name));
         arrays.push(make_array(cells).alias(name));
     }
-    one_row
-        .project(arrays)?
-        .unnest_columns_with_options(names, UnnestOptions::default())?
-        .build()
+    one_row.project(arrays)?.unnest_columns_with_options(names, UnnestOptions::default())?.build()
 }

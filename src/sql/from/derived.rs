@@ -89,9 +89,8 @@ impl DerivedTable {
             Derived::Explode(_) => {
                 let fields = self.query.schema().fields();
                 let depth = |f: &arrow::datatypes::Field| crate::array::list_depth(f.data_type());
-                let structs = fields
-                    .iter()
-                    .any(|f| crate::array::leaf_type(f.data_type()).is_nested());
+                let structs =
+                    fields.iter().any(|f| crate::array::leaf_type(f.data_type()).is_nested());
                 if structs {
                     names = fields.iter().map(|f| f.name().as_str()).collect();
                 } else if let Some(deepest) = fields.iter().max_by_key(|f| depth(f)) {
@@ -125,7 +124,10 @@ impl DerivedTable {
         let _ = condition.apply(|e| {
             plain &= !matches!(
                 e,
-                Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::OuterReferenceColumn(..)
+                Expr::ScalarSubquery(_)
+                    | Expr::InSubquery(_)
+                    | Expr::Exists(_)
+                    | Expr::OuterReferenceColumn(..)
             );
             Ok(TreeNodeRecursion::Continue)
         });

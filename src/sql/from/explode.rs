@@ -65,11 +65,7 @@ pub(super) fn exploded(batch: &RecordBatch, options: ExplodeOptions) -> crate::R
 
 impl ExplodeExec {
     /// Over ragged columns; `schema` are the columns to give.
-    pub fn new(
-        input: Arc<dyn ExecutionPlan>,
-        options: ExplodeOptions,
-        schema: SchemaRef,
-    ) -> Self {
+    pub fn new(input: Arc<dyn ExecutionPlan>, options: ExplodeOptions, schema: SchemaRef) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),
             datafusion::physical_plan::Partitioning::UnknownPartitioning(
@@ -129,7 +125,7 @@ impl ExecutionPlan for ExplodeExec {
         let batches = self
             .input
             .execute(partition, context)?
-            .map(move |batch| {
+            .map(move |batch| -> Result<_> {
                 let long = exploded(&batch?, options)?;
                 let columns: Vec<ArrayRef> = given
                     .fields()

@@ -31,12 +31,12 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 
 use derived::{Derived, DerivedTable};
 
-pub(super) use explode::ExplodeExec;
-pub(super) use nest::NestExec;
+pub use explode::{ExplodeExec, ExplodeOptions};
+pub use nest::NestExec;
 pub(super) use read::files;
-pub(super) use rewrite::{one_name, rewrite_factor};
+pub(super) use rewrite::{one_name, parsed, query_text, rewrite_factor};
 pub(super) use text::summarize as summarize_text;
-pub(super) use vocab::VocabFunction;
+pub use vocab::VocabFunction;
 
 /// Functions whose first argument is a query.
 const OVER_QUERIES: [&str; 4] = ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
@@ -175,10 +175,9 @@ impl<'a> Arguments<'a> {
                 SqlExpr::Identifier(name) => Ok(name.value.to_lowercase()),
                 value => match text(value) {
                     Some(text) => Ok(text.to_owned()),
-                    None => plan_err!(
-                        "{function}: {value} is no name of a column: {}",
-                        usage(function)
-                    ),
+                    None => {
+                        plan_err!("{function}: {value} is no name of a column: {}", usage(function))
+                    }
                 },
             })
             .collect()
@@ -224,7 +223,7 @@ fn usage(function: &str) -> &'static str {
 }
 
 /// A text that is written out.
-fn text(value: &SqlExpr) -> Option<&str> {
+pub(super) fn text(value: &SqlExpr) -> Option<&str> {
     match value {
         SqlExpr::Value(value) => match &value.value {
             Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => Some(text),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::catalog::TableProvider;
 use datafusion::common::plan_err;
 use datafusion::datasource::listing::{
-    ListingOptions, ListingTable, ListingTableConfig, ListingTableConfigExt, ListingTableUrl,
+    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
@@ -177,11 +177,7 @@ pub(crate) async fn files(
     };
     let options: HashMap<String, String> = call.options.iter().cloned().collect();
     let format = factory.create(state, &options)?;
-    let urls = call
-        .paths
-        .iter()
-        .map(ListingTableUrl::parse)
-        .collect::<Result<Vec<_>>>()?;
+    let urls = call.paths.iter().map(ListingTableUrl::parse).collect::<Result<Vec<_>>>()?;
     for url in &urls {
         refuse_empty(state, url, ending).await?;
     }
@@ -226,7 +222,8 @@ mod tests {
         let text = call.to_string();
         assert_eq!(text, "read_csv('it''s, a (path)', 'b', 'format.delimiter' => '''')");
         assert_eq!(Call::parse(&text), Some(call));
-        for other in ["t", "read_csv", "read_csv('a'", "read_csv(a)", "vocab('a')", "read_nrt('a)"] {
+        for other in ["t", "read_csv", "read_csv('a'", "read_csv(a)", "vocab('a')", "read_nrt('a)"]
+        {
             assert_eq!(Call::parse(other), None, "{other}");
         }
     }

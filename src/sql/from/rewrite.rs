@@ -82,6 +82,14 @@ fn query_of(function: &str, argument: &Expr) -> Result<Option<Query>> {
     })
 }
 
+/// The query that a text stands for, as a text: itself, or all of the table or file of that name.
+pub(crate) fn query_text(text: &str) -> String {
+    match is_query(text) {
+        true => text.to_owned(),
+        false => format!("SELECT * FROM {}", from_name(text)),
+    }
+}
+
 /// Whether a text is a query, and not the name of a table or file.
 fn is_query(text: &str) -> bool {
     let text = text.trim_start();
@@ -105,15 +113,16 @@ fn from_name(text: &str) -> String {
     let file = text
         .rsplit_once('.')
         .is_some_and(|(_, end)| FORMATS.iter().any(|f| f.eq_ignore_ascii_case(end)));
-    let call = text.ends_with(')')
-        && text.split_once('(').is_some_and(|(name, _)| plain(name.trim()));
+    let call =
+        text.ends_with(')') && text.split_once('(').is_some_and(|(name, _)| plain(name.trim()));
     if call || (text.split('.').all(plain) && !file) {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', "''"))
 }
 
-fn parsed(text: &str) -> Result<Query> {
+/// A query from its text.
+pub(crate) fn parsed(text: &str) -> Result<Query> {
     let parse = || {
         let mut parser = Parser::new(&DuckDbDialect {}).try_with_sql(text)?;
         let query = parser.parse_query()?;
@@ -128,11 +137,7 @@ fn parsed(text: &str) -> Result<Query> {
 /// A limit that takes all rows.
 pub(crate) fn no_limit() -> Option<LimitClause> {
     let all = Value::Number(i64::MAX.to_string(), false);
-    Some(LimitClause::LimitOffset {
-        limit: Some(Expr::value(all)),
-        offset: None,
-        limit_by: vec![],
-    })
+    Some(LimitClause::LimitOffset { limit: Some(Expr::value(all)), offset: None, limit_by: vec![] })
 }
 
 #[cfg(test)]

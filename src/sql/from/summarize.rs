@@ -8,9 +8,7 @@ use datafusion::functions_aggregate::expr_fn::{
     approx_distinct, approx_percentile_cont, avg, count, max, min, stddev,
 };
 use datafusion::functions_nested::expr_fn::array_to_string;
-use datafusion::logical_expr::{
-    Expr, LogicalPlan, LogicalPlanBuilder, cast, lit, when,
-};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
 use datafusion::scalar::ScalarValue;
 
 use super::axes::{call, spread};
@@ -60,7 +58,9 @@ pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
             plain.extend(of_values(value, data_type, i)?);
             continue;
         }
-        plain.push(functions::max_shape(value.clone()).alias(format!("shape{i}")));
+        if let Some(shape) = functions::aggregate("ragged_max_shape_agg") {
+            plain.push(shape.call(vec![value.clone()]).alias(format!("shape{i}")));
+        }
         let leaves = call("ragged_flatten", vec![value])?.alias("leaf");
         let leaf = leaf_type(data_type);
         let values = LogicalPlanBuilder::from(input.clone())
@@ -134,9 +134,7 @@ fn of_values(value: Expr, data_type: &DataType, i: usize) -> Result<Vec<Expr>> {
     out.push(max(value.clone()).alias(format!("max{i}")));
     let distinct = match data_type {
         DataType::Boolean | DataType::Float16 => cast(value.clone(), DataType::Utf8),
-        DataType::Decimal128(..) | DataType::Decimal256(..) => {
-            cast(value.clone(), DataType::Utf8)
-        }
+        DataType::Decimal128(..) | DataType::Decimal256(..) => cast(value.clone(), DataType::Utf8),
         DataType::Float32 | DataType::Float64 => cast(value.clone(), DataType::Utf8),
         _ => value.clone(),
     };

@@ -34,7 +34,8 @@ pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str
             _ => continue,
         };
         let end = end_of(&tokens, i + 1);
-        let (open, close) = if query { ("FROM summarize((", "))") } else { ("FROM summarize(", ")") };
+        let (open, close) =
+            if query { ("FROM summarize((", "))") } else { ("FROM summarize(", ")") };
         edits.push((token.span.start, "summarize".len(), open));
         edits.push((end.unwrap_or(END), 0, close));
     }

@@ -1,0 +1,33 @@
+-- Padded training batches, train and held out apart.
+--   cargo run --release -- sql/batches.sql
+-- Files are written to out/; running the script again replaces them.
+
+-- Which patient is in which split is a table of the data set.
+CREATE VIEW splits AS FROM read_parquet('tests/data/synthea-meds/metadata/subject_splits.parquet');
+
+SELECT split, count(*) AS patients FROM splits GROUP BY split ORDER BY split;
+
+-- One row per label, as of its prediction time; tokens and numbers of the last 64 events.
+CREATE VIEW items AS
+SELECT l.subject_id, l.prediction_time, l.boolean_value, ragged_lookup(l.subject_id, 'splits', 'subject_id', 'split') AS split,
+       ragged_tail(time_delta_days, 64) AS time_delta_days,
+       ragged_tail(code_id, 64) AS code,
+       ragged_tail(numeric_value, 64) AS numeric_value
+FROM meds_asof('tests/data/synthea-meds', 'tests/data/synthea-meds/labels') l
+WHERE ragged_lengths(code_id) > 0;
+
+SELECT split, count(*) AS items, ragged_max_shape_agg(code) AS longest FROM items GROUP BY split ORDER BY split;
+
+-- Training: shuffled, two epochs in orders of their own. Every batch is a safetensors file with one tensor per column,
+-- padded to its longest item, and masks; `batches.json` lists them.
+COPY (SELECT boolean_value, time_delta_days, code, numeric_value FROM items WHERE split = 'train')
+TO 'out/train/' STORED AS BATCHES (batch 64, len 64, inner 16, shuffle true, seed 7, epochs 2, overwrite true);
+
+-- Held out: in order, with who and when beside the tensors, so that predictions can be joined back.
+COPY (SELECT subject_id, prediction_time, boolean_value, time_delta_days, code, numeric_value FROM items WHERE split = 'held_out')
+TO 'out/held_out/' STORED AS BATCHES (batch 64, len 64, inner 16, overwrite true);
+
+-- A batch by hand, with shapes that are written out: what `densify` gives in a query are tensors too.
+COPY (SELECT densify(code, [16, 8]) AS code, densify_mask(code, [16, 8]) AS code_mask, boolean_value
+      FROM items WHERE split = 'tuning' LIMIT 32)
+TO 'out/tuning.safetensors' STORED AS SAFETENSORS OPTIONS (overwrite true);

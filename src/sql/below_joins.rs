@@ -1,0 +1,202 @@
+//! [`BelowJoins`]: what is left of lists is worked out before they are joined.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, ExprSchema, JoinType};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+use crate::array::list_depth;
+use crate::functions::is_ours;
+
+/// Names of the columns that this rule makes begin so.
+const PREFIX: &str = "__serrate_below_join";
+
+/// Logical optimizer rule: a function of ours over lists of one side of a join, above the join, moves
+/// below it.
+///
+/// A join copies the lists of every row it gives, once for each match. What is made of them is mostly
+/// small: a sum, a count, the last ten events. Made below, it is made once per row of its side and the
+/// lists are not joined at all. It stays above where an outer join makes rows of NULL out of nothing,
+/// where the function needs columns of both sides, and where the lists themselves are asked for as well.
+#[derive(Debug, Default)]
+pub struct BelowJoins;
+
+impl OptimizerRule for BelowJoins {
+    fn name(&self) -> &str {
+        "serrate_below_joins"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        if !matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_)) {
+            return Ok(Transformed::no(plan));
+        }
+        let LogicalPlan::Join(join) = (match plan.inputs()[..] {
+            [input] => input,
+            _ => return Ok(Transformed::no(plan)),
+        }) else {
+            return Ok(Transformed::no(plan));
+        };
+        let sides = [
+            takes(join.join_type, true).then(|| Arc::clone(join.left.schema())),
+            takes(join.join_type, false).then(|| Arc::clone(join.right.schema())),
+        ];
+        let join = join.clone();
+        let bare = bare_lists(&plan);
+        let names = NamePreserver::new(&plan);
+        let mut made: [Vec<(Expr, Column)>; 2] = Default::default();
+        let mut changed = false;
+        let expressions = plan
+            .expressions()
+            .into_iter()
+            .map(|expression| {
+                let name = names.save(&expression);
+                let moved = expression.transform_down(|e| {
+                    let Some(side) = side_of(&e, &sides, &bare)? else {
+                        return Ok(Transformed::no(e));
+                    };
+                    let known = made[side].iter().find(|(known, _)| *known == e);
+                    let column = match known {
+                        Some((_, column)) => column.clone(),
+                        None => {
+                            let name = config.alias_generator().next(PREFIX);
+                            let column = Column::new_unqualified(name);
+                            made[side].push((e, column.clone()));
+                            column
+                        }
+                    };
+                    changed = true;
+                    let column = Expr::Column(column);
+                    Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
+                })?;
+                Ok(name.restore(moved.data))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        if !changed {
+            return Ok(Transformed::no(plan));
+        }
+        let [left, right] = made;
+        let inputs = vec![with(&join.left, left)?, with(&join.right, right)?];
+        let join = LogicalPlan::Join(join);
+        let join = join.with_new_exprs(join.expressions(), inputs)?;
+        plan.with_new_exprs(expressions, vec![join]).map(Transformed::yes)
+    }
+}
+
+/// Whether all rows that a join gives have a row of a side in them.
+fn takes(join: JoinType, left: bool) -> bool {
+    match join {
+        JoinType::Inner => true,
+        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => left,
+        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => !left,
+        JoinType::Full => false,
+    }
+}
+
+/// The side whose columns, lists among them, are all that a call of ours needs.
+fn side_of(
+    e: &Expr,
+    sides: &[Option<Arc<DFSchema>>; 2],
+    bare: &HashSet<Column>,
+) -> Result<Option<usize>> {
+    let Expr::ScalarFunction(call) = e else { return Ok(None) };
+    if !is_ours(&call.func) || e.is_volatile() {
+        return Ok(None);
+    }
+    let mut plain = true;
+    e.apply(|inner| {
+        plain &= !matches!(
+            inner,
+            Expr::ScalarSubquery(_)
+                | Expr::OuterReferenceColumn(..)
+                | Expr::LambdaVariable(_)
+                | Expr::Placeholder(_)
+        );
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let columns = e.column_refs();
+    if !plain || columns.is_empty() || columns.iter().any(|c| bare.contains(*c)) {
+        return Ok(None);
+    }
+    for (i, side) in sides.iter().enumerate() {
+        let Some(schema) = side else { continue };
+        let mut lists = false;
+        let here = columns.iter().all(|c| match schema.field_from_column(c) {
+            Ok(field) => {
+                lists |= list_depth(field.data_type()) > 0;
+                true
+            }
+            Err(_) => false,
+        });
+        if here && lists {
+            // A mask is no smaller than what it is of; what becomes of it may be.
+            let small = match e.get_type(schema.as_ref()) {
+                Ok(t) => list_depth(&t) == 0 || shrinks(call.name()),
+                Err(_) => false,
+            };
+            return Ok(small.then_some(i));
+        }
+    }
+    Ok(None)
+}
+
+/// Functions that give lists with fewer values than they take.
+fn shrinks(name: &str) -> bool {
+    const SHRINK: [&str; 9] = [
+        "ragged_slice",
+        "ragged_head",
+        "ragged_tail",
+        "ragged_get",
+        "ragged_filter",
+        "ragged_between",
+        "ragged_lengths",
+        "ragged_shape",
+        "ragged_max_shape",
+    ];
+    const REDUCE: [&str; 9] = [
+        "ragged_sum",
+        "ragged_prod",
+        "ragged_mean",
+        "ragged_min",
+        "ragged_max",
+        "ragged_any",
+        "ragged_all",
+        "ragged_first",
+        "ragged_last",
+    ];
+    SHRINK.contains(&name) || REDUCE.contains(&name)
+}
+
+/// The columns that a plan asks for as they are.
+fn bare_lists(plan: &LogicalPlan) -> HashSet<Column> {
+    plan.expressions()
+        .into_iter()
+        .filter_map(|e| match e.unalias() {
+            Expr::Column(column) => Some(column),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A side with further columns.
+fn with(side: &Arc<LogicalPlan>, made: Vec<(Expr, Column)>) -> Result<LogicalPlan> {
+    let side = LogicalPlan::clone(side);
+    if made.is_empty() {
+        return Ok(side);
+    }
+    let own = side.schema().columns().into_iter().map(Expr::Column).collect::<Vec<_>>();
+    let made = made.into_iter().map(|(e, column)| e.alias(column.name));
+    LogicalPlanBuilder::from(side).project(own.into_iter().chain(made))?.build()
+}

@@ -1,0 +1,185 @@
+//! [`LengthsBelow`]: what looks at the lengths of lists alone is worked out by the scan.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::common::Column;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::source_as_provider;
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+use super::listing::FilesTable;
+use crate::array::list_depth;
+use crate::functions::LENGTHS_ONLY;
+
+/// Names of the columns that this rule makes begin so.
+const PREFIX: &str = "__serrate_lengths";
+
+/// Logical optimizer rule, the last of each pass: over a scan of `.nrt`, calls such as
+/// `ragged_count(code)` under aggregates, in conditions and in orders become columns of a projection
+/// right above the scan, where nothing else needs the column they look at.
+///
+/// DataFusion gives a scan the expressions of a projection above it, and no others. A scan of `.nrt` that
+/// knows that a column is looked at for its lengths reads bounds and no values.
+#[derive(Debug, Default)]
+pub struct LengthsBelow;
+
+impl OptimizerRule for LengthsBelow {
+    fn name(&self) -> &str {
+        "serrate_lengths_below"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let top = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
+        if !top || !plan.expressions().iter().any(calls) && !below(&plan, calls) {
+            return Ok(Transformed::no(plan));
+        }
+        let Some(base) = base(&plan) else { return Ok(Transformed::no(plan)) };
+        // A projection right above the scan is what this rule makes.
+        let direct = matches!(plan, LogicalPlan::Projection(_))
+            && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
+        let columns = looked_at(&plan, base)?;
+        if direct || columns.is_empty() {
+            return Ok(Transformed::no(plan));
+        }
+        let base = base.clone();
+        let mut made: Vec<(Expr, Column)> = Vec::new();
+        let plan = replaced(plan, &base, &columns, &mut made, config)?;
+        Ok(Transformed::yes(plan))
+    }
+}
+
+/// Whether an expression has a call that looks at lengths.
+fn calls(e: &Expr) -> bool {
+    e.exists(|e| Ok(of_lengths(e).is_some())).unwrap_or(false)
+}
+
+/// Whether a condition or an order between a plan and its scan has such a call.
+fn below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
+    match plan.inputs()[..] {
+        [input] if passes(input) => input.expressions().iter().any(has) || below(input, has),
+        _ => false,
+    }
+}
+
+/// The column that a call looks at the lengths of.
+fn of_lengths(e: &Expr) -> Option<&Column> {
+    let Expr::ScalarFunction(call) = e else { return None };
+    match call.args.as_slice() {
+        [Expr::Column(column), rest @ ..]
+            if LENGTHS_ONLY.contains(&call.name())
+                && rest.iter().all(|e| matches!(e, Expr::Literal(..))) =>
+        {
+            Some(column)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a plan gives rows of its input with the columns of its input.
+fn passes(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_))
+}
+
+/// The scan that a plan is over, under its other name if it has one.
+fn base(plan: &LogicalPlan) -> Option<&LogicalPlan> {
+    let [input] = plan.inputs()[..] else { return None };
+    match input {
+        LogicalPlan::TableScan(scan) => is_nrt(scan).then_some(input),
+        LogicalPlan::SubqueryAlias(alias) => match alias.input.as_ref() {
+            LogicalPlan::TableScan(scan) => is_nrt(scan).then_some(input),
+            _ => None,
+        },
+        input if passes(input) => base(input),
+        _ => None,
+    }
+}
+
+fn is_nrt(scan: &TableScan) -> bool {
+    let table = source_as_provider(&scan.source);
+    table.is_ok_and(|table| table.downcast_ref::<FilesTable>().is_some_and(FilesTable::is_nrt))
+}
+
+/// The list columns of the scan that nothing looks at but for their lengths.
+fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> {
+    let mut lengths: HashSet<Column> = HashSet::new();
+    let mut values: HashSet<Column> = HashSet::new();
+    let mut node = plan;
+    while !std::ptr::eq(node, base) {
+        for expression in node.expressions() {
+            expression.apply(|e| {
+                if let Some(column) = of_lengths(e) {
+                    lengths.insert(column.clone());
+                    return Ok(TreeNodeRecursion::Jump);
+                }
+                if let Expr::Column(column) = e {
+                    values.insert(column.clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+        match node.inputs()[..] {
+            [input] => node = input,
+            _ => break,
+        }
+    }
+    let is_list = |c: &Column| {
+        base.schema()
+            .qualified_field_from_column(c)
+            .is_ok_and(|(_, f)| list_depth(f.data_type()) > 0)
+    };
+    Ok(lengths.into_iter().filter(|c| !values.contains(c) && is_list(c)).collect())
+}
+
+/// The plan over a projection of the scan that has the calls instead of the columns.
+fn replaced(
+    plan: LogicalPlan,
+    base: &LogicalPlan,
+    columns: &HashSet<Column>,
+    made: &mut Vec<(Expr, Column)>,
+    config: &dyn OptimizerConfig,
+) -> Result<LogicalPlan> {
+    let names = NamePreserver::new(&plan);
+    let expressions = plan
+        .expressions()
+        .into_iter()
+        .map(|expression| {
+            let name = names.save(&expression);
+            let moved = expression.transform_down(|e| {
+                if of_lengths(&e).is_none_or(|column| !columns.contains(column)) {
+                    return Ok(Transformed::no(e));
+                }
+                let known = made.iter().find(|(known, _)| *known == e).map(|(_, c)| c.clone());
+                let column = known.unwrap_or_else(|| {
+                    let name = config.alias_generator().next(PREFIX);
+                    let column = Column::new_unqualified(name);
+                    made.push((e, column.clone()));
+                    column
+                });
+                Ok(Transformed::new(Expr::Column(column), true, TreeNodeRecursion::Jump))
+            })?;
+            Ok(name.restore(moved.data))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let input = match plan.inputs()[..] {
+        [input] if passes(input) => replaced(input.clone(), base, columns, made, config)?,
+        _ => {
+            let kept = base.schema().columns().into_iter().filter(|c| !columns.contains(c));
+            let kept = kept.map(Expr::Column).collect::<Vec<_>>();
+            let made = made.iter().map(|(e, column)| e.clone().alias(column.name.clone()));
+            LogicalPlanBuilder::from(base.clone()).project(kept.into_iter().chain(made))?.build()?
+        }
+    };
+    plan.with_new_exprs(expressions, vec![input])
+}

@@ -1,0 +1,105 @@
+//! Expressions as they are written, made what the planner knows: slices with one bound, and calls that
+//! look into a table.
+
+use std::path::Path;
+
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::logical_expr::sqlparser::ast::{
+    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Subscript,
+    UnaryOperator, Value,
+};
+
+use super::from::{one_name, query_text, text};
+use crate::functions::{BIN_COLUMNS, PAIR, TABLES};
+
+/// Rewrites one expression; most stay as they are.
+///
+/// # Errors
+/// When a table that a call looks into has no name.
+pub(super) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
+    match expr {
+        Expr::CompoundFieldAccess { access_chain, .. } => {
+            for access in access_chain {
+                if let AccessExpr::Subscript(Subscript::Slice {
+                    lower_bound,
+                    upper_bound,
+                    stride,
+                }) = access
+                {
+                    bounded(lower_bound, upper_bound, stride.as_ref());
+                }
+            }
+            Ok(())
+        }
+        Expr::Function(call) => with_table(call),
+        _ => Ok(()),
+    }
+}
+
+/// `x[a:]` ends with the last element, `x[:b]` begins with the first; the other way round where steps
+/// go back.
+fn bounded(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option<&Expr>) {
+    let number = |n: u8| Expr::value(Value::Number(n.to_string(), false));
+    let first = || number(1);
+    let last = || Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number(1)) };
+    let back = matches!(stride, Some(Expr::UnaryOp { op: UnaryOperator::Minus, .. }));
+    lower.get_or_insert_with(|| if back { last() } else { first() });
+    upper.get_or_insert_with(|| if back { first() } else { last() });
+}
+
+/// `ragged_lookup(x, 't', 'key', 'column')` with the pairs of the two columns behind: a function cannot
+/// see the tables of a session. Parquet files in place it reads itself, and keeps.
+fn with_table(call: &mut Function) -> Result<()> {
+    let Some(name) = one_name(&call.name) else { return Ok(()) };
+    let Some((function, before)) = TABLES.iter().find(|(function, _)| *function == name) else {
+        return Ok(());
+    };
+    let FunctionArguments::List(list) = &mut call.args else { return Ok(()) };
+    let (before, args) = (*before, &mut list.args);
+    let texts: Vec<&str> = args
+        .iter()
+        .skip(before)
+        .map_while(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => text(e),
+            _ => None,
+        })
+        .collect();
+    // What else is wrong the function says.
+    let all_texts = texts.len() == args.len().saturating_sub(before);
+    let [from, columns @ ..] = texts.as_slice() else { return Ok(()) };
+    let own = Path::new(from);
+    if !all_texts || columns.len() > 2 || own.is_dir() {
+        return Ok(());
+    }
+    if own.is_file() && own.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet")) {
+        return Ok(());
+    }
+    if *function == "ragged_lookup" && columns.len() < 2 {
+        return Ok(());
+    }
+    let quoted = |name: &str| Ident::with_quote('"', name.replace('"', "\"\"")).to_string();
+    let [key, value] = [0, 1].map(|i| columns.get(i).copied().unwrap_or(BIN_COLUMNS[i]).to_owned());
+    let [k, v] = PAIR;
+    let pairs = format!(
+        "SELECT array_agg(named_struct('{k}', {}, '{v}', {})) FROM ({}) AS looked_into",
+        quoted(&key),
+        quoted(&value),
+        query_text(from)
+    );
+    let query = match super::from::parsed(&pairs) {
+        Ok(query) => query,
+        Err(e) => {
+            return plan_err!(
+                "{function}: {from:?} is no table, file or query: {}",
+                e.strip_backtrace()
+            );
+        }
+    };
+    let missing = [key, value].into_iter().skip(columns.len());
+    let missing: Vec<Expr> =
+        missing.map(|name| Expr::value(Value::SingleQuotedString(name))).collect();
+    let more = missing.into_iter().chain([Expr::Subquery(Box::new(query))]);
+    args.extend(more.map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e))));
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! What the plans of queries over lists look like: what scans are asked for, what happens below joins.
+
+use super::*;
+
+async fn explained(ctx: &SessionContext, query: &str) -> String {
+    let explain = format!("EXPLAIN {query}");
+    let frame = serrate::sql::sql(ctx, &explain).await.unwrap_or_else(|e| panic!("{query}\n{e}"));
+    let batches = frame.collect().await.unwrap();
+    let rows = pretty_format_batches(&batches).unwrap().to_string();
+    let physical = rows.split_once("physical_plan").unwrap().1;
+    physical.lines().map(|l| l.trim_matches(['|', ' '])).collect::<Vec<_>>().join("\n")
+}
+
+/// The lines of a plan that scan.
+fn scans(plan: &str) -> Vec<&str> {
+    plan.lines().filter(|l| l.contains("DataSourceExec")).collect()
+}
+
+fn place(dir: &Path) -> String {
+    let path = dir.join("t.nrt");
+    write(&path, &numbered(0, 1000));
+    show(&path)
+}
+
+#[tokio::test]
+async fn counts_read_bounds_wherever_they_stand() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let t = place(dir.path());
+    let other = "(SELECT unnest([3, 5]) AS k)";
+    for (query, expected) in [
+        (format!("SELECT sum(ragged_count(code)) FROM '{t}'"), 4500),
+        (format!("SELECT count(*) FROM '{t}' WHERE ragged_count(code) > 7"), 200),
+        (format!("SELECT count(*) FROM '{t}' GROUP BY ragged_count(code) LIMIT 1"), 100),
+        (format!("SELECT max(ragged_count(code)) FROM '{t}' WHERE id < 5"), 4),
+        (format!("SELECT sum(ragged_sum(ragged_lengths(code, 2))) FROM '{t}'"), 4500),
+        (format!("SELECT sum(ragged_count(t.code)) FROM '{t}' t JOIN {other} o ON t.id = o.k"), 8),
+        (format!("SELECT id FROM '{t}' ORDER BY ragged_count(code) DESC, id LIMIT 1"), 9),
+        (format!("SELECT count(*) FROM '{t}' HAVING sum(ragged_count(code)) = 4500"), 1000),
+        (
+            format!(
+                "SELECT sum(n) FROM (SELECT ragged_count(code) AS n FROM '{t}' WHERE ragged_count(code) < 2)"
+            ),
+            100,
+        ),
+    ] {
+        let plan = explained(&ctx, &query).await;
+        let of_t: Vec<&str> = scans(&plan).into_iter().filter(|s| s.contains("t.nrt")).collect();
+        assert_eq!(of_t.len(), 1, "{query}\n{plan}");
+        let projection = of_t[0].split("projection=[").nth(1).unwrap();
+        assert!(projection.contains("ragged_"), "{query}\n{plan}");
+        let columns = projection.split(']').next().unwrap().replace("(code@1)", "");
+        let columns = columns.replace("(code@1, 2)", "");
+        assert!(!columns.contains("code"), "values are read: {query}\n{plan}");
+        assert_eq!(one(&ctx, &query).await, expected, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn columns_rows_limits_and_conditions_reach_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let t = place(dir.path());
+    let plan = explained(&ctx, &format!("SELECT id FROM '{t}' WHERE id > 990")).await;
+    assert!(scans(&plan)[0].contains("projection=[id]"), "{plan}");
+    assert!(scans(&plan)[0].contains("rows=[id"), "{plan}");
+    assert!(!plan.contains("FilterExec"), "{plan}");
+    let plan = explained(&ctx, &format!("SELECT code FROM '{t}' LIMIT 3 OFFSET 2")).await;
+    assert!(scans(&plan)[0].contains("limit=5"), "{plan}");
+    let plan = explained(&ctx, &format!("SELECT id FROM '{t}' WHERE _row BETWEEN 10 AND 12")).await;
+    assert!(scans(&plan)[0].contains("rows=[_row"), "{plan}");
+    // A condition on lists is tested above, one beside it on plain columns still in the scan.
+    let both = format!("SELECT id FROM '{t}' WHERE ragged_any(code == 12) AND id < 50");
+    let plan = explained(&ctx, &both).await;
+    assert!(
+        plan.contains("FilterExec: ragged_any") && scans(&plan)[0].contains("rows=[id"),
+        "{plan}"
+    );
+    let both = format!("SELECT id FROM '{t}' WHERE ragged_count(code) = 3 AND id < 50");
+    let plan = explained(&ctx, &both).await;
+    assert!(scans(&plan)[0].contains("rows=[id"), "{plan}");
+    let ids = format!("{both} ORDER BY id");
+    assert_eq!(ints(&ctx, &ids).await, [3, 13, 23, 33, 43]);
+}
+
+#[tokio::test]
+async fn tests_of_a_value_reach_parquet() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let file = show(&dir.path().join("t.parquet"));
+    let make = format!(
+        "COPY (SELECT i AS id, CASE WHEN i % 50 = 0 THEN NULL ELSE [i % 7, NULL, i % 11] END AS code, \
+         [concat('c', i % 5)] AS name, [[i]] AS deep, [i * 0.5] AS f FROM (SELECT unnest(range(0, 1000)) AS i)) TO '{file}'"
+    );
+    serrate::sql::sql(&ctx, &make).await.unwrap().collect().await.unwrap();
+    let plain = four();
+    serrate::sql::sql(&plain, "SET datafusion.execution.parquet.pushdown_filters = false")
+        .await
+        .unwrap()
+        .collect()
+        .await
+        .unwrap();
+    for (condition, known) in [
+        ("ragged_any(code == 10)", Some("array_has(code")),
+        ("ragged_any(10 == code)", Some("array_has(code")),
+        ("ragged_any(code IN (9, 10))", Some("array_has_any(code")),
+        ("ragged_any(name == 'c3')", Some("array_has(name")),
+        ("ragged_any(name IN ('c3', 'c4')) AND id < 100", Some("array_has_any(name")),
+        ("ragged_any(code == 10) OR id = 3", None),
+        ("NOT ragged_any(code == 10)", None),
+        ("ragged_any(code > 10)", None),
+        ("ragged_any(deep == 10)", None),
+        ("ragged_any(f == 10.0)", None),
+        ("ragged_all(code == 10)", None),
+        ("ragged_any(code == NULL)", None),
+    ] {
+        let query = format!("SELECT id FROM '{file}' WHERE {condition} ORDER BY id");
+        let plan = explained(&ctx, &query).await;
+        let scan = scans(&plan)[0];
+        match known {
+            Some(known) => {
+                assert!(scan.contains("predicate=") && scan.contains(known), "{condition}\n{plan}");
+                assert!(!plan.contains("FilterExec"), "{condition}\n{plan}");
+            }
+            None => assert!(!plan.contains("array_has"), "{condition}\n{plan}"),
+        }
+        let elsewhere = explained(&plain, &query).await;
+        assert!(!elsewhere.contains("array_has"), "{condition}\n{elsewhere}");
+        let run = |ctx: SessionContext| {
+            let query = query.clone();
+            async move {
+                let frame = serrate::sql::sql(&ctx, &query).await.unwrap();
+                pretty_format_batches(&frame.collect().await.unwrap()).unwrap().to_string()
+            }
+        };
+        assert_eq!(run(ctx.clone()).await, run(plain.clone()).await, "{condition}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_left_of_lists_is_made_below_joins() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let t = place(dir.path());
+    batches(&ctx, "CREATE TABLE labels AS SELECT i AS k, i % 2 AS y FROM (SELECT unnest(range(0, 2000)) AS i)")
+        .await
+        .unwrap();
+    for (select, join, made) in [
+        ("sum(ragged_sum(t.code))", "JOIN labels l ON t.id = l.k", "ragged_sum"),
+        ("sum(ragged_sum(t.code)), l.y", "JOIN labels l ON t.id = l.k GROUP BY l.y", "ragged_sum"),
+        ("l.k, ragged_tail(t.code, 2, 2)", "JOIN labels l ON t.id = l.k", "ragged_tail"),
+        (
+            "l.k, ragged_sum(ragged_tail(t.code, 2, 2)) + l.y",
+            "JOIN labels l ON t.id = l.k",
+            "ragged_sum",
+        ),
+        ("l.k, ragged_any(t.code == 12)", "LEFT JOIN labels l ON t.id = l.k", "ragged_any"),
+        ("l.k, ragged_max(t.code)", "CROSS JOIN (SELECT * FROM labels LIMIT 2) l", "ragged_max"),
+    ] {
+        let query = format!("SELECT {select} FROM '{t}' t {join}");
+        let plan = explained(&ctx, &query).await;
+        let at = |what: &str| plan.lines().position(|l| l.contains(what));
+        let join = at("JoinExec").unwrap();
+        let made = at(&format!("{made}(")).unwrap();
+        assert!(made > join, "{query}\n{plan}");
+    }
+    for (select, join) in [
+        // Rows of NULL come from nowhere; both sides are needed; the lists are asked for as well.
+        ("l.k, ragged_max(t.code)", "RIGHT JOIN labels l ON t.id = l.k"),
+        ("l.k, ragged_tail(t.code, l.y)", "JOIN labels l ON t.id = l.k"),
+        ("t.code, ragged_max(t.code)", "JOIN labels l ON t.id = l.k"),
+    ] {
+        let query = format!("SELECT {select} FROM '{t}' t {join}");
+        let plan = explained(&ctx, &query).await;
+        let at = |what: &str| plan.lines().position(|l| l.contains(what)).unwrap();
+        let made = if select.contains("tail") { "ragged_tail(" } else { "ragged_max(" };
+        assert!(at(made) < at("JoinExec"), "{query}\n{plan}");
+    }
+    // The same answers as without a join.
+    let joined = format!("SELECT sum(ragged_sum(t.code)) FROM '{t}' t JOIN labels l ON t.id = l.k");
+    let alone = format!("SELECT sum(ragged_sum(code)) FROM '{t}'");
+    assert_eq!(one(&ctx, &joined).await, one(&ctx, &alone).await);
+    let names = format!("SELECT t.id, ragged_sum(t.code) FROM '{t}' t JOIN labels l ON t.id = l.k");
+    let frame = ctx.sql(&names).await.unwrap();
+    let planned = frame.schema().field_names();
+    let got = frame.collect().await.unwrap();
+    assert_eq!(got[0].schema().field(1).name(), "ragged_sum(t.code)", "{planned:?}");
+}
