@@ -9,7 +9,7 @@ SELECT subject_id, time, code, numeric_value FROM meds('tests/data/synthea-meds'
 -- the columns of patient and event repeated.
 CREATE TABLE counts AS
 SELECT code, count(*) AS occurrences, count(DISTINCT subject_id) AS subjects
-FROM ragged_explode('SELECT subject_id, arrow_cast(code, ''List(List(Utf8))'') AS code FROM patients')
+FROM ragged_explode('SELECT subject_id, code FROM patients')
 GROUP BY code;
 
 SELECT count(*) AS codes, count(*) FILTER (WHERE subjects < 3) AS rare FROM counts;
@@ -33,8 +33,7 @@ FROM patients p JOIN kept k ON p.subject_id = k.subject_id;
 -- 2. By way of the long table: a plain WHERE, and `ragged_nest` puts rows together again by patient and time. Any
 --    SQL may stand between the two.
 CREATE VIEW renested AS
-FROM ragged_nest('SELECT e.* FROM ragged_explode(''SELECT subject_id, time, arrow_cast(code, ''''List(List(Utf8))'''') AS code,
-                                                           numeric_value FROM patients'') e
+FROM ragged_nest('SELECT e.* FROM ragged_explode(''patients'') e
                   WHERE code IN (SELECT code FROM counts WHERE subjects >= 3)',
                  'subject_id', 'time');
 

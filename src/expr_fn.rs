@@ -322,15 +322,14 @@ mod tests {
     fn every_function_has_its_builders() {
         let scalar = functions::all_scalar();
         let aggregate = functions::all_aggregate();
-        let names: Vec<&str> = scalar
-            .iter()
-            .map(|f| f.name())
-            .chain(aggregate.iter().map(|f| f.name()))
-            .collect();
+        let names: Vec<&str> =
+            scalar.iter().map(|f| f.name()).chain(aggregate.iter().map(|f| f.name())).collect();
         for name in &names {
             let (least, most) = functions::arity(name).unwrap();
             let built = |n: usize| {
-                BUILT.iter().any(|(b, least, open)| b == name && (*least == n || (*open && *least < n)))
+                BUILT
+                    .iter()
+                    .any(|(b, least, open)| b == name && (*least == n || (*open && *least < n)))
             };
             // A function of any number of arguments has a builder that takes any number.
             for n in least..=most.min(least + 8) {
@@ -356,6 +355,8 @@ mod tests {
         assert_eq!(text(ragged_gt(col("x"), 5)), "x > 5");
         assert_eq!(text(ragged_nest_agg(&col("x"))), "ragged_nest_agg(x)");
         assert!(matches!(ragged_map(col("x"), |v| v + lit(1)), Expr::HigherOrderFunction(_)));
-        assert!(BUILT.iter().all(|(name, ..)| !text(call(name, vec![col("x")])).contains("coalesce")));
+        assert!(
+            BUILT.iter().all(|(name, ..)| !text(call(name, vec![col("x")])).contains("coalesce"))
+        );
     }
 }

@@ -50,8 +50,8 @@ def files(data: Path, work: Path):
         }
         rows = len(events) - 1
         pq.write_table(pa.table(columns), parquet, compression="zstd", row_group_size=max(1, -(-rows // 8)))
-    # A code that neither all nor few have, and a place in the middle.
-    counts = np.bincount(code)
+    # A code with numbers that neither all nor few have, and a place in the middle.
+    counts = np.bincount(code[~np.isnan(val)])
     wanted = int(np.argsort(-counts, kind="stable")[min(20, np.count_nonzero(counts) - 1)])
     p = (len(events) - 1) // 2
     while events[p + 1] == events[p]:
@@ -187,6 +187,7 @@ def ask_polars(rounds, code, point, parquet, memory):
 
 
 def agree(name, found, expected, who):
+    found, expected = ([math.nan if v is None else v for v in answer] for answer in (found, expected))
     if len(found) != len(expected):
         raise SystemExit(f"{name}: {who} says {found}, Serrate {expected}")
     for a, b in zip(found, expected):

@@ -80,6 +80,7 @@ fn ours(code: u64, [p, e, m]: [usize; 3]) -> Vec<(&'static str, Vec<String>)> {
         (
             "top 5 codes",
             vec![
+                "SELECT h.value, h.count FROM (SELECT unnest(ragged_histogram_agg(code, 5)) AS h FROM p)".into(),
                 "SELECT c, count(*) AS n FROM (SELECT unnest(ragged_flatten(code)) AS c FROM p) GROUP BY c ORDER BY n DESC, c LIMIT 5".into(),
             ],
         ),

@@ -30,9 +30,18 @@ pub(super) static BETWEEN: Def = Def {
         ],
         args: &[
             ("x", "a list of any depth"),
-            ("time", "a list with the lengths of `x` on its own levels; it picks whole elements of an outer axis where `x` is deeper. It need not be sorted"),
-            ("lo, hi", "single values, one per row or written out; texts are read as times where times are. With `time`, NULL is no bound"),
-            ("closed", "which bounds belong to it, written out: `'[]'` (default, as BETWEEN), `'[)'`, `'(]'`, `'()'`"),
+            (
+                "time",
+                "a list with the lengths of `x` on its own levels; it picks whole elements of an outer axis where `x` is deeper. It need not be sorted",
+            ),
+            (
+                "lo, hi",
+                "single values, one per row or written out; texts are read as times where times are. With `time`, NULL is no bound",
+            ),
+            (
+                "closed",
+                "which bounds belong to it, written out: `'[]'` (default, as BETWEEN), `'[)'`, `'(]'`, `'()'`",
+            ),
         ],
         missing: "A mask is NULL where a value or a bound is. Elements whose time is NULL are not picked; a NULL row stays NULL.",
         duckdb: "`list_filter(x, lambda v: v BETWEEN lo AND hi)`; with times `list_where(x, list_transform(time, lambda t: t > lo AND t <= hi))`.",
@@ -142,8 +151,6 @@ fn bounded(
         Side::Each(bounds) if bounds.leaves().logical_null_count() == 0 => return Ok(mask),
         Side::Each(bounds) => bounds.with_leaves(Arc::new(is_null(bounds.leaves())?))?,
     };
-    let known = mask.with_leaves(Arc::new(prep_null_mask_filter(
-        mask.leaves().as_boolean(),
-    )))?;
+    let known = mask.with_leaves(Arc::new(prep_null_mask_filter(mask.leaves().as_boolean())))?;
     elementwise::binary(Op::Or, Operand::Array(&known), Operand::Array(&unbounded))
 }

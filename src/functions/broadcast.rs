@@ -27,7 +27,10 @@ pub(super) static BROADCAST: Def = Def {
         args: &[
             ("x", "a list with the outer lists of `y`, or a single value per row"),
             ("y", "a list of more levels; its values are not looked at"),
-            ("how", "`'repeat'` (default) puts the value at every place below its own, `'first'` at the first and NULL at the others; written out"),
+            (
+                "how",
+                "`'repeat'` (default) puts the value at every place below its own, `'first'` at the first and NULL at the others; written out",
+            ),
         ],
         missing: "A value whose place holds nothing is dropped. A list that is NULL in one of the two is NULL.",
         duckdb: "`list_transform(list_zip(x, y), lambda p: list_transform(p[2], lambda v: p[1]))`.",
@@ -79,7 +82,10 @@ pub(super) static COORDS: Def = Def {
         syntax: &["ragged_coords(x)", "ragged_coords(x, axis)"],
         args: &[
             ("x", "a list of any depth"),
-            ("axis", "the axis, written out: 1 is the outermost list of a row, -1 the innermost; 0, the rows, is refused: give them an id with row_number()"),
+            (
+                "axis",
+                "the axis, written out: 1 is the outermost list of a row, -1 the innermost; 0, the rows, is refused: give them an id with row_number()",
+            ),
         ],
         missing: "Lists stay, and NULL values have a place like others.",
         duckdb: "`generate_subscripts(x, 1) - 1` beside `unnest(x)`.",

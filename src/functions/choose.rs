@@ -154,7 +154,10 @@ pub(super) static FILL_NULL: Def = Def {
         syntax: &["ragged_fill_null(x, value)"],
         args: &[
             ("x", "a list of any depth"),
-            ("value", "a single value, for all or one per row, that fits the type of the values; or a list as for an operator"),
+            (
+                "value",
+                "a single value, for all or one per row, that fits the type of the values; or a list as for an operator",
+            ),
         ],
         missing: "NULL lists stay NULL: they hold no values. NaN is not NULL.",
         duckdb: "`list_transform(x, lambda v: coalesce(v, value))`.",
@@ -166,7 +169,11 @@ pub(super) static FILL_NULL: Def = Def {
         if value.depth() > lists.depth() {
             return Err(plan.refuse(
                 1,
-                format!("has {} levels of lists, more than the {} of what it fills", value.depth(), lists.depth()),
+                format!(
+                    "has {} levels of lists, more than the {} of what it fills",
+                    value.depth(),
+                    lists.depth()
+                ),
             ));
         }
         let out = match lists.leaf() {
@@ -263,12 +270,8 @@ fn named(text: &str) -> Option<DataType> {
         "TIMESTAMP" => DataType::Timestamp(Microsecond, None),
         _ => {
             let mut first = word.chars();
-            let capital: String = first
-                .next()
-                .map(|c| c.to_ascii_uppercase())
-                .into_iter()
-                .chain(first)
-                .collect();
+            let capital: String =
+                first.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(first).collect();
             let found = DataType::from_str(word).or_else(|_| DataType::from_str(&capital)).ok()?;
             return (!found.is_nested()).then_some(found);
         }

@@ -47,10 +47,7 @@ impl Section {
                 "Running",
                 "One value for each value, from those before it in its list, and order within lists.",
             ),
-            Self::Structure => (
-                "Structure",
-                "Lists side by side, lists of structs, coordinates.",
-            ),
+            Self::Structure => ("Structure", "Lists side by side, lists of structs, coordinates."),
             Self::Codes => (
                 "Text and codes",
                 "Tests of text and of membership, vocabularies, and what is below a code. Codes are long texts that come back thousands of times: where they are a dictionary, as in `meds('DIR')`, a test runs once over its values, and each element takes the answer by its number. `LIKE`, `ILIKE`, `IN` (and `NOT` before them), `starts_with` and `regexp_like` stand for these functions in statements that `serrate` or `serrate::sql::sql` runs; `~`, `~*` and comparisons everywhere.",

@@ -24,13 +24,20 @@ pub(super) const NAME: &str = "ragged_map";
 pub(super) static DOC: Doc = Doc {
     section: Section::Elementwise,
     description: "An expression of your own for every value, at any depth of lists: `lambda v: ..` or `v -> ..`. It is evaluated once for all values of a batch, which lie one after the other, so what it costs is what it would cost on a column. Other columns of the row may stand in it. Over several lists it takes a value of each.",
-    syntax: &["ragged_map(x, lambda v: ..)", "ragged_map(x, y, lambda v, w: ..)", "ragged_map(x, v -> ..)"],
+    syntax: &[
+        "ragged_map(x, lambda v: ..)",
+        "ragged_map(x, y, lambda v, w: ..)",
+        "ragged_map(x, v -> ..)",
+    ],
     args: &[
         (
             "x, y, ..",
             "lists of any depth. Several have the same lengths, or the ones with fewer levels have those of the outer levels: each of their values meets all below its place. At least one is a list",
         ),
-        ("lambda", "the expression; it has as many parameters as there are arguments before it, or fewer"),
+        (
+            "lambda",
+            "the expression; it has as many parameters as there are arguments before it, or fewer",
+        ),
     ],
     missing: "Lists stay: NULL ones are NULL, empty ones empty. The expression sees NULL values and says what comes of them.",
     duckdb: "`list_transform(x, lambda v: ..)` for one level; for two `list_transform(x, lambda l: list_transform(l, lambda v: ..))`.",
@@ -83,7 +90,10 @@ fn parts<V, L>(args: &[ValueOrLambda<V, L>]) -> Result<(Vec<&V>, &L)> {
             return Ok((values, lambda));
         }
     }
-    plan_err!("{NAME} takes one list or more, and a lambda behind them. Write {}", DOC.syntax.join(" or "))
+    plan_err!(
+        "{NAME} takes one list or more, and a lambda behind them. Write {}",
+        DOC.syntax.join(" or ")
+    )
 }
 
 /// The deepest of the lists.
@@ -127,9 +137,8 @@ impl HigherOrderUDFImpl for RaggedMap {
         fields: &[ValueOrLambda<FieldRef, Option<FieldRef>>],
     ) -> Result<LambdaParametersProgress> {
         let (lists, _) = parts(fields)?;
-        let leaf = |f: &&FieldRef| {
-            Arc::new(Field::new_list_field(leaf_type(f.data_type()).clone(), true))
-        };
+        let leaf =
+            |f: &&FieldRef| Arc::new(Field::new_list_field(leaf_type(f.data_type()).clone(), true));
         Ok(LambdaParametersProgress::Complete(vec![lists.iter().map(leaf).collect()]))
     }
 

@@ -136,7 +136,10 @@ pub(super) static ROUND: Def = Def {
         syntax: &["ragged_round(x [, digits])"],
         args: &[
             X,
-            ("digits", "decimals, written out, 0 if not given; a negative number rounds tens, hundreds, .."),
+            (
+                "digits",
+                "decimals, written out, 0 if not given; a negative number rounds tens, hundreds, ..",
+            ),
         ],
         missing: "NULL stays NULL, NaN NaN.",
         duckdb: "`list_transform(x, lambda v: round_even(v, digits))`.",
@@ -164,9 +167,8 @@ fn planned(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
         DataType::Dictionary(_, values) => how.output_type(values),
         leaf => how.output_type(leaf),
     };
-    let out = out.map_err(|_| {
-        plan.refuse(0, format!("must be a list of numbers; its values are {leaf}"))
-    })?;
+    let out = out
+        .map_err(|_| plan.refuse(0, format!("must be a list of numbers; its values are {leaf}")))?;
     Ok(nullable(lists.plain_leaf(out)))
 }
 

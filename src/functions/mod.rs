@@ -56,12 +56,7 @@ pub(crate) use shape::LENGTHS_ONLY;
 /// The example of a function with its output.
 macro_rules! example {
     ($name:literal) => {
-        include_str!(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/src/functions/examples/",
-            $name,
-            ".txt"
-        ))
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/functions/examples/", $name, ".txt"))
     };
 }
 pub(crate) use example;

@@ -74,7 +74,10 @@ pub(super) static NORMALIZE: Def = Def {
         args: &[
             X,
             ALONG,
-            ("p", "the order of the norm, written out, 2 if not given: 1 makes absolute values add up to 1, `'inf'` makes the largest one 1"),
+            (
+                "p",
+                "the order of the norm, written out, 2 if not given: 1 makes absolute values add up to 1, `'inf'` makes the largest one 1",
+            ),
         ],
         missing: "NULL values stay NULL and do not count. NaN makes NaN. Integers become `Float64`.",
         duckdb: "`list_transform(x, lambda v: v / sqrt(list_sum(list_transform(x, lambda w: w * w))))`.",

@@ -184,8 +184,9 @@ spread!(
 
 fn ddof(plan: &Plan<'_>) -> Result<u32> {
     let given = plan.literal_integer(2, "ddof", "0")?.unwrap_or(1);
-    u32::try_from(given)
-        .map_err(|_| plan.refuse(2, format!("(ddof) must be a small number such as 0 or 1; it is {given}")))
+    u32::try_from(given).map_err(|_| {
+        plan.refuse(2, format!("(ddof) must be a small number such as 0 or 1; it is {given}"))
+    })
 }
 
 /// `ragged_quantile(x, q [, axis])`.
@@ -236,9 +237,7 @@ pub(super) static QUANTILE: Def = Def {
         let axis = call.integer(2);
         match call.constant(1).and_then(shares) {
             Some((qs, true)) => call.lists(&reduce::quantiles(&x, &qs, axis)?),
-            Some((qs, false)) if qs.len() == 1 => {
-                call.lists(&reduce::quantile(&x, qs[0], axis)?)
-            }
+            Some((qs, false)) if qs.len() == 1 => call.lists(&reduce::quantile(&x, qs[0], axis)?),
             _ => Err(Error::invalid("ragged_quantile: q must be written out")),
         }
     },

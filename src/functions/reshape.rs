@@ -71,7 +71,13 @@ pub(super) static SQUEEZE: Def = Def {
         section: Section::Shape,
         description: "Without an axis whose lists have one element each: the element in place of its list. (`ragged_get(x, '0')` takes the first of however many.)",
         syntax: &["ragged_squeeze(x, axis)"],
-        args: &[X, ("axis", "the axis that goes, written out: 1 is the outermost list of a row, -1 the innermost")],
+        args: &[
+            X,
+            (
+                "axis",
+                "the axis that goes, written out: 1 is the outermost list of a row, -1 the innermost",
+            ),
+        ],
         missing: "A NULL list becomes a NULL element. A list of another length is an error that names it.",
         duckdb: "`x[1]`, `list_transform(x, lambda v: v[1])`.",
         example: example!("ragged_squeeze"),
@@ -99,7 +105,13 @@ pub(super) static UNSQUEEZE: Def = Def {
         section: Section::Shape,
         description: "With one more axis, of lists of one element: every element that was on that axis in a list of its own. Beside a deeper list such an axis is repeated, so that each list meets all of the other.",
         syntax: &["ragged_unsqueeze(x, axis)"],
-        args: &[X, ("axis", "which axis of the result it is, written out: 1 puts a row's list into a list, -1 each value")],
+        args: &[
+            X,
+            (
+                "axis",
+                "which axis of the result it is, written out: 1 puts a row's list into a list, -1 each value",
+            ),
+        ],
         missing: "A NULL list becomes a list of a NULL.",
         duckdb: "`[x]`, `list_transform(x, lambda v: [v])`.",
         example: example!("ragged_unsqueeze"),
@@ -108,9 +120,7 @@ pub(super) static UNSQUEEZE: Def = Def {
         let lists = plan.lists(0)?;
         kept(plan, lists.with_level(new_axis(plan, lists.ndim())? - 1))
     },
-    call: |call| {
-        call.lists(&reshape::unsqueeze(&call.ragged(0)?, call.integer(1).unwrap_or(1))?)
-    },
+    call: |call| call.lists(&reshape::unsqueeze(&call.ragged(0)?, call.integer(1).unwrap_or(1))?),
     infix: None,
 };
 
@@ -134,8 +144,14 @@ pub(super) static RESHAPE: Def = Def {
         syntax: &["ragged_reshape(x, [size, ..] [, axis])"],
         args: &[
             X,
-            ("sizes", "how many elements on each new axis, written out; one may be -1, as many as there are"),
-            ("axis", "the axis that is cut, written out; 1, the outermost list of a row, if not given"),
+            (
+                "sizes",
+                "how many elements on each new axis, written out; one may be -1, as many as there are",
+            ),
+            (
+                "axis",
+                "the axis that is cut, written out; 1, the outermost list of a row, if not given",
+            ),
         ],
         missing: "A NULL list stays NULL. A list whose length does not fit the sizes is an error that names it.",
         duckdb: "`[x[1:2], x[3:4]]` by hand.",
@@ -147,7 +163,9 @@ pub(super) static RESHAPE: Def = Def {
         let value = plan.literal(1, "the sizes", such)?;
         let sizes = value.and_then(sizes).filter(|s| !s.is_empty());
         let Some(sizes) = sizes else {
-            return Err(plan.refuse(1, format!("(the sizes) must be a list of integers such as {such}")));
+            return Err(
+                plan.refuse(1, format!("(the sizes) must be a list of integers such as {such}"))
+            );
         };
         let wrong = sizes.iter().any(|s| *s < -1);
         if wrong || sizes.iter().filter(|s| **s == -1).count() > 1 {

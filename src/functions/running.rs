@@ -39,7 +39,8 @@ macro_rules! cumulative {
             plan: |plan| {
                 let lists = plan.lists(0)?;
                 plan.axis(1, &lists, ROWS)?;
-                let out = Running::$how.output_type(lists.leaf()).map_err(|_| numbers(plan, &lists))?;
+                let out =
+                    Running::$how.output_type(lists.leaf()).map_err(|_| numbers(plan, &lists))?;
                 Ok(nullable(lists.plain_leaf(out)))
             },
             call: |call| {
@@ -97,7 +98,14 @@ pub(super) static DIFF: Def = Def {
         section: Section::Running,
         description: "Every value less the one before it in its list; NULL where there is none, so that lists keep their lengths. Of times it is the time in between.",
         syntax: &["ragged_diff(x [, n [, axis]])"],
-        args: &[X, ("n", "how many places before, written out: 1 if not given; a negative number looks behind"), AXIS],
+        args: &[
+            X,
+            (
+                "n",
+                "how many places before, written out: 1 if not given; a negative number looks behind",
+            ),
+            AXIS,
+        ],
         missing: "NULL less anything is NULL, and anything less NULL. Integers give `Int64` and refuse to overflow.",
         duckdb: "`list_transform(x, lambda v, i: v - x[i - 1])`.",
         example: example!("ragged_diff"),
@@ -145,7 +153,10 @@ pub(super) static SHIFT: Def = Def {
             if list_depth(found) > 0 || !arrow::compute::can_cast_types(found, lists.leaf()) {
                 return Err(plan.refuse(
                     2,
-                    format!("(fill) must fit the values, which are {}; it is {found}", lists.leaf()),
+                    format!(
+                        "(fill) must fit the values, which are {}; it is {found}",
+                        lists.leaf()
+                    ),
                 ));
             }
         }
@@ -181,9 +192,7 @@ macro_rules! filled {
                 example: example!($name),
             },
             plan: filling,
-            call: |call| {
-                call.lists(&$kernel(&call.ragged(0)?, call.integer(1).unwrap_or(-1))?)
-            },
+            call: |call| call.lists(&$kernel(&call.ragged(0)?, call.integer(1).unwrap_or(-1))?),
             infix: None,
         };
     };

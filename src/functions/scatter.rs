@@ -29,7 +29,10 @@ pub(super) static SCATTER: Def = Def {
         args: &[
             X,
             INDICES,
-            ("values", "a value for every position, in lists of the same lengths; or one for all, a single value"),
+            (
+                "values",
+                "a value for every position, in lists of the same lengths; or one for all, a single value",
+            ),
         ],
         missing: "Of two values for one place the last stays. Nothing is written for a NULL position or a list that is NULL in `indices` or `values`; a NULL list of `x` stays NULL. A position out of range is an error that names the row.",
         duckdb: "none; `list_transform` with an index and `list_position`.",
@@ -41,23 +44,37 @@ pub(super) static SCATTER: Def = Def {
         if at.depth() > lists.depth() {
             return Err(plan.refuse(
                 1,
-                format!("has {} levels of lists, more than the {} of what is written to", at.depth(), lists.depth()),
+                format!(
+                    "has {} levels of lists, more than the {} of what is written to",
+                    at.depth(),
+                    lists.depth()
+                ),
             ));
         }
         let values = Lists::of(plan.data_type(2));
         if values.depth() != lists.depth() && values.depth() > 0 {
             return Err(plan.refuse(
                 2,
-                format!("(the values) has {} levels of lists where there are {}", values.depth(), lists.depth()),
+                format!(
+                    "(the values) has {} levels of lists where there are {}",
+                    values.depth(),
+                    lists.depth()
+                ),
             ));
         }
         if values.depth() == 0 && at.depth() != lists.depth() {
-            return Err(plan.refuse(2, "(the values) is a single value, but what is replaced are lists"));
+            return Err(
+                plan.refuse(2, "(the values) is a single value, but what is replaced are lists")
+            );
         }
         if !arrow::compute::can_cast_types(values.leaf(), lists.leaf()) {
             return Err(plan.refuse(
                 2,
-                format!("(the values) must fit what is written to, which are {}; they are {}", lists.leaf(), values.leaf()),
+                format!(
+                    "(the values) must fit what is written to, which are {}; they are {}",
+                    lists.leaf(),
+                    values.leaf()
+                ),
             ));
         }
         same(plan)
@@ -104,8 +121,14 @@ pub(super) static MASK_FROM_INDICES: Def = Def {
         description: "Masks of a given length that are true at the positions in a list: the opposite of `ragged_indices_from_mask`.",
         syntax: &["ragged_mask_from_indices(indices, size)"],
         args: &[
-            ("indices", "a list of any depth of integers, counted from 0, negatives from the end; they may repeat"),
-            ("size", "how long each mask is: a number, a column, or a list with a number for every innermost list"),
+            (
+                "indices",
+                "a list of any depth of integers, counted from 0, negatives from the end; they may repeat",
+            ),
+            (
+                "size",
+                "how long each mask is: a number, a column, or a list with a number for every innermost list",
+            ),
         ],
         missing: "NULL positions are passed over. A NULL list, or a NULL size, gives a NULL list. A position out of range is an error that names the row.",
         duckdb: "`list_transform(range(size), lambda i: list_contains(indices, i))`.",

@@ -28,7 +28,10 @@ pub(super) static SORT: Def = Def {
         syntax: &["ragged_sort(x [, order])", "ragged_sort(x, by [, order])"],
         args: &[
             X,
-            ("by", "a list with the lengths of `x` on its own levels; where `x` is deeper, whole elements of an outer axis are put in order"),
+            (
+                "by",
+                "a list with the lengths of `x` on its own levels; where `x` is deeper, whole elements of an outer axis are put in order",
+            ),
             ORDER,
         ],
         missing: "NULL values come last, NaN before them. A NULL list stays NULL.",
@@ -110,7 +113,10 @@ fn ordered(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
         Some(_) => Ok(()),
         None => Err(plan.refuse(
             i,
-            format!("(the order) is 'asc' or 'desc', and perhaps 'nulls first'; it is {:?}", text.unwrap_or_default()),
+            format!(
+                "(the order) is 'asc' or 'desc', and perhaps 'nulls first'; it is {:?}",
+                text.unwrap_or_default()
+            ),
         )),
     }
 }

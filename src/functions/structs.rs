@@ -127,7 +127,10 @@ pub(super) static UNZIP: Def = Def {
         section: Section::Structure,
         description: "One field of all structs of a list, as a list beside it: `ragged_unzip(visits, 'time')`. More names go deeper: `ragged_unzip(visits, 'labs', 'value')` are the values of the lists in `labs`. Without a name it is a struct of such lists, one for each field. Offsets and values are shared with `x`.",
         syntax: &["ragged_unzip(x, 'name' [, 'name', ..])", "ragged_unzip(x)"],
-        args: &[("x", "a list of structs, of any depth"), ("name", "the name of a field, written out")],
+        args: &[
+            ("x", "a list of structs, of any depth"),
+            ("name", "the name of a field, written out"),
+        ],
         missing: "Lists stay. A struct that is NULL gives NULL.",
         duckdb: "`list_transform(x, lambda s: s.name)`.",
         example: example!("ragged_unzip"),
@@ -135,15 +138,13 @@ pub(super) static UNZIP: Def = Def {
     plan: |plan| {
         let lists = plan.lists(0)?;
         let DataType::Struct(fields) = lists.leaf() else {
-            return Err(plan.refuse(
-                0,
-                format!("must be a list of structs; its values are {}", lists.leaf()),
-            ));
+            return Err(plan
+                .refuse(0, format!("must be a list of structs; its values are {}", lists.leaf())));
         };
         if plan.len() == 1 {
-            let parts = fields.iter().map(|f| {
-                f.as_ref().clone().with_data_type(part(&lists, f)).with_nullable(true)
-            });
+            let parts = fields
+                .iter()
+                .map(|f| f.as_ref().clone().with_data_type(part(&lists, f)).with_nullable(true));
             return Ok(nullable(DataType::Struct(parts.collect())));
         }
         let mut at = lists;

@@ -25,7 +25,10 @@ pub(super) static TAKE: Def = Def {
         syntax: &["ragged_take(x, indices)"],
         args: &[
             X,
-            ("indices", "a list of integers, counted from 0, negatives from the end; its outer lists are those of `x`. They may repeat, and may be written out: the same for every row"),
+            (
+                "indices",
+                "a list of integers, counted from 0, negatives from the end; its outer lists are those of `x`. They may repeat, and may be written out: the same for every row",
+            ),
         ],
         missing: "A NULL position gives a NULL element; a list that is NULL on either side is NULL. A position out of range is an error that names the row.",
         duckdb: "`list_select(x, indices)`, counted from 1.",
@@ -57,7 +60,9 @@ pub(super) fn integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<Lists> {
     let lists = plan.lists(i)?;
     match lists.leaf() {
         t if t.is_integer() || t.is_null() => Ok(lists),
-        t => Err(plan.refuse(i, format!("({what}) must be a list of integers; its values are {t}"))),
+        t => {
+            Err(plan.refuse(i, format!("({what}) must be a list of integers; its values are {t}")))
+        }
     }
 }
 
@@ -81,7 +86,10 @@ pub(super) static REVERSE: Def = Def {
         syntax: &["ragged_reverse(x [, axis])"],
         args: &[
             X,
-            ("axis", "the axis whose lists are turned round, written out; 1, the outermost list of a row, if not given"),
+            (
+                "axis",
+                "the axis whose lists are turned round, written out; 1, the outermost list of a row, if not given",
+            ),
         ],
         missing: "A NULL row stays NULL, NULL elements are kept.",
         duckdb: "`list_reverse(x)`, `list_transform(x, lambda v: list_reverse(v))`.",
@@ -107,7 +115,10 @@ pub(super) static REPEAT: Def = Def {
         args: &[
             X,
             ("n", "how often: a number, a column, or a list with a number for every element"),
-            ("axis", "the axis whose elements are repeated, written out; 1, the outermost list of a row, if not given"),
+            (
+                "axis",
+                "the axis whose elements are repeated, written out; 1, the outermost list of a row, if not given",
+            ),
         ],
         missing: "NULL as a number is 0. A NULL row stays NULL, NULL elements are repeated as others. A negative number is an error.",
         duckdb: "`flatten(list_transform(x, lambda v: list_resize([v], n, v)))`.",
@@ -135,10 +146,9 @@ pub(super) fn counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<()> {
     }
     let lists = integers(plan, i, "numbers of elements")?;
     if lists.depth() > levels {
-        return Err(plan.refuse(
-            i,
-            format!("has {} levels of lists; here are {levels}", lists.depth()),
-        ));
+        return Err(
+            plan.refuse(i, format!("has {} levels of lists; here are {levels}", lists.depth()))
+        );
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ use super::config::SerrateOptions;
 use super::exec::one_input;
 use crate::array::{leaf_type, list_depth};
 
-/// Physical optimizer rule: lowers the batch size of plans over nested columns.
+/// Physical optimizer rule: lowers the batch size of the parts of plans that carry nested columns.
 #[derive(Debug, Default)]
 pub struct LeafBatches;
 
@@ -37,9 +37,6 @@ impl PhysicalOptimizerRule for LeafBatches {
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        if plan.is::<BatchSizeExec>() {
-            return Ok(plan);
-        }
         let leaves = SerrateOptions::of(config).leaf_batch_size;
         let batch_size: usize = config.execution.batch_size.get();
         let mut rows = batch_size;
@@ -54,18 +51,24 @@ impl PhysicalOptimizerRule for LeafBatches {
         if rows >= batch_size {
             return Ok(plan);
         }
-        // Filters keep the batch size they were planned with.
+        // What gives no lists collects as many rows as ever: what is unnested, grouped or reduced would
+        // come in crumbs.
         let plan = plan.transform_down(|node| {
-            let lowered = match node.downcast_ref::<FilterExec>() {
-                Some(filter) if filter.batch_size() > rows => Some(filter.with_batch_size(rows)?),
-                _ => None,
+            if node.is::<BatchSizeExec>() {
+                return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
+            }
+            let reads = match node.downcast_ref::<DataSourceExec>() {
+                Some(scan) => leaves_per_row(scan)?.is_some(),
+                None => false,
             };
-            Ok(match lowered {
-                Some(filter) => Transformed::yes(Arc::new(filter) as Arc<dyn ExecutionPlan>),
-                None => Transformed::no(node),
-            })
+            if !reads && !node.schema().fields().iter().any(|f| is_list(f.data_type())) {
+                return Ok(Transformed::no(node));
+            }
+            let lowered: Arc<dyn ExecutionPlan> =
+                Arc::new(BatchSizeExec { input: lowered(node, rows)?, rows });
+            Ok(Transformed::new(lowered, true, TreeNodeRecursion::Jump))
         })?;
-        Ok(Arc::new(BatchSizeExec { input: plan.data, rows }))
+        Ok(plan.data)
     }
 
     fn name(&self) -> &str {
@@ -75,6 +78,21 @@ impl PhysicalOptimizerRule for LeafBatches {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// Filters keep the batch size they were planned with: here a lower one.
+fn lowered(plan: Arc<dyn ExecutionPlan>, rows: usize) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_down(|node| {
+        let lowered = match node.downcast_ref::<FilterExec>() {
+            Some(filter) if filter.batch_size() > rows => Some(filter.with_batch_size(rows)?),
+            _ => None,
+        };
+        Ok(match lowered {
+            Some(filter) => Transformed::yes(Arc::new(filter) as Arc<dyn ExecutionPlan>),
+            None => Transformed::no(node),
+        })
+    })?;
+    Ok(plan.data)
 }
 
 /// Rows of `per_row` leaves each that hold `leaves` leaves; one at least.

@@ -1,7 +1,6 @@
 //! [`LengthsBelow`]: what looks at the lengths of lists alone is worked out by the scan.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};

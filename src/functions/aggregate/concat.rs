@@ -15,7 +15,10 @@ pub(super) static CONCAT: AggDef = AggDef {
         section: Section::Aggregate,
         description: "The lists of a group joined into one: the elements of the first row, then those of the second, and so on. Levels stay as they are.",
         syntax: &["ragged_concat_agg(x)", "ragged_concat_agg(x ORDER BY t, ..)"],
-        args: &[("x", "a list of any depth; `ORDER BY` says in which order the rows follow each other, without it they come as the plan delivers them")],
+        args: &[(
+            "x",
+            "a list of any depth; `ORDER BY` says in which order the rows follow each other, without it they come as the plan delivers them",
+        )],
         missing: "NULL rows are left out, NULL elements are kept. A group of NULL rows only gives NULL, one of empty rows an empty list.",
         duckdb: "`flatten(list(x ORDER BY t))`.",
         example: example!("ragged_concat_agg"),

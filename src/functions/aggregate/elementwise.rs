@@ -88,7 +88,11 @@ fn leaf(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<DataType>
     how.output_type(lists.leaf()).map_err(|_| {
         types.refuse(
             0,
-            format!("must be a list of values that have a {}; they are {}", how.name(), lists.leaf()),
+            format!(
+                "must be a list of values that have a {}; they are {}",
+                how.name(),
+                lists.leaf()
+            ),
         )
     })
 }
@@ -231,7 +235,8 @@ impl Fold for Places {
         let mut groups = groups.to_vec();
         if values[0].null_count() > 0 {
             let keep = is_not_null(&values[0])?;
-            groups = groups.iter().zip(keep.values()).filter_map(|(g, k)| k.then_some(*g)).collect();
+            groups =
+                groups.iter().zip(keep.values()).filter_map(|(g, k)| k.then_some(*g)).collect();
             x = gather::filter_rows(&x, &keep)?;
         }
         let leaf = Lists::of(&self.states[0]).leaf().clone();
@@ -240,7 +245,9 @@ impl Fold for Places {
         if let Some(counts) = self.states.get(1) {
             let ones: ArrayRef = match x.leaves().logical_nulls() {
                 None => Arc::new(UInt64Array::from(vec![1; x.leaves().len()])),
-                Some(nulls) => Arc::new(nulls.iter().map(|v| Some(u64::from(v))).collect::<UInt64Array>()),
+                Some(nulls) => {
+                    Arc::new(nulls.iter().map(|v| Some(u64::from(v))).collect::<UInt64Array>())
+                }
             };
             columns.push(x.with_leaves(ones)?.to_arrow_as(counts)?);
         }
@@ -298,7 +305,10 @@ impl Fold for Places {
 }
 
 /// Sums over how many there were; NULL of none.
-#[expect(clippy::cast_precision_loss, reason = "a mean of more than 2^53 values is as exact as one can be")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a mean of more than 2^53 values is as exact as one can be"
+)]
 fn mean(sums: &ArrayRef, counts: &ArrayRef) -> Result<ArrayRef> {
     let sums = sums.as_primitive::<Float64Type>().values();
     let counts = counts.as_primitive::<UInt64Type>().values();

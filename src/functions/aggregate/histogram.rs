@@ -38,10 +38,9 @@ pub(super) static HISTOGRAM: AggDef = AggDef {
     keeps_values: false,
     plan: |types| {
         if types.len() > 1 && !types.data_type(1).is_integer() && !types.data_type(1).is_null() {
-            return Err(types.refuse(1, format!(
-                "(n) must be an integer; it is {}",
-                types.data_type(1)
-            )));
+            return Err(
+                types.refuse(1, format!("(n) must be an integer; it is {}", types.data_type(1)))
+            );
         }
         entries(types)
     },
@@ -54,10 +53,8 @@ fn entries(types: &AggTypes<'_>) -> Result<DataType> {
     let value = match leaf_type(types.data_type(0)) {
         DataType::Dictionary(_, values) => values.as_ref().clone(),
         t if t.is_nested() => {
-            return Err(types.refuse(
-                0,
-                format!("must hold flat values, which can be counted; they are {t}"),
-            ));
+            return Err(types
+                .refuse(0, format!("must hold flat values, which can be counted; they are {t}")));
         }
         t => t.clone(),
     };
@@ -118,9 +115,7 @@ impl Histogram {
         for (group, length) in lengths.iter_mut().enumerate() {
             let Some(Some(found)) = self.groups.get(group) else { continue };
             let mut all: Vec<(u64, u64)> = found.iter().collect();
-            all.sort_unstable_by(|a, b| {
-                b.1.cmp(&a.1).then_with(|| self.values.compare(a.0, b.0))
-            });
+            all.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| self.values.compare(a.0, b.0)));
             all.truncate(top.unwrap_or(usize::MAX));
             *length = all.len();
             ids.extend(all.iter().map(|(id, _)| *id));
@@ -181,9 +176,7 @@ impl Fold for Histogram {
                 None => row..row + run,
             };
             let known = match &lists {
-                Some(lists) => {
-                    lists.nulls().is_none_or(|n| n.slice(row, run).null_count() < run)
-                }
+                Some(lists) => lists.nulls().is_none_or(|n| n.slice(row, run).null_count() < run),
                 None => (row..row + run).any(|i| leaves.is_valid(i)),
             };
             if known {

@@ -130,9 +130,10 @@ impl<'a> AggTypes<'a> {
         match self.types[0] {
             DataType::Null => Ok(None),
             t if list_depth(t) > 0 => Ok(Some(Lists::of(t))),
-            t => Err(self.refuse(0, format!(
-                "must be a list (List, LargeList or FixedSizeList); it is {t}"
-            ))),
+            t => Err(self.refuse(
+                0,
+                format!("must be a list (List, LargeList or FixedSizeList); it is {t}"),
+            )),
         }
     }
 
@@ -218,11 +219,8 @@ impl RaggedUdaf {
                 sort.push(by.options);
             }
         }
-        let literals = args
-            .exprs
-            .iter()
-            .map(|e| e.downcast_ref::<Literal>().map(Literal::value))
-            .collect();
+        let literals =
+            args.exprs.iter().map(|e| e.downcast_ref::<Literal>().map(Literal::value)).collect();
         let returns = args.return_field.data_type();
         Ok((self.def.begin)(&AggBegin { types, returns, sort, literals })?)
     }

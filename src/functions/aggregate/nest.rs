@@ -26,7 +26,10 @@ pub(super) static NEST: AggDef = AggDef {
         section: Section::Aggregate,
         description: "The rows of a group as one list, a level above what they are: of single values a list, of lists a list of lists. What `unnest` takes apart it puts together; two columns nested in one query have the same lengths. Rows that come in the order asked for are not sorted again.",
         syntax: &["ragged_nest_agg(x)", "ragged_nest_agg(x ORDER BY t, ..)"],
-        args: &[("x", "any value; `ORDER BY` says in which order the rows follow each other, without it they come as the plan delivers them")],
+        args: &[(
+            "x",
+            "any value; `ORDER BY` says in which order the rows follow each other, without it they come as the plan delivers them",
+        )],
         missing: "NULL rows are kept as NULL elements. A group without rows gives NULL; `FILTER (WHERE ..)` leaves rows out.",
         duckdb: "`list(x ORDER BY t)`.",
         example: example!("ragged_nest_agg"),

@@ -58,7 +58,11 @@ pub(super) enum Ids<'a> {
     U32(&'a PrimitiveArray<UInt32Type>),
     U64(&'a PrimitiveArray<UInt64Type>),
     /// Keys of a dictionary, and what its values are numbered.
-    Keys { keys: Vec<usize>, nulls: Option<NullBuffer>, numbers: Vec<Option<u64>> },
+    Keys {
+        keys: Vec<usize>,
+        nulls: Option<NullBuffer>,
+        numbers: Vec<Option<u64>>,
+    },
 }
 
 impl Values {
@@ -79,7 +83,9 @@ impl Values {
 
     /// The numbers of values, or of a dictionary of such values.
     pub(super) fn ids<'a>(&mut self, array: &'a ArrayRef) -> Result<Ids<'a>> {
-        use DataType::{Dictionary, Int8, Int16, Int32, Int64, Null, UInt8, UInt16, UInt32, UInt64};
+        use DataType::{
+            Dictionary, Int8, Int16, Int32, Int64, Null, UInt8, UInt16, UInt32, UInt64,
+        };
         Ok(match array.data_type() {
             Null => Ids::Nothing,
             Int8 => Ids::I8(array.as_primitive()),
@@ -348,7 +354,10 @@ mod tests {
     fn many_small_values_are_counted_in_a_table() {
         let a = Int16Array::from_iter_values((0..100_000).map(|i| (i % 5) - 2));
         let all = counted(Arc::new(a), &DataType::Int16);
-        assert_eq!(all.iter().map(|(v, _)| v.as_str()).collect::<Vec<_>>(), ["-2", "-1", "0", "1", "2"]);
+        assert_eq!(
+            all.iter().map(|(v, _)| v.as_str()).collect::<Vec<_>>(),
+            ["-2", "-1", "0", "1", "2"]
+        );
         assert!(all.iter().all(|(_, n)| *n == 20_000));
     }
 
@@ -359,7 +368,10 @@ mod tests {
         assert_eq!(counted(Arc::new(StringArray::from(texts.clone())), &DataType::Utf8), expected);
         let dictionary: DictionaryArray<Int8Type> = texts.into_iter().collect();
         assert_eq!(counted(Arc::new(dictionary), &DataType::Utf8), expected);
-        let nan = counted(Arc::new(Float64Array::from(vec![f64::NAN, 1.0, f64::NAN])), &DataType::Float64);
+        let nan = counted(
+            Arc::new(Float64Array::from(vec![f64::NAN, 1.0, f64::NAN])),
+            &DataType::Float64,
+        );
         assert_eq!(nan, [("1.0".to_string(), 1), ("NaN".to_string(), 2)]);
     }
 
