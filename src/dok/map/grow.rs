@@ -89,31 +89,25 @@ impl HashMap {
         Ok(())
     }
 
-    /// Makes the table `n_buckets` large and enters all keys anew; the places of removed keys are
-    /// free again.
+    /// Makes the table `n_buckets` large, or as large as its keys need at its load factor, and enters
+    /// all keys anew; the places of removed keys are free again.
     ///
     /// ```
     /// # use serrate::dense::DenseTensor;
     /// # use serrate::dok::{HashMap, MapOptions};
     /// let mut map = HashMap::new(MapOptions::default())?;
-    /// map.set(&DenseTensor::from_vec([2], vec![1, 2])?, &DenseTensor::from_vec([2], vec![3, 4])?)?;
+    /// map.set(&DenseTensor::from_vec([3], vec![1, 2, 3])?, &DenseTensor::from_vec([3], vec![4, 5, 6])?)?;
     /// map.rehash(1000)?;
-    /// assert_eq!((map.n_buckets(), map.len()), (1000, 2));
-    /// assert!(map.rehash(2).is_err());
+    /// assert_eq!((map.n_buckets(), map.len()), (1000, 3));
+    /// map.rehash(0)?;
+    /// assert_eq!((map.n_buckets(), map.len()), (4, 3));
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
     /// # Errors
-    /// When the keys do not fit at the map's load factor, or there is not so much memory.
+    /// When there is not so much memory.
     pub fn rehash(&mut self, n_buckets: usize) -> Result<()> {
-        let needed = buckets_for(self.len, self.options.load_factor)?;
-        if n_buckets < needed {
-            return Err(Error::invalid(format!(
-                "{} keys at a load of {} take {needed} buckets, more than {n_buckets}",
-                self.len, self.options.load_factor
-            )));
-        }
-        self.rebuild(n_buckets)
+        self.rebuild(buckets_for(self.len, self.options.load_factor)?.max(n_buckets))
     }
 
     /// Gives back the memory that the keys there are do not need.

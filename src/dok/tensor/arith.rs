@@ -152,16 +152,31 @@ impl DokTensor {
         self.with_values(Entries::new(a.shape, places, values)?)
     }
 
-    /// Every element times a number, which must be one of the tensor's type.
+    /// Every element times a number. Integers times a floating point number are float64, else the type
+    /// stays.
     ///
     /// # Errors
-    /// When it is not, or an integer does not fit.
+    /// When an integer does not fit.
     pub fn scale(&self, by: impl Into<Fill>) -> Result<Self> {
         let entries = self.entries()?;
-        let dtype = entries.values.dtype();
-        let by = by.into().to_tensor(dtype)?;
-        let by = super::entries::take(&by, &vec![0; entries.len()])?;
-        let values = Op::Mul.all(&entries.values, &by)?;
+        let by = super::set::scalar(by.into())?;
+        let dtype = match (entries.values.dtype().is_float(), by.dtype().is_float()) {
+            (true, _) => entries.values.dtype(),
+            (false, true) => DType::F64,
+            (false, false) => common(entries.values.dtype(), DType::Bool),
+        };
+        let numbers = match (Numbers::of(&entries.values)?, Numbers::of(&by)?) {
+            (Numbers::Int(v), Numbers::Int(by)) => {
+                let by = by.first().copied().unwrap_or(1);
+                let out: Option<Vec<i128>> = v.into_iter().map(|v| v.checked_mul(by)).collect();
+                Numbers::Int(out.ok_or_else(|| Error::Overflow(Op::Mul.name().into()))?)
+            }
+            (v, by) => {
+                let by = by.floats().first().copied().unwrap_or(1.0);
+                Numbers::Float(v.floats().into_iter().map(|v| v * by).collect())
+            }
+        };
+        let values = numbers.into_dense(dtype, Op::Mul.name())?;
         self.with_values(Entries { values, ..entries })
     }
 

@@ -13,7 +13,8 @@ use crate::index::Index;
 /// What is written.
 #[derive(Clone, Debug)]
 pub enum Source<'a> {
-    /// One value for all elements; it must be a value of the tensor's type (0.5 is no integer).
+    /// One value for all elements, converted as [`DenseTensor::cast`] does it: 1.5 becomes the integer
+    /// 1, as in numpy, and 300 no uint8.
     Scalar(Fill),
     /// A dense tensor that broadcasts to the part, converted as [`DenseTensor::cast`] does it.
     Dense(&'a DenseTensor),
@@ -80,7 +81,7 @@ impl DokTensor {
     /// Writes one element; zero removes its entry.
     ///
     /// # Errors
-    /// When there is not one coordinate per axis, one is outside, or the value is none of the type.
+    /// When there is not one coordinate per axis, one is outside, or the value does not fit the type.
     pub fn set_at(&mut self, coordinates: &[i64], value: impl Into<Fill>) -> Result<()> {
         self.one_element(coordinates)?;
         let index: Vec<Index> = coordinates.iter().map(|c| Index::At(*c)).collect();
@@ -149,7 +150,7 @@ impl DokTensor {
             return Ok(());
         }
         let given = match value {
-            Source::Scalar(fill) => fill.to_tensor(dtype)?.reshape([])?,
+            Source::Scalar(fill) => scalar(fill)?.cast(dtype)?,
             Source::Dense(dense) => {
                 let shapes = [dense.shape(), selection.shape()];
                 let fits = broadcast(shapes.into_iter()).is_some_and(|s| s == selection.shape());
@@ -211,6 +212,16 @@ impl DokTensor {
         }
         storage.map.remove_rows(gone.to_byte_slice(), gone.len())?;
         Ok(())
+    }
+}
+
+/// A number as a tensor without axes, of the type that it comes in.
+pub(super) fn scalar(fill: Fill) -> Result<DenseTensor> {
+    match fill {
+        Fill::Bool(v) => DenseTensor::from_bools([], [v]),
+        Fill::Int(v) => DenseTensor::from_vec([], vec![v]),
+        Fill::UInt(v) => DenseTensor::from_vec([], vec![v]),
+        Fill::Float(v) => DenseTensor::from_vec([], vec![v]),
     }
 }
 

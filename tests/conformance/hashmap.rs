@@ -1,0 +1,214 @@
+//! The cases of the hash map.
+
+use serrate::Error;
+use serrate::dense::{DType, DenseTensor, Fill};
+use serrate::dok::{Fallback, HashMap, MapOptions};
+
+use crate::format::{Case, Expected, Outcome, only, same_tensor, tensor};
+use crate::json::Json;
+
+type Checked<T> = Result<T, String>;
+
+/// Runs a case; an operation that is not listed here is an error.
+pub(crate) fn run(case: &Case) -> Checked<Outcome> {
+    match (case.op.as_str(), &case.expected) {
+        ("program", Expected::Result(expected)) => {
+            program(case, expected).map(|()| Outcome::Passed)
+        }
+        ("errors", Expected::Error { kind, gist }) => {
+            case.takes(&["do"], &[])?;
+            match misuse(case.input.get("do").ok_or("nothing to do")?.text()?)? {
+                Ok(()) => Err(format!("no error; expected {kind}: {gist}")),
+                Err(Error::Invalid(_)) => Ok(Outcome::Passed),
+                Err(other) => Err(format!("the error {other}; expected {kind}: {gist}")),
+            }
+        }
+        (op, _) => Err(format!("the operation {op:?} with such a result is unknown")),
+    }
+}
+
+fn text(e: Error) -> String {
+    e.to_string()
+}
+
+fn map(n_buckets: usize) -> Checked<HashMap> {
+    HashMap::new(MapOptions { n_buckets, ..Default::default() }).map_err(text)
+}
+
+fn fallback(json: Option<&Json>, value: Option<&[usize]>) -> Checked<Fallback> {
+    Ok(match json {
+        None | Some(Json::Null) => Fallback::Zero,
+        Some(Json::List(items)) => {
+            let shape = value.ok_or("a fallback for no values")?.to_vec();
+            let whole: Checked<Vec<i64>> = items.iter().map(Json::int).collect();
+            let made = match whole {
+                Ok(whole) => DenseTensor::from_vec(shape, whole),
+                Err(_) => {
+                    let all = items.iter().map(Json::float).collect::<Checked<Vec<f64>>>()?;
+                    DenseTensor::from_vec(shape, all)
+                }
+            };
+            Fallback::Value(made.map_err(text)?)
+        }
+        Some(Json::Bool(b)) => Fallback::Scalar(Fill::Bool(*b)),
+        Some(object @ Json::Object(_)) => Fallback::Value(tensor(object)?),
+        Some(number) => Fallback::Scalar(match number.int::<i64>() {
+            Ok(v) => Fill::Int(v),
+            Err(_) => Fill::Float(number.float()?),
+        }),
+    })
+}
+
+fn flags(name: &str, found: &[bool], expected: &Json) -> Checked<()> {
+    let found = DenseTensor::from_bools([found.len()], found.iter().copied()).map_err(text)?;
+    same_tensor(name, &found, expected)
+}
+
+fn program(case: &Case, expected: &Json) -> Checked<()> {
+    case.takes(&["n_buckets", "steps"], &[])?;
+    only(expected, "the result", &["steps", "final"])?;
+    let buckets = match case.input.get("n_buckets") {
+        None | Some(Json::Null) => 0,
+        Some(n) => n.int()?,
+    };
+    let mut map = map(buckets)?;
+    let steps = case.input.get("steps").ok_or("no steps")?.list()?;
+    let answers = expected.get("steps").ok_or("no answers")?.list()?;
+    if steps.len() != answers.len() {
+        return Err("not as many answers as steps".into());
+    }
+    for (step, answer) in steps.iter().zip(answers) {
+        only(step, "a step", &["op", "keys", "values", "fallback", "n_buckets"])?;
+        let part = |name: &str| tensor(step.get(name).ok_or_else(|| format!("no {name}"))?);
+        match step.get("op").ok_or("no op")?.text()? {
+            "set" => {
+                map.set(&part("keys")?, &part("values")?).map_err(text)?;
+                if !matches!(answer, Json::Null) {
+                    return Err("a set has no answer".into());
+                }
+            }
+            "get" => {
+                only(answer, "an answer", &["values", "found"])?;
+                let fallback = fallback(step.get("fallback"), map.value_type().map(|t| t.shape()))?;
+                let keys = part("keys")?;
+                let fetched = map.get(&keys, &fallback).map_err(text)?;
+                same_tensor("values", &fetched.values, answer.get("values").ok_or("no values")?)?;
+                flags("found", &fetched.found, answer.get("found").ok_or("no found")?)?;
+                assert_eq!(map.contains(&keys).map_err(text)?, fetched.found);
+            }
+            "remove" => {
+                only(answer, "an answer", &["removed", "removed_unique_sorted"])?;
+                let keys = part("keys")?;
+                let removed = map.remove(&keys).map_err(text)?;
+                flags("removed", &removed, answer.get("removed").ok_or("no removed")?)?;
+                // The library's order of the same answer.
+                let mut unique: Vec<(Vec<f64>, bool)> =
+                    rows(&keys)?.into_iter().zip(removed).collect();
+                unique.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap());
+                unique.dedup();
+                let unique: Vec<bool> = unique.into_iter().map(|(_, r)| r).collect();
+                if let Some(expected) = answer.get("removed_unique_sorted") {
+                    flags("removed, unique and sorted", &unique, expected)?;
+                }
+            }
+            "len" => {
+                only(answer, "an answer", &["len"])?;
+                if map.len() != answer.get("len").ok_or("no len")?.int::<usize>()? {
+                    return Err(format!("{} keys, not {answer:?}", map.len()));
+                }
+            }
+            "rehash" => {
+                let buckets = step.get("n_buckets").map_or(Ok(0), Json::int)?;
+                map.rehash(buckets).map_err(text)?;
+            }
+            other => return Err(format!("the step {other:?} is unknown")),
+        }
+    }
+    let last = expected.get("final").ok_or("no end")?;
+    only(last, "the end", &["len", "keys", "values"])?;
+    if map.len() != last.get("len").ok_or("no len")?.int::<usize>()? {
+        return Err(format!("{} keys in the end", map.len()));
+    }
+    if map.is_empty() && map.key_type().is_none() {
+        return Ok(());
+    }
+    let keys = rows(&map.keys().map_err(text)?)?;
+    let mut found: Vec<_> = keys.into_iter().zip(rows(&map.values().map_err(text)?)?).collect();
+    found.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap());
+    let all = |name: &str| -> Checked<Vec<Vec<f64>>> {
+        last.get(name).ok_or_else(|| format!("no {name}"))?.list()?.iter().map(leaves).collect()
+    };
+    let expected: Vec<_> = all("keys")?.into_iter().zip(all("values")?).collect();
+    if found == expected { Ok(()) } else { Err(format!("{found:?} in the end, not {expected:?}")) }
+}
+
+/// Rows as numbers.
+fn rows(t: &DenseTensor) -> Checked<Vec<Vec<f64>>> {
+    let n = t.shape()[0];
+    let wide = t.cast(DType::F64).map_err(text)?;
+    let all = wide.as_slice::<f64>().map_err(text)?;
+    let width = all.len().checked_div(n).unwrap_or(0);
+    Ok((0..n).map(|i| all[i * width..][..width].to_vec()).collect())
+}
+
+/// The numbers of a nested list.
+fn leaves(json: &Json) -> Checked<Vec<f64>> {
+    match json {
+        Json::List(items) => {
+            let parts = items.iter().map(leaves).collect::<Checked<Vec<_>>>()?;
+            Ok(parts.concat())
+        }
+        Json::Bool(b) => Ok(vec![f64::from(u8::from(*b))]),
+        number => Ok(vec![number.float()?]),
+    }
+}
+
+/// Does what a sentence says: `get keys [[1]] on a fresh map`, `keys were width 2, get width 3`,
+/// `values were int64, set float32` and the like.
+fn misuse(what: &str) -> Checked<serrate::Result<()>> {
+    let zeros = |dtype: DType, width: usize| {
+        let t = DenseTensor::from_vec([1, width], vec![0u8; width]).and_then(|t| t.cast(dtype));
+        t.map_err(text)
+    };
+    let mut map = map(0)?;
+    let unknown = || Err(format!("{what:?} is nothing that can be done"));
+    if let Some(op) = what.strip_suffix(" on a fresh map") {
+        let key = zeros(DType::I64, 1)?;
+        return match op.split(' ').next() {
+            Some("get") => Ok(map.get(&key, &Fallback::Zero).map(drop)),
+            Some("remove") => Ok(map.remove(&key).map(drop)),
+            Some("contains") => Ok(map.contains(&key).map(drop)),
+            _ => unknown(),
+        };
+    }
+    let Some((before, after)) = what.split_once(", ") else { return unknown() };
+    let words: Vec<&str> = before.split(' ').chain(after.split(' ')).collect();
+    let row = |kind: &[&str]| -> Checked<DenseTensor> {
+        match kind {
+            ["width", n] => zeros(DType::I64, n.parse().map_err(|_| format!("width {n}"))?),
+            [dtype] => zeros(dtype.parse().map_err(text)?, 2),
+            other => Err(format!("rows of {other:?}")),
+        }
+    };
+    let (subject, first, op, second) = match words.as_slice() {
+        [subject, "were", first @ .., op, a] if first.len() == 1 => (subject, first, op, vec![*a]),
+        [subject, "were", w, n, op, v, m] => (subject, &[*w, *n][..], op, vec![*v, *m]),
+        _ => return unknown(),
+    };
+    let (first, second) = (row(first)?, row(&second)?);
+    let other = zeros(DType::F64, 1)?;
+    let on_keys = match *subject {
+        "keys" => true,
+        "values" => false,
+        _ => return unknown(),
+    };
+    let (keys, values) = if on_keys { (&first, &other) } else { (&other, &first) };
+    map.set(keys, values).map_err(text)?;
+    let (keys, values) = if on_keys { (&second, &other) } else { (&other, &second) };
+    match *op {
+        "get" => Ok(map.get(keys, &Fallback::Zero).map(drop)),
+        "remove" => Ok(map.remove(keys).map(drop)),
+        "set" => Ok(map.set(keys, values).map(drop)),
+        _ => unknown(),
+    }
+}
