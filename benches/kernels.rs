@@ -1,4 +1,5 @@
-//! Kernels over the leaves of 1,250 patients: 10.7 million float32 in 293,000 lists.
+//! Kernels over the leaves of 1,250 patients: 10.7 million float32 in 293,000 lists, and gathering and
+//! scattering in 64 k samples by up to 256 indices each.
 //!
 //! Before Criterion's numbers comes a table that sets each kernel beside its floor in the same run:
 //! one pass that reads what it must read, or reads and writes what it must write (into fresh memory,
@@ -19,6 +20,10 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serrate::array::{Offsets, RaggedArray};
 use serrate::kernels::elementwise::{Op, Operand, binary};
+use serrate::kernels::normalize::softmax;
+use serrate::kernels::scatter::{Duplicates, scatter};
+use serrate::kernels::take::take;
+use serrate::kernels::unary::{Unary, unary};
 use serrate::kernels::{filter, index, reduce, shape};
 
 const ROWS: usize = 1_250;
@@ -37,8 +42,15 @@ fn lengths(lists: usize, total: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
     lengths
 }
 
+/// Samples to gather from and scatter to, and the longest list of each.
+const SAMPLES: usize = 65_536;
+const ENTRIES: usize = 256;
+
 struct Data {
     values: RaggedArray,
+    samples: RaggedArray,
+    indices: RaggedArray,
+    per_event: RaggedArray,
     with_nulls: RaggedArray,
     mask: RaggedArray,
     events: RaggedArray,
@@ -60,7 +72,26 @@ fn data() -> Data {
         values.axes()[..1].to_vec(),
         Arc::new((0..LISTS).map(|i| Some(i % 2 == 0)).collect::<BooleanArray>()),
     );
+    let mut up_to = || -> Offsets {
+        let lengths: Vec<usize> = (0..SAMPLES).map(|_| rng.random_range(1..=ENTRIES)).collect();
+        Offsets::from_lengths(lengths).unwrap()
+    };
+    let (there, wanted) = (up_to(), up_to());
+    let at: Vec<i64> = (0..SAMPLES)
+        .flat_map(|i| (0..wanted.length(i)).map(move |j| (i, j)))
+        .map(|(i, j)| ((j * 7919 + i) % there.length(i)) as i64)
+        .collect();
+    let entries = Float32Array::from_iter_values((0..there.children()).map(|i| i as f32));
+    let samples = RaggedArray::try_new(SAMPLES, vec![there.into()], Arc::new(entries));
+    let indices =
+        RaggedArray::try_new(SAMPLES, vec![wanted.into()], Arc::new(Int64Array::from(at)));
+    let times = Float32Array::from_iter_values((0..LISTS).map(|i| i as f32));
+    let per_event =
+        RaggedArray::try_new(ROWS, values.axes()[..1].to_vec(), Arc::new(times)).unwrap();
     Data {
+        samples: samples.unwrap(),
+        indices: indices.unwrap(),
+        per_event,
         with_nulls: values.with_leaves(holes).unwrap(),
         mask: values.with_leaves(Arc::new(mask)).unwrap(),
         events: events.unwrap(),
@@ -94,7 +125,26 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
     let (all, outer) = (reduced(reduce::sum, None), reduced(reduce::sum, Some(1)));
     let (sum2, max2) = (reduced(reduce::sum, Some(-1)), reduced(reduce::max, Some(-1)));
     let v = &d.values;
+    let wanted = d.indices.leaves().len();
+    let gathered = take(&d.samples, &d.indices).unwrap();
+    let entries = d.samples.leaves().len();
     vec![
+        ("gather, 64 k samples", 12 * wanted, 4 * wanted, {
+            Box::new(move || take(&d.samples, &d.indices).unwrap().leaves().len())
+        }),
+        ("scatter, 64 k samples", 12 * wanted + 4 * entries, 4 * entries, {
+            Box::new(move || {
+                let out = scatter(&d.samples, &d.indices, &gathered, Duplicates::Last);
+                out.unwrap().leaves().len()
+            })
+        }),
+        ("v + one per event", bytes, bytes, {
+            Box::new(move || {
+                binary(Op::Add, Operand::Array(v), Operand::Array(&d.per_event)).unwrap().len()
+            })
+        }),
+        ("sqrt", bytes, bytes, Box::new(move || unary(Unary::Sqrt, v).unwrap().len())),
+        ("softmax, innermost", bytes, bytes, Box::new(move || softmax(v, -1).unwrap().len())),
         ("sum, innermost", bytes, 0, Box::new(move || sum(v))),
         ("max, innermost", bytes, 0, Box::new(move || max(v))),
         ("mean, innermost", bytes, 0, Box::new(move || mean(v))),

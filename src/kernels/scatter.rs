@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, UInt64Array, new_null_array,
+    Array, ArrayRef, ArrowPrimitiveType, Int64Array, PrimitiveArray, UInt64Array, new_null_array,
 };
 use arrow::buffer::NullBuffer;
 use arrow::compute::{concat as concat_leaves, take};
@@ -85,46 +85,14 @@ pub fn scatter(
     let at = integers("the indices of scatter", indices.leaves())?;
     let values =
         values.with_leaves(exact("a value of scatter", values.leaves(), into.leaf_type())?)?;
-    let (from, to) = (indices.axis(axis)?.layout(), into.axis(axis)?);
-    let mut writes = Writes::new(duplicates, to.layout().children());
-    let mut each = |write: &mut dyn FnMut(usize, usize)| -> Result<()> {
-        for list in 0..from.lists() {
-            if to.nulls().is_some_and(|n| n.is_null(list)) {
-                continue;
-            }
-            let target = to.layout().range(list);
-            for (position, i) in from.range(list).enumerate() {
-                if at.is_null(i) {
-                    continue;
-                }
-                let index = at.value(i);
-                let Some(place) = resolve(index, target.len()) else {
-                    return Err(Error::OutOfRangeAt {
-                        what: "scatter",
-                        row: row_of_list(&indices, axis, list),
-                        list,
-                        position,
-                        index,
-                        size: target.len(),
-                    });
-                };
-                let place = target.start + place;
-                if writes.again(place) {
-                    return Err(Error::invalid(format!(
-                        "scatter: index {index} at position {position} of list {list} (row {}) comes twice",
-                        row_of_list(&indices, axis, list)
-                    )));
-                }
-                write(place, i);
-            }
-        }
-        Ok(())
-    };
+    let to = into.axis(axis)?;
+    let write =
+        Write { indices: &indices, at: &at, from: indices.axis(axis)?, to, axis, duplicates };
     if axis == into.axes().len() {
         let (old, new) = (into.leaves(), values.leaves());
         if old.null_count() == 0 && new.null_count() == 0 {
             let made = downcast_primitive_array!(
-                (old, new) => Some(written(old, new, &mut each)?),
+                (old, new) => Some(write.values(old, new)?),
                 _ => None,
             );
             if let Some(leaves) = made {
@@ -132,9 +100,10 @@ pub fn scatter(
             }
         }
     }
+    // What stands at every place: an element of the array, or behind all of these one of the values.
     let elements = to.layout().children();
     let mut order: Vec<u64> = (0..elements as u64).collect();
-    each(&mut |place, value| order[place] = (elements + value) as u64)?;
+    write.each(|place, value| order[place] = (elements + value) as u64)?;
     let order = UInt64Array::from(order);
     let (old, new) = (into.inner(axis)?, values.inner(axis)?);
     if axis == into.axes().len() {
@@ -145,28 +114,72 @@ pub fn scatter(
     with_axis(&outer_nulls(&into, &indices, axis)?, into.len(), axis, to.clone(), below)
 }
 
-fn written<T: ArrowPrimitiveType>(
-    old: &PrimitiveArray<T>,
-    new: &PrimitiveArray<T>,
-    each: &mut dyn FnMut(&mut dyn FnMut(usize, usize)) -> Result<()>,
-) -> Result<ArrayRef> {
-    let mut out = old.values().to_vec();
-    let values = new.values();
-    each(&mut |place, value| out[place] = values[value])?;
-    let out = PrimitiveArray::<T>::new(out.into(), None);
-    Ok(Arc::new(out.with_data_type(old.data_type().clone())))
+/// What is written where.
+struct Write<'a> {
+    indices: &'a RaggedArray,
+    at: &'a Int64Array,
+    from: &'a ListAxis,
+    to: &'a ListAxis,
+    axis: usize,
+    duplicates: Duplicates,
 }
 
-/// Places that were written to, where that matters.
-struct Writes(Option<Vec<bool>>);
-
-impl Writes {
-    fn new(duplicates: Duplicates, places: usize) -> Self {
-        Self((duplicates == Duplicates::Refuse).then(|| vec![false; places]))
+impl Write<'_> {
+    /// Calls `write` with the place and the number of every value, in their order.
+    fn each(&self, mut write: impl FnMut(usize, usize)) -> Result<()> {
+        let (from, to) = (self.from.layout(), self.to.layout());
+        let refuse = self.duplicates == Duplicates::Refuse;
+        let mut seen = vec![false; if refuse { to.children() } else { 0 }];
+        let indices = self.at.values();
+        let plain = self.at.null_count() == 0;
+        for list in 0..from.lists() {
+            if self.to.nulls().is_some_and(|n| n.is_null(list)) {
+                continue;
+            }
+            let (range, target) = (from.range(list), to.range(list));
+            let size = target.len();
+            for (position, (i, index)) in range.clone().zip(&indices[range]).enumerate() {
+                if !plain && self.at.is_null(i) {
+                    continue;
+                }
+                let Some(place) = resolve(*index, size) else {
+                    return Err(Error::OutOfRangeAt {
+                        what: "scatter",
+                        row: self.row(list),
+                        list,
+                        position,
+                        index: *index,
+                        size,
+                    });
+                };
+                let place = target.start + place;
+                if refuse && std::mem::replace(&mut seen[place], true) {
+                    return Err(Error::invalid(format!(
+                        "scatter: index {index} at position {position} of list {list} (row {}) comes twice",
+                        self.row(list)
+                    )));
+                }
+                write(place, i);
+            }
+        }
+        Ok(())
     }
 
-    fn again(&mut self, place: usize) -> bool {
-        self.0.as_mut().is_some_and(|seen| std::mem::replace(&mut seen[place], true))
+    fn row(&self, list: usize) -> usize {
+        row_of_list(self.indices, self.axis, list)
+    }
+
+    /// Leaves of which none is null.
+    fn values<T: ArrowPrimitiveType>(
+        &self,
+        old: &PrimitiveArray<T>,
+        new: &PrimitiveArray<T>,
+    ) -> Result<ArrayRef> {
+        let mut out = old.values().to_vec();
+        let values = new.values();
+        self.each(|place, value| out[place] = values[value])?;
+        let out = PrimitiveArray::<T>::new(out.into(), None);
+        Ok(Arc::new(out.with_data_type(old.data_type().clone())))
     }
 }
 
