@@ -469,3 +469,82 @@ fn value_is(case: &Case, value: HetValue, expected: &Json) -> Checked<Outcome> {
     }
     Ok(Outcome::Passed)
 }
+
+/// A case written as in a file, but for its name.
+fn unseen(op: &str, case: &str) -> Checked<Outcome> {
+    let case = Json::parse(&format!("{{\"name\": \"unseen\", {case}}}")).unwrap();
+    run(&Case::new(std::path::Path::new("."), op, &case)?)
+}
+
+/// Two lists of lists, one of them empty.
+const Y: &str = r#""het": [[{"dtype": "int64", "shape": [2], "data": [1, 2]}, {"dtype": "int64", "shape": [1], "data": [0]}],
+    [[], {"dtype": "int64", "shape": [1], "data": [3]}, {"dtype": "int64", "shape": [2], "data": [4, 5]}]]"#;
+
+#[test]
+fn forms_that_the_folder_does_not_have() {
+    let passes = |op: &str, args: &str, expect: &str| {
+        let case = format!(r#""input": {{{Y}}}, "args": {args}, "expect": {expect}"#);
+        assert_eq!(unseen(op, &case), Ok(Outcome::Passed), "{op} {args}");
+    };
+    let het = |types: &str, shape: &str, max: &str, coords: &str, values: &str| {
+        format!(
+            r#"{{"kind": "het", "dim_type": {types}, "shape": {shape}, "max_shape": {max},
+                 "dtype": "int64", "coords": {coords}, "values": {values}}}"#
+        )
+    };
+    // An empty list has no sum.
+    let sums = het(
+        r#"["het", "het"]"#,
+        "[-1, -1]",
+        "[2, 3]",
+        "[[0, 0], [0, 1], [1, 1], [1, 2]]",
+        "[3, 0, 3, 9]",
+    );
+    passes("reduce_sum", r#"{"dim": 2}"#, &sums);
+    passes("reduce_sum", r#"{"dim": -1}"#, &sums);
+    let over_rows = het(
+        r#"["het", "het"]"#,
+        "[-1, -1]",
+        "[3, 2]",
+        "[[0, 0], [0, 1], [1, 0], [2, 0], [2, 1]]",
+        "[1, 2, 3, 4, 5]",
+    );
+    passes(
+        "reduce_prod",
+        r#"{"dim": 0}"#,
+        &over_rows.replace("[1, 2, 3, 4, 5]", "[1, 2, 0, 4, 5]"),
+    );
+    passes("reduce_amax", r#"{"dim": 0}"#, &over_rows);
+    // The last of each list.
+    let last = het(
+        r#"["het", "het"]"#,
+        "[-1, -1]",
+        "[2, 3]",
+        "[[0, 0], [0, 1], [1, 1], [1, 2]]",
+        "[2, 0, 3, 5]",
+    );
+    let all = r#"{"slice": [null, null, null]}"#;
+    passes("getitem", &format!(r#"{{"index": [{all}, {all}, {{"int": -1}}]}}"#), &last);
+    let error = |op: &str, args: &str, kind: &str| {
+        let error = format!(r#""error": {{"kind": "{kind}", "gist": "no"}}"#);
+        unseen(op, &format!(r#""input": {{{Y}}}, "args": {args}, {error}"#))
+    };
+    let far = format!(r#"{{"index": [{all}, {{"int": 3}}]}}"#);
+    assert_eq!(error("getitem", &far, "IndexError"), Ok(Outcome::Passed));
+    assert_eq!(error("reduce_sum", r#"{"dim": 3}"#, "IndexError"), Ok(Outcome::Passed));
+    assert_eq!(error("reduce_sum", r#"{"dim": -1}"#, "IndexError"), Ok(Outcome::Differs(NEGATIVE)));
+    // What is not known fails.
+    assert!(error("reduce_sum", r#"{"dim": 0}"#, "ValueError").is_err());
+    assert!(error("reduce_sum", r#"{"dim": 3}"#, "KeyError").is_err());
+    assert!(error("reduce_median", r#"{"dim": 0}"#, "ValueError").is_err());
+    assert!(error("reduce_sum", r#"{"axis": 0}"#, "ValueError").is_err());
+    assert!(error("getitem", r#"{"index": [{"set": 1}]}"#, "ValueError").is_err());
+    let wrong = sums.replace("[3, 0, 3, 9]", "[3, 0, 3, 8]");
+    let case = format!(r#""input": {{{Y}}}, "args": {{"dim": 2}}, "expect": {wrong}"#);
+    assert!(unseen("reduce_sum", &case).is_err());
+    let case = format!(
+        r#""input": {{{Y}}}, "args": {{"dim": 2}}, "expect": {}"#,
+        sums.replace("int64", "int32")
+    );
+    assert!(unseen("reduce_sum", &case).is_err());
+}
