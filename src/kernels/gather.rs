@@ -7,9 +7,10 @@ use std::ops::Range;
 
 use arrow::array::{Array, BooleanArray, OffsetSizeTrait, UInt64Array};
 use arrow::buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
-use arrow::compute::{FilterBuilder, take};
+use arrow::compute::take;
 use arrow::util::bit_iterator::BitSliceIterator;
 
+use super::kept::kept;
 use crate::array::ranges::{gather_bits, gather_values, joined, total};
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
@@ -97,8 +98,8 @@ pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArr
     }
     let bits = true_bits(keep);
     if array.axes().is_empty() {
-        let kept = FilterBuilder::new(&BooleanArray::new(bits, None)).optimize().build();
-        return RaggedArray::try_new(kept.count(), Vec::new(), kept.filter(array.leaves())?);
+        let kept = kept(array.leaves(), &bits)?;
+        return RaggedArray::try_new(kept.len(), Vec::new(), kept);
     }
     let ranges = BitSliceIterator::new(bits.values(), bits.offset(), bits.len());
     gather(array, joined(ranges.map(|(start, end)| start..end)))

@@ -38,5 +38,6 @@ pub mod unary;
 pub(crate) mod align;
 mod args;
 mod bits;
+mod kept;
 
 pub use args::{Count, RowArg};

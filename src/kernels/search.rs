@@ -13,7 +13,8 @@ use arrow::datatypes::{
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 
-use crate::array::{ListAxis, RaggedArray};
+use super::align::aligned;
+use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
 
 /// Which place among equal elements.
@@ -27,7 +28,7 @@ pub enum Side {
 }
 
 /// For every row, where in its list, sorted ascending, the needle belongs: a number from 0 to the
-/// length of the list, as numpy's `searchsorted` gives it.
+/// length of the list, as numpy's `searchsorted` gives it. [`searchsorted_lists`] looks for several.
 ///
 /// `needles` is one value for all rows or one per row. Numbers of different types compare by value
 /// (an integer with a float as floats), times of different units exactly; a text needle is read as
@@ -66,9 +67,78 @@ pub fn searchsorted(array: &RaggedArray, needles: &dyn Datum, side: Side) -> Res
             array.len()
         )));
     }
-    let leaves = plain(array.leaves())?;
-    let needles = plain(&arrow::array::make_array(given.to_data()))?;
-    let find = Find { level, one, side };
+    let which = if one { Which::One } else { Which::PerList };
+    let needles = arrow::array::make_array(given.to_data());
+    search(level, array.leaves(), &needles, which, side)
+}
+
+/// For every needle, where in the list of its place, sorted ascending, it belongs: a number from 0 to
+/// the length of that list, in the lists of the needles.
+///
+/// The needles have the outer levels of the array, and either a list of needles for each innermost
+/// list, or (with one level less) one needle for each. What [`searchsorted`] says of types, NaN and
+/// nulls holds here; needles for a null list are null.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, types::Int64Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::search::{Side, searchsorted_lists};
+/// let lists = |lengths: [usize; 2], leaves: Vec<i32>| -> serrate::Result<_> {
+///     let axis = Offsets::from_lengths(lengths)?.into();
+///     RaggedArray::try_new(2, vec![axis], Arc::new(Int32Array::from(leaves)))
+/// };
+/// // [[10, 20, 30], [5]], and [[20, 35], [1, 5]] are looked for
+/// let found = searchsorted_lists(
+///     &lists([3, 1], vec![10, 20, 30, 5])?,
+///     &lists([2, 2], vec![20, 35, 1, 5])?,
+///     Side::Left,
+/// )?;
+/// assert_eq!(found.leaves().as_primitive::<Int64Type>().values(), &[1, 3, 0, 0]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array is flat, the needles have other levels, lists that are not null differ in length on an
+/// outer level, or the two types do not compare.
+pub fn searchsorted_lists(
+    array: &RaggedArray,
+    needles: &RaggedArray,
+    side: Side,
+) -> Result<RaggedArray> {
+    let (levels, given) = (array.axes().len(), needles.axes().len());
+    if levels == 0 || (given != levels && given + 1 != levels) {
+        return Err(Error::invalid(format!(
+            "searchsorted: needles with {given} level(s) of lists for an array with {levels}; they have as many, or one less"
+        )));
+    }
+    let (array, needles) = aligned(array, needles, levels - 1)?;
+    let level = array.axis(levels)?;
+    let which = match needles.axes().get(levels - 1) {
+        Some(lists) if lists.layout().lists() != level.layout().lists() => {
+            return Err(Error::invalid(format!(
+                "searchsorted: {} lists of needles for {} lists",
+                lists.layout().lists(),
+                level.layout().lists()
+            )));
+        }
+        Some(lists) => Which::Lists(lists.layout()),
+        None => Which::PerList,
+    };
+    let found = search(level, array.leaves(), needles.leaves(), which, side)?;
+    needles.with_leaves(std::sync::Arc::new(found))
+}
+
+/// Places of needles in the lists of `level`.
+fn search(
+    level: &ListAxis,
+    leaves: &ArrayRef,
+    needles: &ArrayRef,
+    which: Which<'_>,
+    side: Side,
+) -> Result<Int64Array> {
+    let (leaves, needles) = (plain(leaves)?, plain(needles)?);
+    let find = Find { level, which, side };
     let (leaf, needle) = (leaves.data_type().clone(), needles.data_type().clone());
     if needle.is_null() || leaf.is_null() {
         return find.run(needles.logical_nulls(), |_, _| Ordering::Greater);
@@ -115,43 +185,73 @@ fn plain(values: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
+/// Which needles are looked for in a list.
+#[derive(Clone, Copy)]
+enum Which<'a> {
+    /// The same one in all.
+    One,
+    /// One for each.
+    PerList,
+    /// Those of a list of needles.
+    Lists(&'a Layout),
+}
+
 struct Find<'a> {
     level: &'a ListAxis,
-    one: bool,
+    which: Which<'a>,
     side: Side,
 }
 
 impl Find<'_> {
-    /// One binary search per row; `compare` is given a leaf and a needle.
+    /// One binary search per needle; `compare` is given a leaf and a needle.
     fn run(
         &self,
         needle_nulls: Option<NullBuffer>,
         compare: impl Fn(usize, usize) -> Ordering,
     ) -> Result<Int64Array> {
         let layout = self.level.layout();
-        let rows = layout.lists();
-        let needle = |row| if self.one { 0 } else { row };
-        let mut places = Vec::with_capacity(rows);
-        for row in 0..rows {
-            let range = layout.range(row);
-            let (mut low, mut high) = (range.start, range.end);
-            while low < high {
-                let mid = low + (high - low) / 2;
-                let before = match compare(mid, needle(row)) {
-                    Ordering::Less => true,
-                    Ordering::Equal => self.side == Side::Right,
-                    Ordering::Greater => false,
-                };
-                if before { low = mid + 1 } else { high = mid }
-            }
-            places.push(i64::try_from(low - range.start).unwrap_or(i64::MAX));
-        }
-        let needle_nulls = match needle_nulls {
-            Some(n) if self.one && n.null_count() > 0 => Some(NullBuffer::new_null(rows)),
-            Some(_) if self.one => None,
-            nulls => nulls,
+        let lists = layout.lists();
+        let found = match self.which {
+            Which::Lists(needles) => needles.children(),
+            _ => lists,
         };
-        let nulls = NullBuffer::union(self.level.nulls(), needle_nulls.as_ref());
+        let mut places = Vec::with_capacity(found);
+        for list in 0..lists {
+            let range = layout.range(list);
+            let needles = match self.which {
+                Which::One => 0..1,
+                Which::PerList => list..list + 1,
+                Which::Lists(needles) => needles.range(list),
+            };
+            for needle in needles {
+                let (mut low, mut high) = (range.start, range.end);
+                while low < high {
+                    let mid = low + (high - low) / 2;
+                    let before = match compare(mid, needle) {
+                        Ordering::Less => true,
+                        Ordering::Equal => self.side == Side::Right,
+                        Ordering::Greater => false,
+                    };
+                    if before { low = mid + 1 } else { high = mid }
+                }
+                places.push(i64::try_from(low - range.start).unwrap_or(i64::MAX));
+            }
+        }
+        let unknown = needle_nulls.as_ref().is_some_and(|n| n.null_count() > 0);
+        let needle_nulls = match self.which {
+            Which::One if unknown => Some(NullBuffer::new_null(lists)),
+            Which::One => None,
+            _ => needle_nulls,
+        };
+        let list_nulls = match (self.which, self.level.nulls()) {
+            (Which::Lists(needles), Some(nulls)) => {
+                let each = (0..lists)
+                    .flat_map(|i| std::iter::repeat_n(nulls.is_valid(i), needles.length(i)));
+                Some(NullBuffer::from_iter(each))
+            }
+            (_, nulls) => nulls.cloned(),
+        };
+        let nulls = NullBuffer::union(list_nulls.as_ref(), needle_nulls.as_ref());
         Ok(Int64Array::try_new(places.into(), nulls)?)
     }
 
