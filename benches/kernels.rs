@@ -13,18 +13,23 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float32Array, Int32Array, Int64Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float32Array, Int32Array, Int64Array, UInt16Array,
+};
 use arrow::datatypes::Float32Type;
 use criterion::{Criterion, Throughput, criterion_group};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serrate::array::{Offsets, RaggedArray};
 use serrate::kernels::elementwise::{Op, Operand, binary};
+use serrate::kernels::histogram::value_counts;
 use serrate::kernels::normalize::softmax;
+use serrate::kernels::reduce::{Reduction, reduce as reduced};
 use serrate::kernels::scatter::{Duplicates, scatter};
+use serrate::kernels::sort::Order;
 use serrate::kernels::take::take;
 use serrate::kernels::unary::{Unary, unary};
-use serrate::kernels::{filter, index, reduce, shape};
+use serrate::kernels::{filter, index, isin, occurrences, reduce, running, shape, sort};
 
 const ROWS: usize = 1_250;
 const LISTS: usize = 293_000;
@@ -53,7 +58,9 @@ struct Data {
     per_event: RaggedArray,
     with_nulls: RaggedArray,
     mask: RaggedArray,
+    rare: RaggedArray,
     events: RaggedArray,
+    codes: RaggedArray,
 }
 
 fn data() -> Data {
@@ -65,6 +72,9 @@ fn data() -> Data {
     let leaves: Vec<f32> = (0..LEAVES).map(|_| rng.random_range(-1.0..1.0)).collect();
     let holes = leaves.iter().map(|v| (*v < 0.9).then_some(*v));
     let holes: ArrayRef = Arc::new(holes.collect::<Float32Array>());
+    let rare = leaves.iter().map(|v| Some(*v > 0.98)).collect::<BooleanArray>();
+    let codes: UInt16Array =
+        (0..LEAVES).map(|_| (4000.0 * rng.random_range(0.0..1f64).powi(4)) as u16).collect();
     let mask = leaves.iter().map(|v| Some(*v > 0.0)).collect::<BooleanArray>();
     let values = RaggedArray::try_new(ROWS, axes, Arc::new(Float32Array::from(leaves))).unwrap();
     let events = RaggedArray::try_new(
@@ -94,6 +104,8 @@ fn data() -> Data {
         per_event,
         with_nulls: values.with_leaves(holes).unwrap(),
         mask: values.with_leaves(Arc::new(mask)).unwrap(),
+        rare: values.with_leaves(Arc::new(rare)).unwrap(),
+        codes: values.with_leaves(Arc::new(codes)).unwrap(),
         events: events.unwrap(),
         values,
     }
@@ -114,44 +126,36 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
         move |a: &RaggedArray| binary(Op::Add, Operand::Array(a), Operand::Scalar(&one)).unwrap();
     let more: ArrayRef = Arc::new(Float32Array::from(vec![0.5]));
     let some: ArrayRef = Arc::new(Int32Array::from(vec![3]));
-    let reduced = |how: fn(&RaggedArray, Option<i64>) -> serrate::Result<RaggedArray>, axis| {
-        move |a: &RaggedArray| how(a, axis).unwrap().leaves().len()
-    };
-    let (sum, max, mean) = (
-        reduced(reduce::sum, Some(-1)),
-        reduced(reduce::max, Some(-1)),
-        reduced(reduce::mean, Some(-1)),
-    );
-    let (all, outer) = (reduced(reduce::sum, None), reduced(reduce::sum, Some(1)));
-    let (sum2, max2) = (reduced(reduce::sum, Some(-1)), reduced(reduce::max, Some(-1)));
-    let v = &d.values;
-    let wanted = d.indices.leaves().len();
-    let gathered = take(&d.samples, &d.indices).unwrap();
-    let entries = d.samples.leaves().len();
-    vec![
-        ("gather, 64 k samples", 12 * wanted, 4 * wanted, {
-            Box::new(move || take(&d.samples, &d.indices).unwrap().leaves().len())
-        }),
-        ("scatter, 64 k samples", 12 * wanted + 4 * entries, 4 * entries, {
-            Box::new(move || {
-                let out = scatter(&d.samples, &d.indices, &gathered, Duplicates::Last);
-                out.unwrap().leaves().len()
-            })
-        }),
-        ("v + one per event", bytes, bytes, {
-            Box::new(move || {
-                binary(Op::Add, Operand::Array(v), Operand::Array(&d.per_event)).unwrap().len()
-            })
-        }),
-        ("sqrt", bytes, bytes, Box::new(move || unary(Unary::Sqrt, v).unwrap().len())),
-        ("softmax, innermost", bytes, bytes, Box::new(move || softmax(v, -1).unwrap().len())),
-        ("sum, innermost", bytes, 0, Box::new(move || sum(v))),
-        ("max, innermost", bytes, 0, Box::new(move || max(v))),
-        ("mean, innermost", bytes, 0, Box::new(move || mean(v))),
-        ("sum, a tenth null", bytes, 0, Box::new(move || sum2(&d.with_nulls))),
-        ("max, a tenth null", bytes, 0, Box::new(move || max2(&d.with_nulls))),
-        ("sum of whole rows", bytes, 0, Box::new(move || all(v))),
-        ("sum over events (axis 1)", bytes, 0, Box::new(move || outer(v))),
+    let code: ArrayRef = Arc::new(UInt16Array::from(vec![1234]));
+    let (v, holes) = (&d.values, &d.with_nulls);
+    let mut tasks: Vec<Task<'_>> = Vec::new();
+    for (name, array, how, axis) in [
+        ("sum, innermost", v, Reduction::Sum, Some(-1)),
+        ("max, innermost", v, Reduction::Max, Some(-1)),
+        ("mean, innermost", v, Reduction::Mean, Some(-1)),
+        ("var, innermost", v, Reduction::Var { ddof: 0 }, Some(-1)),
+        ("argmax, innermost", v, Reduction::ArgMax, Some(-1)),
+        ("sum, a tenth null", holes, Reduction::Sum, Some(-1)),
+        ("max, a tenth null", holes, Reduction::Max, Some(-1)),
+        ("mean, a tenth null", holes, Reduction::Mean, Some(-1)),
+        ("sum of whole rows", v, Reduction::Sum, None),
+        ("max of whole rows", v, Reduction::Max, None),
+        ("sum of whole rows, a tenth null", holes, Reduction::Sum, None),
+        ("max of whole rows, a tenth null", holes, Reduction::Max, None),
+        ("sum over events (axis 1)", v, Reduction::Sum, Some(1)),
+        ("max over events (axis 1)", v, Reduction::Max, Some(1)),
+        ("mean over events (axis 1)", v, Reduction::Mean, Some(1)),
+        ("sum over events, a tenth null", holes, Reduction::Sum, Some(1)),
+        ("sum over rows (axis 0)", v, Reduction::Sum, Some(0)),
+        ("median, innermost", v, Reduction::Median, Some(-1)),
+        ("different values of rows", v, Reduction::Nunique, None),
+    ] {
+        let run = move || reduced(array, how, axis).unwrap().leaves().len();
+        tasks.push((name, bytes, 0, Box::new(run)));
+    }
+    tasks.extend(moves(d));
+    tasks.extend(streams(d, code));
+    tasks.extend::<Vec<Task<'_>>>(vec![
         ("v * 2", bytes, bytes, {
             let times = times.clone();
             Box::new(move || times(v).len())
@@ -181,6 +185,70 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
         }),
         ("lengths of events", 4 * LISTS, 8 * LISTS, {
             Box::new(move || shape::lengths(v, 2).unwrap().leaves().len())
+        }),
+    ]);
+    tasks
+}
+
+/// Gathering, scattering, and functions of one number.
+fn moves(d: &Data) -> Vec<Task<'_>> {
+    let (v, bytes) = (&d.values, 4 * LEAVES);
+    let wanted = d.indices.leaves().len();
+    let gathered = take(&d.samples, &d.indices).unwrap();
+    let entries = d.samples.leaves().len();
+    vec![
+        ("gather, 64 k samples", 12 * wanted, 4 * wanted, {
+            Box::new(move || take(&d.samples, &d.indices).unwrap().leaves().len())
+        }),
+        ("scatter, 64 k samples", 12 * wanted + 4 * entries, 4 * entries, {
+            Box::new(move || {
+                let out = scatter(&d.samples, &d.indices, &gathered, Duplicates::Last);
+                out.unwrap().leaves().len()
+            })
+        }),
+        ("v + one per event", bytes, bytes, {
+            Box::new(move || {
+                binary(Op::Add, Operand::Array(v), Operand::Array(&d.per_event)).unwrap().len()
+            })
+        }),
+        ("sqrt", bytes, bytes, Box::new(move || unary(Unary::Sqrt, v).unwrap().len())),
+        ("softmax, innermost", bytes, bytes, Box::new(move || softmax(v, -1).unwrap().len())),
+    ]
+}
+
+/// Running operations, order, codes.
+fn streams(d: &Data, code: ArrayRef) -> Vec<Task<'_>> {
+    let bytes = 4 * LEAVES;
+    let (v, holes, codes) = (&d.values, &d.with_nulls, &d.codes);
+    let (one, two, three) = (code.clone(), code.clone(), code);
+    fn leaves(found: serrate::Result<RaggedArray>) -> usize {
+        found.unwrap().leaves().len()
+    }
+    vec![
+        ("cumsum", bytes, bytes, Box::new(move || leaves(running::cumsum(v, -1)))),
+        ("diff", bytes, bytes, Box::new(move || leaves(running::diff(v, 1, -1)))),
+        ("shift", bytes, bytes, Box::new(move || leaves(running::shift(v, 1, None, -1)))),
+        ("forward fill, a tenth null", bytes, bytes, {
+            Box::new(move || leaves(running::forward_fill(holes, -1)))
+        }),
+        ("sort", bytes, bytes, Box::new(move || leaves(sort::sort(v, Order::ASCENDING)))),
+        ("filter by v > 0.98", LEAVES / 8 + bytes / 2, bytes / 100, {
+            Box::new(move || leaves(filter::filter(v, &d.rare)))
+        }),
+        ("sum of rows where v > 0.98", LEAVES / 8 + bytes / 2, 0, {
+            Box::new(move || leaves(reduce::reduce_where(v, &d.rare, Reduction::Sum, None)))
+        }),
+        ("mask of one code", 2 * LEAVES, LEAVES / 8, {
+            Box::new(move || leaves(isin::isin(codes, &one)))
+        }),
+        ("rows' number of one code", 2 * LEAVES, 0, {
+            Box::new(move || leaves(occurrences::count_values(codes, &two, None)))
+        }),
+        ("rows that have one code", 2 * LEAVES, 0, {
+            Box::new(move || leaves(occurrences::any_value(codes, &three, None)))
+        }),
+        ("histogram of codes", 2 * LEAVES, 0, {
+            Box::new(move || value_counts(codes.leaves()).unwrap().0.len())
         }),
     ]
 }

@@ -7,6 +7,8 @@ mod common;
 
 #[path = "kernels/choose.rs"]
 mod choose;
+#[path = "kernels/counts.rs"]
+mod counts;
 #[path = "kernels/elementwise.rs"]
 mod elementwise;
 #[path = "kernels/index.rs"]

@@ -159,7 +159,7 @@ pub fn unique(array: &RaggedArray) -> Result<RaggedArray> {
     let leaves = array.leaves();
     let places = argsorted(leaves, level.layout(), Order::ASCENDING)?;
     let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
-    let same = same_as(leaves)?;
+    let same = same_values(leaves)?;
     let mut kept: Vec<u64> = Vec::new();
     let mut lengths = Vec::with_capacity(level.layout().lists());
     each_list(level.layout(), |list| {
@@ -432,7 +432,7 @@ fn in_lists(
 }
 
 /// Whether two leaves that are not null are the same value.
-fn same_as(leaves: &ArrayRef) -> Result<Box<dyn Fn(usize, usize) -> bool>> {
+pub(super) fn same_values(leaves: &ArrayRef) -> Result<Box<dyn Fn(usize, usize) -> bool>> {
     fn keys<T: ArrowPrimitiveType<Native: Sortable>>(
         values: &ArrayRef,
     ) -> Box<dyn Fn(usize, usize) -> bool> {

@@ -25,6 +25,7 @@
 mod distinct;
 mod fold;
 mod groups;
+mod masked;
 mod numbers;
 mod outer;
 mod pick;
@@ -46,6 +47,7 @@ use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 use groups::Groups;
 
+pub use masked::reduce_where;
 pub(in crate::kernels) use numbers::{native_int, reinterpret};
 pub use quantile::{quantile, quantiles};
 

@@ -1,0 +1,162 @@
+//! The values that a bit map keeps.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow::compute::FilterBuilder;
+use arrow::datatypes::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+
+use super::reduce::reinterpret;
+use crate::error::Result;
+
+/// The values whose bit is set.
+///
+/// Values of fixed width are looked at 64 at a time: none and all at once, few one by one, and else all
+/// of them without a branch, each written where the next one kept belongs.
+pub(super) fn kept(values: &ArrayRef, keep: &BooleanBuffer) -> Result<ArrayRef> {
+    macro_rules! by_width {
+        ($($width:literal => $t:ty),*) => {
+            match values.data_type().primitive_width() {
+                $(Some($width) => typed::<$t>(values, keep),)*
+                _ => {
+                    let keep = BooleanArray::new(keep.clone(), None);
+                    Ok(FilterBuilder::new(&keep).optimize().build().filter(values)?)
+                }
+            }
+        };
+    }
+    by_width!(1 => UInt8Type, 2 => UInt16Type, 4 => UInt32Type, 8 => UInt64Type)
+}
+
+fn typed<T: ArrowPrimitiveType>(values: &ArrayRef, keep: &BooleanBuffer) -> Result<ArrayRef> {
+    let count = keep.count_set_bits();
+    let same = reinterpret(values, &T::DATA_TYPE)?;
+    let flat = same.as_primitive::<T>().values();
+    let nulls = values.nulls().filter(|n| n.null_count() > 0);
+    let nulls = nulls.map(|n| NullBuffer::new(kept_bits(n.inner(), keep, count)));
+    let nulls = nulls.filter(|n| n.null_count() > 0);
+    let out = compressed(flat, keep, count);
+    let out: ArrayRef = Arc::new(PrimitiveArray::<T>::try_new(out.into(), nulls)?);
+    reinterpret(&out, values.data_type())
+}
+
+/// A word with fewer bits than this is gone through bit by bit.
+const FEW: u32 = 16;
+
+fn compressed<V: Copy + Default>(flat: &[V], keep: &BooleanBuffer, count: usize) -> Vec<V> {
+    let mut out: Vec<V> = Vec::with_capacity(count);
+    let mut room = [V::default(); 64];
+    for (word, values) in keep.bit_chunks().iter_padded().zip(flat.chunks(64)) {
+        match (word.count_ones(), <&[V; 64]>::try_from(values)) {
+            (0, _) => {}
+            (64, _) => out.extend_from_slice(values),
+            (FEW.., Ok(values)) => {
+                let mut next = 0;
+                for (i, value) in values.iter().enumerate() {
+                    // Never behind the value that is looked at, so never out of the room.
+                    room[next & 63] = *value;
+                    next += usize::from(word >> i & 1 == 1);
+                }
+                out.extend_from_slice(&room[..next.min(64)]);
+            }
+            _ => {
+                let mut word = word;
+                while word != 0 {
+                    out.push(values[word.trailing_zeros() as usize]);
+                    word &= word - 1;
+                }
+            }
+        }
+    }
+    out
+}
+
+/// The bits whose bit in `keep` is set, `count` of them.
+pub(super) fn kept_bits(bits: &BooleanBuffer, keep: &BooleanBuffer, count: usize) -> BooleanBuffer {
+    let words = keep.bit_chunks().iter_padded().zip(bits.bit_chunks().iter_padded());
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn wide(words: impl Iterator<Item = (u64, u64)>, count: usize) -> Vec<u64> {
+            packed(words, count, |mask, bits| std::arch::x86_64::_pext_u64(bits, mask))
+        }
+        if super::bits::has_avx2() {
+            // SAFETY: the processor has what the function was compiled for.
+            let words = unsafe { wide(words, count) };
+            return BooleanBuffer::new(Buffer::from_vec(words), 0, count);
+        }
+    }
+    BooleanBuffer::new(Buffer::from_vec(packed(words, count, extracted)), 0, count)
+}
+
+/// The bits at the set places of a mask, moved together.
+fn extracted(mut mask: u64, bits: u64) -> u64 {
+    let (mut out, mut next) = (0, 0);
+    while mask != 0 {
+        out |= (bits >> mask.trailing_zeros() & 1) << next;
+        next += 1;
+        mask &= mask - 1;
+    }
+    out
+}
+
+#[inline(always)]
+fn packed(
+    words: impl Iterator<Item = (u64, u64)>,
+    count: usize,
+    extract: impl Fn(u64, u64) -> u64,
+) -> Vec<u64> {
+    let mut out = Vec::with_capacity(count.div_ceil(64) + 1);
+    let (mut word, mut filled) = (0u64, 0);
+    for (mask, bits) in words {
+        let n = mask.count_ones();
+        let found = extract(mask, bits);
+        word |= found << filled;
+        if filled + n >= 64 {
+            out.push(word);
+            // What did not fit; nothing when the word was empty before.
+            word = if filled == 0 { 0 } else { found >> (64 - filled) };
+            filled = filled + n - 64;
+        } else {
+            filled += n;
+        }
+    }
+    out.push(word);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mixture_of_words() {
+        let bit = |i: usize, of: usize| match (i / 64 + of) % 5 {
+            0 => false,
+            1 => true,
+            2 => i % 17 == 3,
+            3 => i % 3 != 0,
+            _ => (i * 2_654_435_761) >> 7 & 1 == 1,
+        };
+        for n in [0usize, 1, 63, 64, 65, 640, 1000, 1279] {
+            for of in 0..5 {
+                let keep: Vec<bool> = (0..n + 3).map(|i| bit(i, of)).collect();
+                let keep = BooleanBuffer::from(keep).slice(3, n);
+                let bits: BooleanBuffer = (0..n).map(|i| bit(i, of + 2)).collect();
+                let expected: Vec<bool> =
+                    (0..n).filter(|i| keep.value(*i)).map(|i| bits.value(i)).collect();
+                let found = kept_bits(&bits, &keep, expected.len());
+                assert_eq!(found.iter().collect::<Vec<_>>(), expected);
+                let slow = keep.bit_chunks().iter_padded().zip(bits.bit_chunks().iter_padded());
+                let slow = packed(slow, expected.len(), extracted);
+                let slow = BooleanBuffer::new(Buffer::from_vec(slow), 0, expected.len());
+                assert_eq!(found, slow);
+                let values: Vec<u16> = (0..n).map(|i| u16::try_from(i).unwrap()).collect();
+                let wanted: Vec<u16> =
+                    values.iter().copied().filter(|i| keep.value((*i).into())).collect();
+                assert_eq!(compressed(&values, &keep, wanted.len()), wanted);
+            }
+        }
+    }
+}

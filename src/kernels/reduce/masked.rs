@@ -1,0 +1,82 @@
+//! Reductions of the leaves that a mask chooses, without making them an array of their own.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, make_array};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::datatypes::DataType;
+
+use super::{Reduction, reduce};
+use crate::array::RaggedArray;
+use crate::error::{Error, Result};
+use crate::kernels::align::aligned;
+use crate::kernels::elementwise::repeat_values;
+use crate::kernels::gather::true_bits;
+use crate::kernels::reshape::leaf_lists;
+
+/// Reduces the leaves for which `mask` is true: what [`reduce`] makes of
+/// [`filter`](super::super::filter::filter)`(array, mask)`, for whole rows and along the innermost axis.
+///
+/// Nothing is copied: what the mask leaves out counts as null. The mask is one for `filter`, with the
+/// lists of the array or only its outer levels; null is false. Along an outer axis leaves keep their
+/// place, as they would not when filtered, and [`ArgMin`](Reduction::ArgMin) and
+/// [`ArgMax`](Reduction::ArgMax) count what the mask leaves out.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, BooleanArray, Float32Array, types::Float32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reduce::{Reduction, reduce_where};
+/// // [[1, 2, 3], [4]]
+/// let leaves = Arc::new(Float32Array::from(vec![1., 2., 3., 4.]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let odd = a.with_leaves(Arc::new(BooleanArray::from(vec![true, false, true, false])))?;
+/// let found = reduce_where(&a, &odd, Reduction::Sum, None)?;
+/// assert_eq!(found.leaves().as_primitive::<Float32Type>().values(), &[4., 0.]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`filter`](super::super::filter::filter) and [`reduce`].
+pub fn reduce_where(
+    array: &RaggedArray,
+    mask: &RaggedArray,
+    how: Reduction,
+    axis: Option<i64>,
+) -> Result<RaggedArray> {
+    if *mask.leaf_type() != DataType::Boolean {
+        return Err(Error::type_of("the mask", DataType::Boolean.to_string(), mask.leaf_type()));
+    }
+    let levels = mask.axes().len();
+    if levels == 0 || levels > array.axes().len() {
+        return Err(Error::invalid(format!(
+            "a mask with {levels} level(s) of lists for an array with {}; it needs at least one and no more than the array",
+            array.axes().len()
+        )));
+    }
+    let (array, mask) = aligned(array, mask, levels)?;
+    let mut keep = true_bits(mask.leaves().as_boolean());
+    if let Some(below) = leaf_lists(&array.inner(levels)?)? {
+        let flags: ArrayRef = Arc::new(BooleanArray::new(keep, None));
+        keep = repeat_values(&flags, below.layout())?.as_boolean().values().clone();
+    }
+    if how == Reduction::Size {
+        // A null that the mask chooses is one of them.
+        let ones = array.with_leaves(Arc::new(BooleanArray::new(keep, None)))?;
+        return reduce(&ones, Reduction::Sum, axis);
+    }
+    reduce(&array.with_leaves(only(array.leaves(), keep)?)?, how, axis)
+}
+
+/// The same values, null where they are not kept.
+fn only(leaves: &ArrayRef, keep: BooleanBuffer) -> Result<ArrayRef> {
+    if leaves.data_type().is_null() {
+        return Ok(leaves.clone());
+    }
+    let keep = NullBuffer::new(keep);
+    let nulls = NullBuffer::union(leaves.nulls(), Some(&keep)).filter(|n| n.null_count() > 0);
+    if let Some(flags) = leaves.as_boolean_opt() {
+        return Ok(Arc::new(BooleanArray::new(flags.values().clone(), nulls)));
+    }
+    Ok(make_array(leaves.to_data().into_builder().nulls(nulls).build()?))
+}
