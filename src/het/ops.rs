@@ -158,17 +158,17 @@ impl HetTensor {
         } else {
             self.array.clone()
         };
-        let out = unary(function, &array)?;
         if function == Unary::IsNull {
             return Err(Error::invalid("a tensor has no nulls; its holes do not exist"));
         }
-        Self::boxed(out)?.into_value()
+        Self::boxed(unary(function, &array)?)?.into_value()
     }
 
-    /// Softmax along a dim (negatives from the last), over what exists; holes stay.
+    /// Softmax along a dim (negatives from the last), over what exists; holes stay. Values that are no
+    /// floats become float32.
     ///
     /// # Errors
-    /// When there is no such dim, and for booleans.
+    /// When there is no such dim.
     pub fn softmax(&self, dim: i64) -> Result<HetValue> {
         let axis = i64::try_from(self.axis_of(dim)?).unwrap_or(i64::MAX);
         let array = cast_leaves(&self.array, divided(self.dtype()))?;

@@ -9,6 +9,7 @@ use arrow::datatypes::{DataType, Int64Type, UInt64Type};
 
 use super::elementwise::{Pair, pair};
 use crate::array::RaggedArray;
+use crate::dense::DenseOptions;
 use crate::error::{Error, Result};
 
 /// An integer argument that is the same for all rows or another one for each.
@@ -135,6 +136,27 @@ impl Count<'_> {
             }
         }
         Ok(out)
+    }
+}
+
+/// Refuses results of more than [`DenseOptions::DEFAULT_LIMIT`] bytes before they are allocated: a
+/// count that came from data may be anything.
+pub(crate) fn check_size(what: &str, elements: usize, bits: usize) -> Result<()> {
+    let bytes = (elements as u128).saturating_mul(bits as u128) / 8;
+    DenseOptions::default()
+        .check_bytes(
+            bytes,
+            || format!("{what}: a result of {elements} elements"),
+            || "give smaller counts or sizes, or fewer rows at a time".into(),
+        )
+        .map(|_| ())
+}
+
+/// Bits that one value of a type takes; those of a number for what has no fixed width.
+pub(crate) fn bits_of(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Boolean => 1,
+        other => other.primitive_width().unwrap_or(8).saturating_mul(8),
     }
 }
 

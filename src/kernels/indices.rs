@@ -6,7 +6,7 @@ use arrow::array::{Array, AsArray, BooleanArray, BooleanBufferBuilder, Int64Arra
 use arrow::datatypes::DataType;
 
 use super::Count;
-use super::args::integers;
+use super::args::{check_size, integers};
 use super::bits::Rank;
 use super::filter::counted;
 use super::gather::{row_of_list, true_bits, with_axis};
@@ -67,10 +67,12 @@ pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
 ///
 /// # Errors
 /// When an index is out of range ([`Error::OutOfRangeAt`], naming row, list, position, index and
-/// size), and when indices or sizes are no integers.
+/// size), when indices or sizes are no integers, and when the result is larger than
+/// [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn mask_from_indices(indices: &RaggedArray, sizes: Count<'_>) -> Result<RaggedArray> {
     const WHAT: &str = "mask_from_indices";
     let (layout, nulls) = new_lists(WHAT, indices, sizes)?;
+    check_size(WHAT, layout.children(), 1)?;
     let axis = indices.axes().len();
     let from = indices.axis(axis)?.layout();
     let at = integers("the indices", indices.leaves())?;

@@ -3,11 +3,12 @@
 use arrow::array::UInt64Array;
 
 use super::Count;
+use super::args::{bits_of, check_size};
 use super::elementwise::repeat_values;
 use super::gather::{lists_like, take_rows, with_axis};
 use super::shape::list_axis;
 use crate::array::{Layout, ListAxis, RaggedArray};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Every element of axis `axis` (1.., negatives from the innermost) as often as told, one after the
 /// other, with all it holds: numpy's `repeat`, list by list.
@@ -31,7 +32,8 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// When the array has no such axis or `axis` is 0, for counts that are no integers or negative, and
-/// for counts whose lists differ in length.
+/// for counts whose lists differ in length, and when the result is larger than
+/// [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn repeat(array: &RaggedArray, axis: i64, counts: Count<'_>) -> Result<RaggedArray> {
     let axis = list_axis(array, axis)?;
     let level = array.axis(axis)?;
@@ -41,10 +43,9 @@ pub fn repeat(array: &RaggedArray, axis: i64, counts: Count<'_>) -> Result<Ragge
         .into_iter()
         .map(Option::unwrap_or_default)
         .collect();
-    let total = counts.iter().try_fold(0usize, |sum, n| sum.checked_add(*n));
-    if total.is_none_or(|n| i64::try_from(n).is_err()) {
-        return Err(Error::invalid("repeat: more elements than can be counted"));
-    }
+    let elements = array.inner(axis)?;
+    let total = counts.iter().fold(0usize, |sum, n| sum.saturating_add(*n));
+    check_size("repeat", total, bits_of(array.leaf_type()))?;
     let new = match (layout, counts.first()) {
         (Layout::Uniform { size, lists }, Some(n)) if counts.iter().all(|c| c == n) => {
             Layout::Uniform { size: size * n, lists: *lists }
@@ -52,7 +53,6 @@ pub fn repeat(array: &RaggedArray, axis: i64, counts: Count<'_>) -> Result<Ragge
         _ => lists_like(layout, (0..layout.lists()).map(|i| counts[layout.range(i)].iter().sum()))?,
     };
     let times = lists_like(layout, counts.iter().copied())?;
-    let elements = array.inner(axis)?;
     let below = if elements.axes().is_empty() {
         let leaves = repeat_values(elements.leaves(), &times)?;
         RaggedArray::try_new(leaves.len(), Vec::new(), leaves)?

@@ -160,6 +160,9 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
         let fixed_size = usize::try_from(*size).ok().or(same.filter(|_| Some(i) == open));
         let first = i == 0 && level.nulls().is_some();
         let next: Layout = match fixed_size {
+            Some(size) if size.checked_mul(parents).is_none() => {
+                return refuse(&format!("size {i} is {size}, for {parents} lists"));
+            }
             Some(size) if !first => Layout::Uniform { size, lists: parents },
             Some(size) => lists_like(layout, (0..lists).map(|l| if valid(l) { size } else { 0 }))?,
             None => {
@@ -170,8 +173,8 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
                 lists_like(layout, each.flat_map(|l| std::iter::repeat_n(of(l), before)))?
             }
         };
-        parents = next.children();
         let nulls = if i == 0 { level.nulls().cloned() } else { None };
+        parents = next.children();
         axes.push(ListAxis::try_new(next, nulls)?);
     }
     axes.extend_from_slice(&array.axes()[at..]);

@@ -12,7 +12,7 @@ use arrow::downcast_primitive_array;
 
 use super::Count;
 use super::align::aligned;
-use super::args::{exact, integers};
+use super::args::{bits_of, check_size, exact, integers};
 use super::concat::concat;
 use super::gather::{lists_like, row_of_list, take_rows, with_axis};
 use super::take::{beside, outer_nulls};
@@ -191,7 +191,8 @@ impl Write<'_> {
 /// is null. Elements that are lists themselves are null where nothing is written.
 ///
 /// # Errors
-/// As [`scatter`], and when the fill is not one value that the leaves' type has.
+/// As [`scatter`], when the fill is not one value that the leaves' type has, and when the result is
+/// larger than [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn scatter_new(
     indices: &RaggedArray,
     values: &RaggedArray,
@@ -202,6 +203,7 @@ pub fn scatter_new(
     let axis = indices.axes().len();
     let (layout, nulls) = new_lists("scatter", indices, sizes)?;
     let elements = layout.children();
+    check_size("scatter", elements, bits_of(values.leaf_type()))?;
     let inner = values.inner(axis.min(values.axes().len()))?;
     let below = match fill {
         Some(fill) if inner.axes().is_empty() => {

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use rand::RngExt;
 use serrate::Error;
 use serrate::array::{Layout, ListKind, Offsets, RaggedArray};
+use serrate::kernels::Count;
 use serrate::kernels::between::{Closure, between};
 use serrate::kernels::broadcast::{Spread, broadcast};
 use serrate::kernels::concat::concat;
@@ -19,7 +20,6 @@ use serrate::kernels::reshape::{reshape, squeeze, unsqueeze};
 use serrate::kernels::scatter::{Duplicates, scatter, scatter_new};
 use serrate::kernels::shape::lengths;
 use serrate::kernels::take::{reverse, take};
-use serrate::kernels::{Count, RowArg};
 
 use crate::cases;
 use crate::common::torture::{
@@ -446,6 +446,16 @@ fn new_lists_by_size() {
     assert!(out.axes()[0].nulls().unwrap().is_null(1) && out.leaves().is_null(1));
     let wide: ArrayRef = Arc::new(Int64Array::from(vec![1 << 40]));
     assert!(scatter_new(&at, &values, Count::All(3), Some(&wide), Duplicates::Last).is_err());
+    // More than there can be memory for.
+    for many in [usize::MAX, 1 << 50] {
+        let refused = |e: Error| matches!(e, Error::TooLarge { .. } | Error::Offsets { .. });
+        let out = scatter_new(&at, &values, Count::All(many), None, Duplicates::Last);
+        assert!(refused(out.unwrap_err()));
+        assert!(refused(mask_from_indices(&at, Count::All(many)).unwrap_err()));
+        assert!(refused(repeat(&at, 1, Count::All(many)).unwrap_err()));
+    }
+    let none = ints(&[0, 0, 0, 0], &[]);
+    assert!(reshape(&none, 1, &[1 << 62, 0]).is_err());
     let less = RaggedArray::try_new(2, vec![], Arc::new(Int32Array::from(vec![3, -1]))).unwrap();
     assert!(scatter_new(&at, &values, Count::Each(&less), None, Duplicates::Last).is_err());
     assert!(repeat(&at, 1, Count::Each(&less)).is_err());
@@ -475,5 +485,4 @@ fn shapes_that_do_not_fit_are_refused() {
     assert!("(,]".parse::<Closure>().is_err());
     let open = between(&a, &a, None, None, Closure::Both).unwrap();
     assert_eq!(open, a);
-    let _ = RowArg::NONE;
 }

@@ -12,6 +12,7 @@ use arrow::downcast_primitive_array;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::kernels::align::aligned;
+use crate::kernels::args::check_size;
 use crate::kernels::gather::{lists_like, row_of_list};
 use crate::kernels::reshape::leaf_lists;
 
@@ -162,6 +163,8 @@ fn meet(
                 )));
             }
         };
+        // An axis of size 1 on either side, along different ones, makes all pairs.
+        check_size("repeated axes of size 1", next_a.len().saturating_add(n), 64)?;
         lengths.push(n);
         for (next, range) in [(&mut next_a, p), (&mut next_b, q)] {
             let start = range.start as u64;
