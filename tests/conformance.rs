@@ -29,6 +29,8 @@ mod ragged_batch;
 mod reference;
 #[path = "conformance/unseen.rs"]
 mod unseen;
+#[path = "conformance/unseen_batches.rs"]
+mod unseen_batches;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
