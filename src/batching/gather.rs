@@ -166,7 +166,7 @@ fn check<I: Position>(layout: &Layout, ids: &[I], indices: &Indices, limit: Limi
     for i in 0..layout.lists() {
         let limit = limit.of(layout.length(i));
         for (j, id) in ids[indices.offsets.range(i)].iter().enumerate() {
-            if !wrap(id.wide(), limit).is_some_and(|k| k < limit) {
+            if wrap(id.wide(), limit).is_none_or(|k| k >= limit) {
                 return Err(indices.out_of_range(i, j, id.wide(), limit));
             }
         }
