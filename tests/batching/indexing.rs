@@ -145,7 +145,7 @@ proptest! {
         let padded = slow.padded(|| 1);
         let full = RaggedBatch::from_full_tensor(&padded, slow.dim(), slow.batch_shape.len());
         let found = batched_indexing_write(&from, &ids, &padded, Some(slow.dim()), &ANY).unwrap();
-        let same = batched_indexing_write(&from, &ids, &full.unwrap(), Some(slow.dim()), &ANY);
+        let same = batched_indexing_write(&from, &ids, full.unwrap(), Some(slow.dim()), &ANY);
         prop_assert_eq!(found.as_dense().unwrap(), &same.unwrap().to_tensor().unwrap());
 
         // Into rows of filler.

@@ -136,22 +136,22 @@ fn indices_are_checked() {
     let (data, ids) = (ints(&[2, 3], &[0; 6]), full(&[2, 2], 1));
     refused(batched_indexing_access(&data, &ids, 0, Some(0), &any), "axis 0 is a batch axis");
     refused(batched_indexing_access(&data, &ids, 0, Some(2), &any), "axis 2");
-    refused(batched_indexing_access(&ints(&[3, 3], &[0; 9]), &ids, 0, None, &any), "batch axes");
+    refused(batched_indexing_access(ints(&[3, 3], &[0; 9]), &ids, 0, None, &any), "batch axes");
     refused(batched_indexing_access(&data, &ids.float().unwrap(), 0, None, &any), "integers");
     refused(batched_indexing_access(&data, &full(&[2, 2, 1], 1), 0, None, &any), "integers");
     refused(batched_indexing_access(&data, &ids, f64::INFINITY, None, &any), "inf");
     let float = DenseTensor::from_vec([2, 2], vec![0.5f32; 4]).unwrap();
     refused(batched_indexing_write(&float, &ids, &data, None, &any), "convert");
     refused(
-        batched_indexing_write(&ints(&[2, 2, 1], &[0; 4]), &ids, &data, None, &any),
+        batched_indexing_write(ints(&[2, 2, 1], &[0; 4]), &ids, &data, None, &any),
         "entries of shape [1]",
     );
     refused(
-        batched_indexing_write(&ints(&[2, 1], &[0; 2]), &ids, &data, None, &any),
+        batched_indexing_write(ints(&[2, 1], &[0; 2]), &ids, &data, None, &any),
         "sample 0 has 1",
     );
     refused(
-        batched_inverse_indexing_access(&ints(&[2, 2], &[0; 4]), &ids, usize::MAX, 0, None, &any),
+        batched_inverse_indexing_access(ints(&[2, 2], &[0; 4]), &ids, usize::MAX, 0, None, &any),
         "limit",
     );
     refused(
@@ -164,15 +164,15 @@ fn indices_are_checked() {
 #[test]
 fn masks_of_data_are_checked() {
     let (data, mask) = (ints(&[2, 3], &[0; 6]), bools(&[2, 3], &[1; 6]));
-    refused(batched_bool_indexing(&data, &bools(&[2, 2], &[1; 4])), "a mask of 2");
-    refused(batched_bool_indexing(&data, &bools(&[3, 3], &[1; 9])), "batch axes");
-    refused(batched_bool_indexing(&data, &ints(&[2, 3], &[1; 6])), "a mask is bool");
-    refused(batched_bool_indexing(&data, &bools(&[2], &[1; 2])), "a mask of 1 batch axes");
-    refused(batched_bool_indexing(&full(&[1, 2, 3], 2), &mask), "beside a tensor");
+    refused(batched_bool_indexing(&data, bools(&[2, 2], &[1; 4])), "a mask of 2");
+    refused(batched_bool_indexing(&data, bools(&[3, 3], &[1; 9])), "batch axes");
+    refused(batched_bool_indexing(&data, ints(&[2, 3], &[1; 6])), "a mask is bool");
+    refused(batched_bool_indexing(&data, bools(&[2], &[1; 2])), "a mask of 1 batch axes");
+    refused(batched_bool_indexing(full(&[1, 2, 3], 2), &mask), "beside a tensor");
     let sizes = ints(&[2], &[3, 1]);
     let short = RaggedBatch::try_new(&mask, None, Some(&sizes), None).unwrap();
-    refused(batched_bool_indexing(&full(&[2, 3], 1), &short), "sample 1 has 3 and 1");
-    let kept = batched_bool_indexing(&data, &bools(&[2, 3], &[1, 1, 1, 0, 0, 0])).unwrap();
+    refused(batched_bool_indexing(full(&[2, 3], 1), &short), "sample 1 has 3 and 1");
+    let kept = batched_bool_indexing(&data, bools(&[2, 3], &[1, 1, 1, 0, 0, 0])).unwrap();
     let other = bools(&[2, 3], &[0, 1, 1, 1, 0, 0]);
     refused(
         batched_bool_indexing_write(&kept, &other, &data),
@@ -186,8 +186,8 @@ fn masks_of_data_are_checked() {
     refused(apply_mask_to_tensor(&data, &bools(&[3], &[1; 3]), 0), "a mask of shape [3]");
     refused(apply_mask_to_tensor(&data, &bools(&[2, 3, 1], &[1; 6]), 0), "a mask of shape");
     refused(apply_mask_to_tensor(&data, &mask, f64::NAN), "NaN");
-    refused(get_indices_from_mask(&bools(&[2], &[1; 2])), "batch axes");
-    refused(get_indices_from_mask(&full(&[1, 1, 2], 2)), "one batch axis");
+    refused(get_indices_from_mask(bools(&[2], &[1; 2])), "batch axes");
+    refused(get_indices_from_mask(full(&[1, 1, 2], 2)), "one batch axis");
     refused(get_compact_lists(&bools(&[2], &[1, 1]), vec![data.clone()]), "two axes");
     refused(get_compact_lists(&bools(&[2, 4], &[1; 8]), vec![data]), "a mask of 4");
 }
