@@ -9,14 +9,13 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{ScalarValue, exec_err};
 use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ExpressionPlacement, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::args::{Call, Plan};
 use super::doc::Doc;
 use super::naming;
-use super::shape::LENGTHS_ONLY;
 use crate::error::Result;
 
 /// A scalar function as data: the registration, the documentation and the tests read the same list.
@@ -107,19 +106,6 @@ impl ScalarUDFImpl for RaggedUdf {
     /// as much as one that was not given.
     fn is_strict(&self) -> bool {
         self.def.arity == (1, 1)
-    }
-
-    /// What looks at lengths only goes to where the lists come from, as far as they need not be read.
-    fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {
-        let of_column = matches!(
-            args.split_first(),
-            Some((ExpressionPlacement::Column | ExpressionPlacement::MoveTowardsLeafNodes, rest))
-                if rest.iter().all(|a| *a == ExpressionPlacement::Literal)
-        );
-        match of_column && LENGTHS_ONLY.contains(&self.def.name) {
-            true => ExpressionPlacement::MoveTowardsLeafNodes,
-            false => ExpressionPlacement::KeepInPlace,
-        }
     }
 
     fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {

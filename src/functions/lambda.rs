@@ -39,7 +39,7 @@ pub(super) static DOC: Doc = Doc {
             "the expression; it has as many parameters as there are arguments before it, or fewer",
         ),
     ],
-    missing: "Lists stay: NULL ones are NULL, empty ones empty. The expression sees NULL values and says what comes of them.",
+    missing: "Lists stay: NULL ones are NULL, empty ones empty. The expression sees NULL values and says what comes of them. Within it, write `make_array(v, w)` for `[v, w]`, which does not see variables.",
     duckdb: "`list_transform(x, lambda v: ..)` for one level; for two `list_transform(x, lambda l: list_transform(l, lambda v: ..))`.",
     example: example!("ragged_map"),
 };

@@ -236,14 +236,27 @@ fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let lists = (list_depth(&left) > 0, list_depth(&right) > 0);
     let (left, right) = match lists {
         (false, false) => return None,
-        // Two lists compare as wholes, and NULL compares with everything as in SQL.
-        (true, true) if op.is_comparison() => return None,
+        // Two lists of one depth compare as wholes, and NULL compares with everything as in SQL.
+        (true, true) if op.is_comparison() && list_depth(&left) == list_depth(&right) => {
+            return None;
+        }
         (true, true) => (expr.left.clone(), expr.right.clone()),
-        _ if op.is_comparison() && (left.is_null() || right.is_null()) => return None,
+        _ if op.is_comparison()
+            && [(&left, &expr.left), (&right, &expr.right)]
+                .into_iter()
+                .any(|(t, e)| t.is_null() && !is_open(e)) =>
+        {
+            return None;
+        }
         (true, false) => (expr.left.clone(), narrowed(op, &expr.right, &left, false, schema)),
         (false, true) => (narrowed(op, &expr.left, &right, true, schema), expr.right.clone()),
     };
     Some(super::scalar(name)?.call(vec![left, right]))
+}
+
+/// A parameter whose type nothing has said: beside a list it stands for a single value.
+fn is_open(expr: &Expr) -> bool {
+    matches!(expr, Expr::Placeholder(parameter) if parameter.field.is_none())
 }
 
 fn operation(op: &BinaryOperator) -> Option<(Op, &'static str)> {

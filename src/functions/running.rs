@@ -44,8 +44,12 @@ macro_rules! cumulative {
                 Ok(nullable(lists.plain_leaf(out)))
             },
             call: |call| {
-                let axis = call.integer(1).unwrap_or(-1);
-                call.lists(&running::running(&call.ragged(0)?, Running::$how, axis)?)
+                let (x, axis) = (call.ragged(0)?, call.integer(1).unwrap_or(-1));
+                // Of no values without a type there is nothing to compute.
+                if Lists::of(call.return_type()).leaf().is_null() {
+                    return call.lists(&x);
+                }
+                call.lists(&running::running(&x, Running::$how, axis)?)
             },
             infix: None,
         };

@@ -1,5 +1,6 @@
 //! Elements by lists of positions, in another order, or several times.
 
+use arrow::array::new_null_array;
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
@@ -36,6 +37,9 @@ pub(super) static TAKE: Def = Def {
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
+        if plan.is_untyped_null(1) {
+            return same(plan);
+        }
         let indices = integers(plan, 1, "the positions")?;
         if indices.depth() > lists.depth() {
             return Err(plan.refuse(
@@ -51,7 +55,13 @@ pub(super) static TAKE: Def = Def {
         let out = Lists::of(&lists.widened_by(&indices).open()).open();
         Ok(std::sync::Arc::new(field.as_ref().clone().with_data_type(out)))
     },
-    call: |call| call.lists(&take::take(&call.ragged(0)?, &numbered(call, 1)?)?),
+    call: |call| {
+        let x = call.ragged(0)?;
+        if call.array_type(1).is_null() {
+            return Ok(new_null_array(call.return_type(), x.len()));
+        }
+        call.lists(&take::take(&x, &numbered(call, 1)?)?)
+    },
     infix: None,
 };
 

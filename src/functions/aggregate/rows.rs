@@ -2,19 +2,25 @@
 
 use arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array, new_empty_array};
 use arrow::buffer::NullBuffer;
-use arrow::compute::{concat, filter};
+use arrow::compute::{concat as arrow_concat, filter};
 use arrow::datatypes::DataType;
 
 use super::super::lists::rows_at;
-use crate::array::{ListAxis, Offsets, RaggedArray};
+use crate::array::{ListAxis, Offsets, RaggedArray, list_depth};
 use crate::error::Result;
+use crate::kernels::concat;
 
 /// Columns of rows, batch by batch, and the group of every row.
 #[derive(Debug)]
 pub(super) struct Rows {
     types: Vec<DataType>,
-    batches: Vec<(Vec<ArrayRef>, Vec<usize>)>,
+    batches: Vec<Batch>,
+    /// Bytes of all batches, kept as they come: it is asked for after each of them.
+    bytes: usize,
 }
+
+/// Columns of rows, and their groups.
+type Batch = (Vec<ArrayRef>, Vec<usize>);
 
 /// The rows of the first groups, group after group, in each as they came.
 pub(super) struct ByGroup {
@@ -26,7 +32,7 @@ pub(super) struct ByGroup {
 
 impl Rows {
     pub(super) fn new(types: Vec<DataType>) -> Self {
-        Self { types, batches: Vec::new() }
+        Self { types, batches: Vec::new(), bytes: 0 }
     }
 
     /// The same columns without rows.
@@ -37,7 +43,9 @@ impl Rows {
     /// Adds rows; the columns have the types that were given.
     pub(super) fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>) {
         if !groups.is_empty() {
-            self.batches.push((columns, groups));
+            let batch = (columns, groups);
+            self.bytes = self.bytes.saturating_add(bytes_of(&batch));
+            self.batches.push(batch);
         }
     }
 
@@ -48,13 +56,13 @@ impl Rows {
         }
         let columns = (0..self.types.len())
             .map(|i| {
-                let parts: Vec<&dyn Array> =
-                    self.batches.iter().map(|(columns, _)| columns[i].as_ref()).collect();
-                Ok(concat(&parts)?)
+                let parts = self.batches.iter().map(|(columns, _)| &columns[i]);
+                joined(&self.types[i], parts)
             })
             .collect::<Result<_>>()?;
         let groups = self.batches.iter().flat_map(|(_, groups)| groups.iter().copied()).collect();
         self.batches = vec![(columns, groups)];
+        self.bytes = self.batches.iter().map(bytes_of).sum();
         Ok(())
     }
 
@@ -111,21 +119,32 @@ impl Rows {
                 columns.iter().map(|c| Ok(filter(c, &keep)?)).collect::<Result<Vec<_>>>()?;
             left.push((columns, of));
         }
+        self.bytes = left.iter().map(bytes_of).sum();
         self.batches = left;
         Ok(())
     }
 
     /// Bytes that the rows take up.
     pub(super) fn size(&self) -> usize {
-        let of = |(columns, groups): &(Vec<ArrayRef>, Vec<usize>)| {
-            let columns: usize = columns
-                .iter()
-                .map(|c| c.to_data().get_slice_memory_size().unwrap_or_default())
-                .sum();
-            columns + groups.capacity() * size_of::<usize>()
-        };
-        self.batches.iter().map(of).sum()
+        self.bytes
     }
+}
+
+fn bytes_of((columns, groups): &Batch) -> usize {
+    let column = |c: &ArrayRef| c.to_data().get_slice_memory_size().unwrap_or_default();
+    let columns: usize = columns.iter().map(column).sum();
+    columns + groups.capacity() * size_of::<usize>()
+}
+
+/// Arrays of a type one after the other. Lists that do not fit their offsets are an error, which
+/// Arrow's own concatenation leaves to chance.
+fn joined<'a>(t: &DataType, parts: impl Iterator<Item = &'a ArrayRef>) -> Result<ArrayRef> {
+    if list_depth(t) == 0 {
+        let parts: Vec<&dyn Array> = parts.map(AsRef::as_ref).collect();
+        return Ok(arrow_concat(&parts)?);
+    }
+    let parts = parts.map(RaggedArray::try_from_arrow).collect::<Result<Vec<_>>>()?;
+    concat::concat(&parts.iter().collect::<Vec<_>>())?.to_arrow_as(t)
 }
 
 /// Lists of these lengths over the rows of an array; `null` says which of them are NULL.
