@@ -12,6 +12,8 @@
 mod asof;
 #[path = "sql/codes.rs"]
 mod codes;
+#[path = "sql/dok.rs"]
+mod dok;
 #[path = "sql/files.rs"]
 mod files;
 #[path = "sql/formats.rs"]

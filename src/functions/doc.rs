@@ -14,12 +14,13 @@ pub(crate) enum Section {
     Elementwise,
     Structure,
     Codes,
+    Sparse,
     Dense,
     Aggregate,
 }
 
 impl Section {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Shape,
         Self::Index,
         Self::Reduce,
@@ -27,6 +28,7 @@ impl Section {
         Self::Elementwise,
         Self::Structure,
         Self::Codes,
+        Self::Sparse,
         Self::Dense,
         Self::Aggregate,
     ];
@@ -51,6 +53,10 @@ impl Section {
             Self::Codes => (
                 "Text and codes",
                 "Tests of text and of membership, vocabularies, and what is below a code. Codes are long texts that come back thousands of times: where they are a dictionary, as in `meds('DIR')`, a test runs once over its values, and each element takes the answer by its number. `LIKE`, `ILIKE`, `IN` (and `NOT` before them), `starts_with` and `regexp_like` stand for these functions in statements that `serrate` or `serrate::sql::sql` runs; `~`, `~*` and comparisons everywhere.",
+            ),
+            Self::Sparse => (
+                "Sparse tensors and dictionaries",
+                "Look-ups in tables `STORED AS DOK`: sparse tensors, whose keys are an index per axis, and dictionaries, whose keys are columns of any type.",
             ),
             Self::Dense => ("Dense", "Padded tensors, masks and padded lists."),
             Self::Aggregate => ("Aggregates", "Functions over many rows end in `_agg`."),

@@ -184,7 +184,7 @@ fn kept_levels(index: &[Index], depth: usize) -> Vec<bool> {
 /// `ragged_at(x, i, j, ..)`.
 pub(super) static AT: Def = Def {
     name: "ragged_at",
-    aliases: &["dok_get"],
+    aliases: &[],
     arity: (2, ANY),
     doc: Doc {
         section: Section::Index,

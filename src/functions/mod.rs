@@ -17,6 +17,7 @@ mod codes;
 mod def;
 mod densify;
 mod doc;
+mod dok;
 mod index;
 mod kept;
 mod lambda;
@@ -49,6 +50,7 @@ use datafusion::prelude::SessionContext;
 pub(crate) use codes::codes_file;
 use def::{Def, RaggedUdf};
 use doc::Section;
+pub(crate) use dok::with_names;
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
 pub(crate) use planner::{ON_LISTS, PREDICATES, TESTS, plans_predicates};
 pub(crate) use shape::LENGTHS_ONLY;
@@ -167,6 +169,8 @@ static DEFS: &[&Def] = &[
     &codes::DESCENDANTS,
     &lookup::LOOKUP,
     &lookup::BIN,
+    &dok::GET,
+    &dok::CONTAINS,
     &densify::DENSIFY,
     &densify::MASK,
     &densify::VALID,

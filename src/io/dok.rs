@@ -105,7 +105,7 @@ impl DokFile {
         Self::new(SafetensorsFile::from_bytes(path, bytes)?)
     }
 
-    fn new(file: SafetensorsFile) -> Result<Self> {
+    pub(crate) fn new(file: SafetensorsFile) -> Result<Self> {
         let path = file.path().to_path_buf();
         let wrong = |message: String| Error::file(&path, message);
         let metadata = file.header().metadata();

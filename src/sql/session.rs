@@ -22,8 +22,10 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use super::asof::{AsOfOrder, AsOfProjections, MedsAsOfFunction};
 use super::batches::LeafBatches;
 use super::below_joins::BelowJoins;
+use super::changes::PlainChanges;
 use super::config::SerrateOptions;
 use super::contains::ContainsPushdown;
+use super::dok::{DokFormatFactory, DokTableFactory, register_dok_names};
 use super::from::{TableFunctionsPlanner, VocabFunction};
 use super::hints::ListHints;
 use super::lengths::LengthsBelow;
@@ -35,7 +37,7 @@ use super::parquet::ParquetFileFormatFactory;
 use super::positions::PositionsPlanner;
 use super::relation::UnnestPlanner;
 use super::safetensors::SafetensorsFormatFactory;
-use super::statement::{FromAlone, PlainChanges};
+use super::statement::FromAlone;
 use super::training::BatchesFormatFactory;
 use super::urls::PathTables;
 use super::whole::WholeFileFormatFactory;
@@ -66,12 +68,15 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
     let ctx: SessionContext = SessionContext::new_with_state(configure(builder).build());
     let mut ctx = with_paths(ctx);
-    for factory in ctx.state_ref().write().table_factories_mut().values_mut() {
-        *factory = Arc::new(FilesTableFactory::new(Arc::clone(factory)));
+    for (name, factory) in ctx.state_ref().write().table_factories_mut() {
+        if name != DOK {
+            *factory = Arc::new(FilesTableFactory::new(Arc::clone(factory)));
+        }
     }
     // Names are ours alone, so registering cannot fail; a session without a function is still one.
     let _ = register_functions(&mut ctx);
     let _ = register_operators(&ctx);
+    let _ = register_dok_names(&ctx);
     ctx
 }
 
@@ -135,6 +140,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     {
         factories.insert(extension.to_uppercase(), files_table_factory());
     }
+    factories.insert(DOK.into(), Arc::new(DokTableFactory));
     builder.with_extension_type_registry(Arc::new(
         MemoryExtensionTypeRegistry::new_with_canonical_extension_types(),
     ))
@@ -160,8 +166,12 @@ fn file_formats() -> Vec<Arc<dyn FileFormatFactory>> {
         Arc::new(NrtFormatFactory),
         Arc::new(SafetensorsFormatFactory),
         Arc::new(BatchesFormatFactory),
+        Arc::new(DokFormatFactory),
     ]
 }
+
+/// What tables of sparse tensors are stored as.
+const DOK: &str = "DOK";
 
 /// Other endings of files with one JSON record per line.
 const JSON_LINES: [&str; 2] = ["ndjson", "jsonl"];
@@ -206,6 +216,7 @@ pub fn register_formats(ctx: &SessionContext) -> Result<()> {
         state.register_file_format(format, false)?;
         state.table_factories_mut().insert(name, files_table_factory());
     }
+    state.table_factories_mut().insert(DOK.into(), Arc::new(DokTableFactory));
     let stock = ["parquet", "csv", "json", "arrow"].map(|e| state.get_file_format_factory(e));
     for format in wrapped(stock) {
         state.register_file_format(format, true)?;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use datafusion::common::plan_err;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
@@ -15,11 +15,12 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::logical_expr::sqlparser::dialect::{Dialect as SqlDialect, dialect_from_str};
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
-use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, WriteOp, col};
+use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, col};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 
+use super::dok::DokFormatFactory;
 use super::from::{rewrite_factor, summarize_text};
 use super::hints::{check, conditions, explained};
 use super::nrt::NrtFormatFactory;
@@ -198,6 +199,7 @@ fn is_careful(state: &SessionState, format: &str) -> bool {
     let Some(factory) = state.get_file_format_factory(format) else { return false };
     let factory: &dyn Any = factory.as_ref();
     factory.is::<NrtFormatFactory>()
+        || factory.is::<DokFormatFactory>()
         || factory.is::<SafetensorsFormatFactory>()
         || factory.is::<ParquetFileFormatFactory>()
         || factory.is::<WholeFileFormatFactory>()
@@ -372,61 +374,5 @@ impl AnalyzerRule for FromAlone {
 
     fn name(&self) -> &str {
         "serrate_from_alone"
-    }
-}
-
-/// Analyzer rule: refuses DELETE and UPDATE whose rows depend on more than the table itself.
-///
-/// DataFusion hands a table only the plain conditions of a DELETE or UPDATE; `WHERE i IN (SELECT ..)`
-/// loses its condition on the way and deletes every row.
-#[derive(Debug)]
-pub(super) struct PlainChanges;
-
-impl AnalyzerRule for PlainChanges {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        // EXPLAIN ANALYZE runs what it explains.
-        let statement = match &plan {
-            LogicalPlan::Analyze(analyze) => analyze.input.as_ref(),
-            plan => plan,
-        };
-        let LogicalPlan::Dml(change) = statement else { return Ok(plan) };
-        let verb = match change.op {
-            WriteOp::Delete => "DELETE",
-            WriteOp::Update => "UPDATE",
-            _ => return Ok(plan),
-        };
-        let mut found = None;
-        change.input.apply(|node| {
-            match node {
-                LogicalPlan::Join(_) => found = Some("a join"),
-                LogicalPlan::Limit(_) => found = Some("LIMIT"),
-                LogicalPlan::Subquery(_) => found = Some("a subquery"),
-                _ => {}
-            }
-            node.apply_expressions(|e| {
-                e.apply(|e| {
-                    if matches!(
-                        e,
-                        Expr::Exists(_)
-                            | Expr::InSubquery(_)
-                            | Expr::ScalarSubquery(_)
-                            | Expr::SetComparison(_)
-                    ) {
-                        found = Some("a subquery");
-                    }
-                    Ok(TreeNodeRecursion::Continue)
-                })
-            })
-        })?;
-        match found {
-            None => Ok(plan),
-            Some(what) => plan_err!(
-                "{verb} with {what} is not supported: its condition would be lost and every row changed; make the rows to keep with CREATE TABLE .. AS SELECT instead"
-            ),
-        }
-    }
-
-    fn name(&self) -> &str {
-        "serrate_plain_changes"
     }
 }

@@ -65,6 +65,10 @@ const CALLS: &[&str] = &[
     "descendants('ICD10CM/E11.6', 'tests/data/tiny-codes')",
     "ragged_lookup([['DX//E11.9', 'LAB//new'], [NULL]], 'tests/data/tiny-codes', 'code', 'description')",
     "ragged_bin([1.0, 6.0, NULL], ['LAB//HbA1c', 'LAB//HbA1c', 'x'], 'tests/data/tiny-codes/cuts.parquet')",
+    "dok_get('tests/data/tiny-dok/m.safetensors', 2, 3)",
+    "dok_get('tests/data/tiny-dok/m.safetensors', 2, [2, NULL, 3], -1)",
+    "dok_get('tests/data/tiny-dok/names.safetensors', 3, 'none')",
+    "dok_contains('tests/data/tiny-dok/weights.safetensors', 7, ['DX//E11.9', NULL])",
     "densify([[1, 2, 3], [4]], [2, 2], -1, 'left')",
     "densify_mask([[1, 2, 3], [4]], [2, 2])",
     "densify_valid([1, NULL], [3])",
@@ -200,6 +204,9 @@ async fn constants_and_columns_give_the_same() {
                     // The first argument is a list that may be a column, or a name.
                     let named = args[0].starts_with('\'');
                     assert!(literal && (choice != 1 || named), "{sql}: {e}");
+                    // The table of a look-up is none of its data.
+                    let table = name.starts_with("dok_") && choice & 1 == 1;
+                    assert!(literal && (choice != 1 || table), "{sql}: {e}");
                 }
             }
         }
@@ -339,6 +346,7 @@ fn literals() -> Vec<ScalarValue> {
         ScalarValue::Float64(Some(f64::NAN)),
         ScalarValue::Utf8(Some("left".into())),
         ScalarValue::Utf8(Some(":, 0".into())),
+        ScalarValue::Utf8(Some("tests/data/tiny-dok/names.safetensors".into())),
         ScalarValue::Boolean(Some(true)),
         ints(&[2]),
         ints(&[2, 2]),

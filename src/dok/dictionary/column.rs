@@ -1,7 +1,7 @@
 //! One column of a dictionary: as it is in Arrow, and as it is stored.
 
 use std::collections::HashMap as StdMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder, UInt32Array, make_array};
 use arrow::buffer::NullBuffer;
@@ -16,6 +16,8 @@ use crate::error::{Error, Result};
 struct Vocabulary {
     numbers: StdMap<Arc<str>, u32>,
     texts: Vec<Arc<str>>,
+    /// Made when first values are read, and again after texts have come.
+    array: OnceLock<ArrayRef>,
 }
 
 impl Vocabulary {
@@ -27,8 +29,13 @@ impl Vocabulary {
             .map_err(|_| Error::invalid("more than 2^32 different texts in one column"))?;
         let text: Arc<str> = text.into();
         self.texts.push(Arc::clone(&text));
+        self.array.take();
         self.numbers.insert(text, number);
         Ok(number)
+    }
+
+    fn shared(&self) -> &ArrayRef {
+        self.array.get_or_init(|| Arc::new(self.array()))
     }
 
     fn array(&self) -> StringArray {
@@ -156,7 +163,7 @@ impl Column {
             Kind::Text(vocabulary) => {
                 let numbers = values.as_slice::<u32>()?.to_vec();
                 let numbers = UInt32Array::new(numbers.into(), valid);
-                let texts = take(&vocabulary.array(), &numbers, None)?;
+                let texts = take(vocabulary.shared(), &numbers, None)?;
                 Ok(cast(&texts, of)?)
             }
         }

@@ -1,0 +1,59 @@
+-- Sparse tensors and dictionaries of keys: which codes go together, looked up per row.
+--   cargo run --release -- sql/dok.sql
+-- Files are written to out/; running the script again replaces them.
+
+-- One row per patient; `codes` are the different codes of the patient as integers.
+CREATE VIEW patients AS
+SELECT subject_id, array_distinct(ragged_flatten(code_id)) AS codes
+FROM meds('tests/data/synthea-meds');
+
+CREATE VIEW had AS
+SELECT subject_id, unnest(codes) AS code FROM patients;
+
+-- 1. A matrix of pairs: in how many patients do codes i and j occur together? 428 x 428 elements, of
+--    which only those that are not zero take memory.
+COPY (
+    SELECT a.code AS i, b.code AS j, count(*) AS patients
+    FROM had a JOIN had b ON a.subject_id = b.subject_id
+    GROUP BY a.code, b.code
+) TO 'out/together.safetensors' STORED AS DOK OPTIONS (shape '428, 428', overwrite true);
+
+CREATE EXTERNAL TABLE together STORED AS DOK LOCATION 'out/together.safetensors';
+
+SELECT count(*) AS pairs, max(patients) AS most FROM together;
+
+-- Conditions on all axes are look-ups in a hash table, others a scan; EXPLAIN says which.
+EXPLAIN SELECT * FROM together WHERE i = 5 AND j IN (6, 7, 8, 9);
+
+-- 2. `dok_get` looks up per row, without a join: also for lists of indices.
+SELECT subject_id,
+       dok_get('together', codes, codes) AS patients_with_each,
+       ragged_max(dok_get('together', 5, codes)) AS with_code_5
+FROM patients
+ORDER BY subject_id
+LIMIT 3;
+
+-- 3. Statements change the file as a whole, or leave it as it is.
+DELETE FROM together WHERE i = j;
+UPDATE together SET patients = 0 WHERE patients < 3;
+SELECT count(*) AS pairs, min(patients) AS least FROM together;
+
+-- 4. A dictionary by keys of any type: the last value of each code of each patient.
+COPY (
+    SELECT subject_id, code, last_value(numeric_value ORDER BY time) AS value
+    FROM (SELECT subject_id, unnest(ragged_flatten(code)) AS code,
+                 unnest(ragged_flatten(numeric_value)) AS numeric_value,
+                 1 AS time
+          FROM meds('tests/data/synthea-meds'))
+    WHERE numeric_value IS NOT NULL
+    GROUP BY subject_id, code
+) TO 'out/values.safetensors' STORED AS DOK OPTIONS (keys 'subject_id, code', overwrite true);
+
+CREATE EXTERNAL TABLE last_values STORED AS DOK LOCATION 'out/values.safetensors';
+
+SELECT subject_id,
+       dok_get('last_values', subject_id, 'LAB//39156-5//kg/m2') AS bmi,
+       dok_contains('last_values', subject_id, 'LAB//8302-2//cm') AS has_height
+FROM patients
+ORDER BY subject_id
+LIMIT 5;

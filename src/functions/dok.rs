@@ -1,0 +1,553 @@
+//! Look-ups in sparse tensors and dictionaries of keys.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array, make_array};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::compute::kernels::zip::zip;
+use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options, take};
+use arrow::datatypes::{DataType, FieldRef, Int64Type};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature,
+};
+
+use super::args::{Call, Plan};
+use super::def::{ANY, Def, nullable};
+use super::doc::{Doc, Section};
+use super::example;
+use super::index;
+use super::lists::Lists;
+use crate::array::RaggedArray;
+use crate::dense::DenseTensor;
+use crate::dok::{DokTensor, Fallback};
+use crate::error::{Error, Result};
+use crate::kernels::align::aligned;
+use crate::kernels::coords::coord;
+use crate::kernels::text::is_text;
+use crate::sql::dok::{Contents, Names, Spec, Version};
+
+const TABLE: (&str, &str) = (
+    "m",
+    "a table `STORED AS DOK`, written out: its name when the query is planned says which file is read; or the path of such a file",
+);
+const KEYS: (&str, &str) = (
+    "i, j, ..",
+    "an index per axis of the tensor, of any integer type (negatives count from the end), or a value per column of keys of the dictionary, in that order; or lists of them, all of the same lengths, beside single values, which go with every element",
+);
+const SUCH: &str = "'m'";
+
+/// `dok_get('m', i, j [, default])`.
+pub(super) static GET: Def = Def {
+    name: "dok_get",
+    aliases: &[],
+    arity: (2, ANY),
+    doc: Doc {
+        section: Section::Sparse,
+        description: "The value of an element of a sparse tensor, or of a key of a dictionary, per row: a batch at a time in a hash table, without a join. The name becomes the file as it is when the query is planned, and all rows see that version of it.",
+        syntax: &["dok_get('m', i, j, .. [, default])", "dok_get(x, i, j, ..)"],
+        args: &[
+            TABLE,
+            KEYS,
+            (
+                "default",
+                "what is given where there is no entry: a value or a column; of a tensor 0 if not given, of a dictionary NULL",
+            ),
+            ("x", "a list of any depth instead of a table: the function is `ragged_at`"),
+        ],
+        missing: "Where there is no entry, the default; an index outside the tensor is no entry, and no error. A NULL index or key gives NULL, whatever the default; a NULL list gives NULL.",
+        duckdb: "`LEFT JOIN m USING (i, j)` and `coalesce(v, default)`.",
+        example: example!("dok_get"),
+    },
+    plan: |plan| {
+        if !is_text(plan.data_type(0)) {
+            return (index::AT.plan)(plan);
+        }
+        let spec = named(plan)?;
+        let keys = spec.keys()?;
+        if plan.len() == keys.len() + 2 {
+            default(plan, keys.len() + 1, &spec.value()?)?;
+        } else {
+            count(plan, keys.len(), " [, default]", &keys)?;
+        }
+        returned(plan, &keys, spec.value()?)
+    },
+    call: |call| {
+        let Some(text) = call.constant(0).and_then(|s| s.try_as_str()) else {
+            return (index::AT.call)(call);
+        };
+        let spec = Spec::parse(text.unwrap_or_default())?;
+        let keys = spec.keys()?.len();
+        let version = spec.load()?;
+        let default = if call.len() > keys + 1 { Some(keys + 1) } else { None };
+        each(call, keys, default, |keys, default| get(&version, keys, default))
+    },
+    infix: None,
+};
+
+/// `dok_contains('m', i, j)`.
+pub(super) static CONTAINS: Def = Def {
+    name: "dok_contains",
+    aliases: &[],
+    arity: (2, ANY),
+    doc: Doc {
+        section: Section::Sparse,
+        description: "Whether a sparse tensor has an entry at an index, or a dictionary a key, per row; see `dok_get`.",
+        syntax: &["dok_contains('m', i, j, ..)"],
+        args: &[TABLE, KEYS],
+        missing: "An index outside the tensor is false. A NULL index or key gives NULL, and so does a NULL list.",
+        duckdb: "`EXISTS (FROM m WHERE m.i = t.i AND m.j = t.j)`.",
+        example: example!("dok_contains"),
+    },
+    plan: |plan| {
+        if !is_text(plan.data_type(0)) {
+            return Err(plan.refuse(
+                0,
+                format!("(the table) must be a name, such as {SUCH}; it is {}", plan.data_type(0)),
+            ));
+        }
+        let spec = named(plan)?;
+        let keys = spec.keys()?;
+        count(plan, keys.len(), "", &keys)?;
+        returned(plan, &keys, DataType::Boolean)
+    },
+    call: |call| {
+        let spec = Spec::parse(call.text(0).unwrap_or_default())?;
+        let version = spec.load()?;
+        each(call, spec.keys()?.len(), None, |keys, _| contains(&version, keys))
+    },
+    infix: None,
+};
+
+/// The file that argument 0 names.
+fn named(plan: &Plan<'_>) -> Result<Spec> {
+    let text = plan.literal_text(0, "the table", SUCH)?.unwrap_or_default();
+    Spec::parse(text).map_err(|e| match e {
+        Error::Invalid(message) => plan.refuse(0, format!("(the table): {message}")),
+        other => other,
+    })
+}
+
+/// Refuses another number of keys than there are.
+fn count(plan: &Plan<'_>, expected: usize, more: &str, keys: &[(&str, DataType)]) -> Result<()> {
+    if plan.len() == expected + 1 {
+        return Ok(());
+    }
+    let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
+    Err(plan.refuse(
+        0,
+        format!(
+            "(the table) has {expected} key(s), so write {}({SUCH}, {}{more}); {} argument(s) follow it",
+            plan.name(),
+            names.join(", "),
+            plan.len() - 1
+        ),
+    ))
+}
+
+/// Checks the keys that are given, and wraps the type of one result in their lists.
+fn returned(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<FieldRef> {
+    let mut lists: Option<Lists> = None;
+    for (i, (name, key)) in (1..).zip(keys) {
+        if plan.is_list_view(i) {
+            plan.lists(i)?;
+        }
+        let given = Lists::of(plan.data_type(i));
+        let leaf = given.leaf();
+        let fits = leaf.is_null()
+            || leaf == key
+            || (leaf.is_integer() && key.is_integer())
+            || (is_text(leaf) && is_text(key));
+        if !fits {
+            return Err(plan.refuse(
+                i,
+                format!("({name}) must be {}; it is {leaf}", shown(key)),
+            ));
+        }
+        if given.depth() == 0 {
+            continue;
+        }
+        match &mut lists {
+            None => lists = Some(given),
+            Some(known) if known.depth() == given.depth() => *known = known.widened_by(&given),
+            Some(known) => {
+                return Err(plan.refuse(
+                    i,
+                    format!(
+                        "({name}) has {} levels of lists, another key {}; keys are single values or lists of the same lengths",
+                        given.depth(),
+                        known.depth()
+                    ),
+                ));
+            }
+        }
+    }
+    Ok(nullable(match lists {
+        None => of,
+        Some(lists) => lists.plain_leaf(of),
+    }))
+}
+
+fn shown(key: &DataType) -> String {
+    match key {
+        t if is_text(t) => "a text".into(),
+        t if t.is_integer() => "an integer".into(),
+        t => t.to_string(),
+    }
+}
+
+/// Refuses a default that is no value of the table.
+fn default(plan: &Plan<'_>, i: usize, value: &DataType) -> Result<()> {
+    let given = plan.data_type(i);
+    let fraction = |s: &ScalarValue| match s.cast_to(&DataType::Float64) {
+        Ok(ScalarValue::Float64(Some(x))) => x.fract() != 0.0,
+        _ => false,
+    };
+    let kind = |t: &DataType| (is_text(t), t.is_temporal(), *t == DataType::Boolean);
+    let fits = given.is_null()
+        || (kind(given) == kind(value)
+            && can_cast_types(given, value)
+            && !(value.is_integer() && plan.known(i).is_some_and(fraction)));
+    if fits {
+        return Ok(());
+    }
+    let found = plan.known(i).map_or_else(|| given.to_string(), ToString::to_string);
+    Err(plan.refuse(i, format!("(default) must fit the values, which are {value}; it is {found}")))
+}
+
+/// Runs a look-up for the rows of a batch, or for the elements of their lists.
+fn each(
+    call: &Call<'_>,
+    keys: usize,
+    default: Option<usize>,
+    look_up: impl Fn(&[ArrayRef], Option<&Default>) -> Result<ArrayRef>,
+) -> Result<ArrayRef> {
+    let default = default.map(|i| Default::of(call, i)).transpose()?;
+    let given = (1..=keys).map(|i| call.array(i)).collect::<Result<Vec<_>>>()?;
+    let in_lists = |a: &ArrayRef| crate::array::list_depth(a.data_type()) > 0;
+    if !given.iter().any(in_lists) {
+        return look_up(&given, default.as_ref());
+    }
+    let mut lists: Option<RaggedArray> = None;
+    for key in given.iter().filter(|a| in_lists(a)) {
+        let key = RaggedArray::try_from_arrow(key)?;
+        lists = Some(match lists {
+            None => key,
+            Some(lists) => aligned(&lists, &key, lists.axes().len())?.0,
+        });
+    }
+    let Some(lists) = lists else { return Err(Error::invalid("no lists")) };
+    let rows = coord(&lists, 0)?;
+    let rows: UInt64Array = cast(rows.leaves(), &DataType::UInt64)?.as_primitive().clone();
+    let leaves = given.iter().map(|key| match in_lists(key) {
+        true => {
+            let key = RaggedArray::try_from_arrow(key)?;
+            Ok(Arc::clone(aligned(&lists, &key, lists.axes().len())?.1.leaves()))
+        }
+        false => Ok(take(key, &rows, None)?),
+    });
+    let leaves = leaves.collect::<Result<Vec<_>>>()?;
+    let default = match default {
+        Some(Default::Rows(values)) => Some(Default::Rows(take(&values, &rows, None)?)),
+        other => other,
+    };
+    let found = look_up(&leaves, default.as_ref())?;
+    call.lists(&lists.with_leaves(found)?)
+}
+
+/// What stands for entries that are not there.
+enum Default {
+    One(ScalarValue),
+    Rows(ArrayRef),
+}
+
+impl Default {
+    fn of(call: &Call<'_>, i: usize) -> Result<Self> {
+        match call.constant(i) {
+            Some(value) => Ok(Self::One(value.clone())),
+            None => Ok(Self::Rows(call.array(i)?)),
+        }
+    }
+
+    /// In the type of the values; one or one per row.
+    fn cast(&self, of: &DataType) -> Result<(ArrayRef, bool)> {
+        let options = CastOptions { safe: false, ..CastOptions::default() };
+        let (values, one) = match self {
+            Self::One(value) => (value.to_array_of_size(1)?, true),
+            Self::Rows(values) => (Arc::clone(values), false),
+        };
+        let values = cast_with_options(&values, of, &options)
+            .map_err(|e| Error::invalid(format!("dok_get: the default is no {of}: {e}")))?;
+        Ok((values, one))
+    }
+}
+
+fn get(version: &Version, keys: &[ArrayRef], default: Option<&Default>) -> Result<ArrayRef> {
+    match &version.contents {
+        Contents::Tensor(tensor) => elements(tensor.tensor()?, keys, default),
+        Contents::Keys(contents) => {
+            let dictionary = contents.dictionary();
+            let fields: Vec<_> = dictionary.key_fields().cloned().collect();
+            let (keys, nulls) = as_stored(keys, &fields)?;
+            let found = dictionary.get(&keys)?;
+            let Some(default) = default else { return Ok(found) };
+            let missing = !&valid(&found);
+            let missing = match &nulls {
+                Some(nulls) => &missing & nulls.inner(),
+                None => missing,
+            };
+            or_default(found, &BooleanArray::new(missing, None), default)
+        }
+    }
+}
+
+fn valid(array: &ArrayRef) -> BooleanBuffer {
+    match array.logical_nulls() {
+        Some(nulls) => nulls.inner().clone(),
+        None => BooleanBuffer::new_set(array.len()),
+    }
+}
+
+/// The default where something is missing.
+fn or_default(found: ArrayRef, missing: &BooleanArray, default: &Default) -> Result<ArrayRef> {
+    let (values, one) = default.cast(found.data_type())?;
+    Ok(match one {
+        true => zip(missing, &arrow::array::Scalar::new(values), &found)?,
+        false => zip(missing, &values, &found)?,
+    })
+}
+
+fn contains(version: &Version, keys: &[ArrayRef]) -> Result<ArrayRef> {
+    match &version.contents {
+        Contents::Tensor(tensor) => {
+            let tensor = tensor.tensor()?;
+            let (indices, nulls) = indices(keys, &tensor.shape())?;
+            let slices: Vec<&[i64]> = indices.iter().map(|i| i.values().as_ref()).collect();
+            let fetched = tensor.lookup_columns(&slices, &Fallback::Zero)?;
+            Ok(Arc::new(BooleanArray::new(BooleanBuffer::from(fetched.found), nulls)))
+        }
+        Contents::Keys(contents) => {
+            let dictionary = contents.dictionary();
+            let fields: Vec<_> = dictionary.key_fields().cloned().collect();
+            let (keys, nulls) = as_stored(keys, &fields)?;
+            let found = dictionary.contains(&keys)?;
+            Ok(Arc::new(BooleanArray::new(found.values().clone(), nulls)))
+        }
+    }
+}
+
+/// Elements of a tensor.
+fn elements(tensor: &DokTensor, keys: &[ArrayRef], default: Option<&Default>) -> Result<ArrayRef> {
+    let (indices, nulls) = indices(keys, &tensor.shape())?;
+    let slices: Vec<&[i64]> = indices.iter().map(|i| i.values().as_ref()).collect();
+    let of = tensor.dtype().to_arrow();
+    let one = match default {
+        Some(Default::One(value)) if !value.is_null() => {
+            let (value, _) = Default::One(value.clone()).cast(&of)?;
+            Fallback::Value(DenseTensor::from_flat(&value, "the default")?.reshape([])?)
+        }
+        _ => Fallback::Zero,
+    };
+    let fetched = tensor.lookup_columns(&slices, &one)?;
+    let values = fetched.values.to_flat()?;
+    match default {
+        Some(Default::One(value)) if value.is_null() => {
+            let found = NullBuffer::new(BooleanBuffer::from(fetched.found));
+            with_nulls(&values, NullBuffer::union(nulls.as_ref(), Some(&found)))
+        }
+        Some(rows @ Default::Rows(_)) => {
+            let missing = BooleanArray::new(!&BooleanBuffer::from(fetched.found), None);
+            let values = or_default(values, &missing, rows)?;
+            let nulls = NullBuffer::union(nulls.as_ref(), values.nulls());
+            with_nulls(&values, nulls)
+        }
+        _ => with_nulls(&values, nulls),
+    }
+}
+
+/// The same values with these nulls.
+fn with_nulls(values: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    match nulls.filter(|n| n.null_count() > 0) {
+        None => Ok(Arc::clone(values)),
+        nulls => Ok(make_array(values.to_data().into_builder().nulls(nulls).build()?)),
+    }
+}
+
+/// Indices as int64, counted from the beginning, and where none of them is NULL. What is outside a
+/// tensor stays so.
+fn indices(keys: &[ArrayRef], shape: &[usize]) -> Result<(Vec<Int64Array>, Option<NullBuffer>)> {
+    let mut nulls: Option<NullBuffer> = None;
+    let mut out = Vec::with_capacity(keys.len());
+    for (key, size) in keys.iter().zip(shape) {
+        nulls = NullBuffer::union(nulls.as_ref(), key.logical_nulls().as_ref());
+        let wide = cast(key, &DataType::Int64)?;
+        let wide = wide.as_primitive::<Int64Type>();
+        let beyond = wide.null_count() > key.logical_null_count();
+        if !beyond && wide.values().iter().all(|i| *i >= 0) {
+            out.push(wide.clone());
+            continue;
+        }
+        let size = u64::try_from(*size).unwrap_or(u64::MAX);
+        let from_start = |i: i64| match i {
+            0.. => i,
+            // More than the axis is long: negative still, which is outside.
+            _ => i.checked_add_unsigned(size).unwrap_or(i64::MIN),
+        };
+        // Too large for int64, hence outside.
+        let each = wide.iter().map(|i| i.map_or(i64::MIN, from_start));
+        out.push(each.collect::<Vec<_>>().into());
+    }
+    Ok((out, nulls))
+}
+
+/// Keys in the types of the dictionary, and where none of them is NULL. What a type cannot hold is
+/// null in the first, which is no key.
+fn as_stored(
+    keys: &[ArrayRef],
+    fields: &[FieldRef],
+) -> Result<(Vec<ArrayRef>, Option<NullBuffer>)> {
+    let mut nulls: Option<NullBuffer> = None;
+    let mut out = Vec::with_capacity(keys.len());
+    for (key, field) in keys.iter().zip(fields) {
+        nulls = NullBuffer::union(nulls.as_ref(), key.logical_nulls().as_ref());
+        let as_is = is_text(field.data_type()) && is_text(key.data_type());
+        out.push(match as_is {
+            true => Arc::clone(key),
+            false => cast(key, field.data_type())?,
+        });
+    }
+    Ok((out, nulls.filter(|n| n.null_count() > 0)))
+}
+
+/// A function whose first argument may be the name of a table of the session.
+struct Named {
+    /// The same function of a [`Spec`] or path, which knows no session.
+    inner: Arc<ScalarUDF>,
+    names: Names,
+    /// Keeps the version that a plan is about in memory until the plan is done with.
+    bound: Option<Arc<Version>>,
+}
+
+/// The functions as a session knows them that has tables.
+pub(crate) fn with_names(names: &Names) -> Vec<ScalarUDF> {
+    let named = [&GET, &CONTAINS].into_iter().filter_map(|def| {
+        let inner = Arc::clone(super::scalar(def.name)?);
+        let names = names.clone();
+        Some(ScalarUDF::new_from_impl(Named { inner, names, bound: None }))
+    });
+    named.collect()
+}
+
+impl Named {
+    /// The text that stands for a name, and the version that it means; `None` for what stays.
+    fn bind(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
+        if text.starts_with('{') {
+            return Ok(None);
+        }
+        let version = match self.names.find(text)? {
+            Some(version) => version,
+            None => match Spec::file(text) {
+                Some(path) => crate::sql::dok::open(path)?,
+                None => return Ok(None),
+            },
+        };
+        Ok(Some((Spec::of(&version).to_text(), version)))
+    }
+}
+
+impl fmt::Debug for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Named").field(&self.inner.name()).finish()
+    }
+}
+
+impl PartialEq for Named {
+    fn eq(&self, other: &Self) -> bool {
+        self.inner == other.inner
+    }
+}
+
+impl Eq for Named {}
+
+impl Hash for Named {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.inner.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Named {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> DfResult<String> {
+        self.inner.schema_name(args)
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
+        self.inner.return_type(types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
+        let text = args.scalar_arguments.first().copied().flatten().and_then(|s| s.try_as_str());
+        let Some((spec, _)) = text.flatten().map(|t| self.bind(t)).transpose()?.flatten() else {
+            return self.inner.return_field_from_args(args);
+        };
+        let spec = ScalarValue::Utf8(Some(spec));
+        let mut scalars = args.scalar_arguments.to_vec();
+        if let Some(first) = scalars.first_mut() {
+            *first = Some(&spec);
+        }
+        let args = ReturnFieldArgs { arg_fields: args.arg_fields, scalar_arguments: &scalars };
+        self.inner.return_field_from_args(args)
+    }
+
+    fn simplify(&self, mut args: Vec<Expr>, _info: &SimplifyContext) -> DfResult<ExprSimplifyResult> {
+        let text = match args.first() {
+            Some(Expr::Literal(value, _)) => value.try_as_str().flatten(),
+            _ => None,
+        };
+        let Some((spec, version)) = text.map(|t| self.bind(t)).transpose()?.flatten() else {
+            return Ok(ExprSimplifyResult::Original(args));
+        };
+        if let Some(first) = args.first_mut() {
+            *first = Expr::Literal(ScalarValue::Utf8(Some(spec)), None);
+        }
+        let bound = Self {
+            inner: Arc::clone(&self.inner),
+            names: self.names.clone(),
+            bound: Some(version),
+        };
+        let function = Arc::new(ScalarUDF::new_from_impl(bound));
+        let call = ScalarFunction::new_udf(function, args);
+        Ok(ExprSimplifyResult::Simplified(Expr::ScalarFunction(call)))
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let mut bound = self.bound.clone();
+        if let Some(ColumnarValue::Scalar(first)) = args.args.first_mut()
+            && let Some(text) = first.try_as_str().flatten()
+            && let Some((spec, version)) = self.bind(text)?
+        {
+            *first = ScalarValue::Utf8(Some(spec));
+            bound = Some(version);
+        }
+        let out = self.inner.invoke_with_args(args);
+        drop(bound);
+        out
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.inner.documentation()
+    }
+}

@@ -1,0 +1,411 @@
+//! What a file holds: a sparse tensor, or a dictionary of keys.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
+use arrow::compute::{CastOptions, cast, cast_with_options, filter, is_not_null, take};
+use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema, SchemaRef};
+
+use crate::dense::{DType, DenseTensor};
+use crate::dok::{Coo, Dictionary, DokTensor, Duplicates, Fallback, MapOptions};
+use crate::error::{Error, Result};
+use crate::io::dictionary;
+use crate::io::dok::DokFile;
+use crate::io::safetensors::{SafetensorsFile, SaveOptions};
+use crate::kernels::text::is_text;
+
+/// The entry of a tensor's metadata with the names of its columns.
+const NAMES: &str = "names";
+
+/// Entries as they stand in a file. Never changed: a statement makes others.
+#[derive(Debug)]
+pub(crate) enum Contents {
+    Tensor(TensorContents),
+    Keys(KeysContents),
+}
+
+#[derive(Debug)]
+pub(crate) struct KeysContents {
+    dictionary: Dictionary,
+    /// Keys and value, in the order in which keys came.
+    columns: Vec<ArrayRef>,
+}
+
+impl KeysContents {
+    pub(crate) fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
+    fn of(mut dictionary: Dictionary) -> Result<Self> {
+        // One thread per batch: queries run in parallel as it is.
+        dictionary.set_parallel(false);
+        let mut columns = dictionary.keys()?;
+        columns.push(dictionary.values()?);
+        Ok(Self { dictionary, columns })
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct TensorContents {
+    names: Vec<String>,
+    shape: Vec<usize>,
+    /// int64, `[ndim, nnz]`.
+    indices: DenseTensor,
+    values: DenseTensor,
+    /// Made when first something is looked up.
+    tensor: OnceLock<std::result::Result<DokTensor, String>>,
+}
+
+impl TensorContents {
+    pub(crate) fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The tensor with its hash table.
+    pub(crate) fn tensor(&self) -> Result<&DokTensor> {
+        let made = self.tensor.get_or_init(|| {
+            let (shape, options) = (self.shape.clone(), MapOptions::default());
+            let mut made = DokTensor::from_unique(shape, &self.indices, &self.values, options)
+                .map_err(|e| e.to_string())?;
+            // One thread per batch: queries run in parallel as it is.
+            made.set_parallel(false);
+            Ok(made)
+        });
+        made.as_ref().map_err(|e| Error::invalid(e.clone()))
+    }
+
+    fn of(mut tensor: DokTensor, names: Vec<String>) -> Result<Self> {
+        let Coo { shape, indices, values } = tensor.to_coo()?;
+        let kept = OnceLock::new();
+        tensor.set_parallel(false);
+        drop(kept.set(Ok(tensor)));
+        Ok(Self { names, shape, indices, values, tensor: kept })
+    }
+}
+
+/// The columns that a tensor has where nobody named them.
+pub(crate) fn default_names(ndim: usize) -> Vec<String> {
+    let axes = (0..ndim).map(|axis| format!("axis{axis}"));
+    axes.chain(["value".into()]).collect()
+}
+
+impl Contents {
+    /// Reads a file; every number in it is checked.
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        // Not mapped: entries stay in memory for as long as the table is there.
+        let file = SafetensorsFile::open(path, false)?;
+        if file.header().metadata().get("format").is_some_and(|f| f == dictionary::FORMAT) {
+            let read = dictionary::read_file(&file, MapOptions::default())?;
+            return Ok(Self::Keys(KeysContents::of(read)?));
+        }
+        let names = file.header().metadata().get(NAMES).cloned();
+        let file = DokFile::new(file)?;
+        let ndim = file.shape().len();
+        let names = match names {
+            None => default_names(ndim),
+            Some(names) => serde_json::from_str::<Vec<String>>(&names)
+                .ok()
+                .filter(|n| n.len() == ndim + 1 && first_double(n).is_none())
+                .ok_or_else(|| {
+                    Error::file(
+                        path,
+                        format!("the names {names:?} are no list of {} names", ndim + 1),
+                    )
+                })?,
+        };
+        let (indices, values) = file.coo()?;
+        let shape = file.shape().to_vec();
+        Ok(Self::Tensor(TensorContents { names, shape, indices, values, tensor: OnceLock::new() }))
+    }
+
+    /// Writes a file that appears whole or not at all.
+    pub(super) fn write(&self, path: &Path, overwrite: bool) -> Result<()> {
+        match self {
+            Self::Keys(keys) => {
+                let options = SaveOptions { overwrite, ..SaveOptions::default() };
+                dictionary::write(path, &keys.dictionary, &options)
+            }
+            Self::Tensor(tensor) => {
+                let names = serde_json::to_string(&tensor.names)
+                    .map_err(|e| Error::invalid(format!("names of columns: {e}")))?;
+                let metadata = [(NAMES.into(), names)].into();
+                let options = SaveOptions { overwrite, metadata };
+                let shape = &tensor.shape;
+                crate::io::dok::write_coo(path, shape, &tensor.indices, &tensor.values, &options)
+            }
+        }
+    }
+
+    /// Columns: int64 per axis or the columns of keys, then the value.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        match self {
+            Self::Keys(keys) => keys.dictionary.schema(),
+            Self::Tensor(tensor) => tensor_schema(&tensor.names, tensor.values.dtype()),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Keys(keys) => keys.dictionary.len(),
+            Self::Tensor(tensor) => tensor.values.num_elements(),
+        }
+    }
+
+    /// All entries, column by column; numbers are not copied.
+    pub(super) fn columns(&self) -> Result<Vec<ArrayRef>> {
+        match self {
+            Self::Keys(keys) => Ok(keys.columns.clone()),
+            Self::Tensor(t) => {
+                let axes = (0..t.shape.len()).map(|axis| t.indices.row(axis)?.to_flat());
+                axes.chain([t.values.to_flat()]).collect()
+            }
+        }
+    }
+
+    /// The entries among some keys (each given once), column by column.
+    pub(super) fn lookup(&self, asked: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+        match self {
+            Self::Keys(keys) => {
+                let values = keys.dictionary.get(asked)?;
+                let found = is_not_null(&values)?;
+                asked.iter().chain([&values]).map(|c| Ok(filter(c, &found)?)).collect()
+            }
+            Self::Tensor(t) => {
+                let slices: Vec<&[i64]> =
+                    asked.iter().map(|a| a.as_primitive::<Int64Type>().values().as_ref()).collect();
+                let fetched = t.tensor()?.lookup_columns(&slices, &Fallback::Zero)?;
+                let found = BooleanArray::from(fetched.found);
+                let values = fetched.values.to_flat()?;
+                asked.iter().chain([&values]).map(|c| Ok(filter(c, &found)?)).collect()
+            }
+        }
+    }
+
+    /// Others of the same kind, with these entries. Messages count rows from 0, after the first
+    /// `before`.
+    pub(super) fn rebuilt(
+        &self,
+        columns: &[ArrayRef],
+        before: usize,
+        duplicates: Option<Duplicates>,
+    ) -> Result<Self> {
+        let schema = self.schema();
+        let names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
+        match self {
+            Self::Keys(_) => Self::keys(&names, columns, before, duplicates),
+            Self::Tensor(t) => {
+                let (shape, dtype) = (Some(t.shape.clone()), t.values.dtype());
+                Self::tensor(&names, columns, shape, dtype, before, duplicates)
+            }
+        }
+    }
+
+    /// A dictionary of keys: the last column is the value. Messages count rows as those of
+    /// [`rebuilt`](Self::rebuilt).
+    pub(super) fn keys(
+        names: &[String],
+        columns: &[ArrayRef],
+        before: usize,
+        duplicates: Option<Duplicates>,
+    ) -> Result<Self> {
+        let mut fields = Vec::with_capacity(columns.len());
+        let mut stored = Vec::with_capacity(columns.len());
+        for (name, column) in names.iter().zip(columns) {
+            no_nulls(column, name, before)?;
+            let of = key_type(column.data_type());
+            stored.push(cast(column, &of)?);
+            fields.push(Arc::new(Field::new(name, of, false)));
+        }
+        if let Some(Duplicates::Sum) = duplicates {
+            stored = summed(&fields, stored)?;
+        }
+        let mut made = empty_dictionary(&fields)?;
+        let Some((value, keys)) = stored.split_last() else {
+            return Err(Error::invalid("a dictionary has keys and a value"));
+        };
+        made.reserve(value.len())?;
+        let new = made.set(keys, value)?;
+        if duplicates.is_none()
+            && let Some(row) = new.iter().position(|new| !new)
+        {
+            let shown = names.iter().zip(keys).map(|(name, key)| {
+                let text = arrow::util::display::array_value_to_string(key, row);
+                format!("{name} {}", text.unwrap_or_default())
+            });
+            return Err(twice(row - before.min(row), &shown.collect::<Vec<_>>().join(", ")));
+        }
+        Ok(Self::Keys(KeysContents::of(made)?))
+    }
+
+    /// A tensor of coordinates and a value, the last column. Without a shape it is just as large as
+    /// its coordinates need. Zeros are no entries. Messages count rows as those of
+    /// [`rebuilt`](Self::rebuilt).
+    pub(super) fn tensor(
+        names: &[String],
+        columns: &[ArrayRef],
+        shape: Option<Vec<usize>>,
+        dtype: DType,
+        before: usize,
+        duplicates: Option<Duplicates>,
+    ) -> Result<Self> {
+        let (Some((value, axes)), Some((value_name, axis_names))) =
+            (columns.split_last(), names.split_last())
+        else {
+            return Err(Error::invalid("a sparse tensor has axes and a value"));
+        };
+        if axes.is_empty() {
+            return Err(Error::invalid(
+                "a sparse tensor has a column per axis and then a value; there is one column only",
+            ));
+        }
+        let rows = value.len();
+        let mut all = Vec::with_capacity(rows * axes.len());
+        let mut sizes = Vec::with_capacity(axes.len());
+        for (at, (axis, name)) in axes.iter().zip(axis_names).enumerate() {
+            let given = shape.as_ref().and_then(|s| s.get(at)).copied();
+            sizes.push(coordinates(axis, name, given, before, &mut all)?);
+        }
+        no_nulls(value, value_name, before)?;
+        let value = DenseTensor::from_flat(value, value_name)?.cast(dtype)?;
+        let indices = DenseTensor::from_vec([axes.len(), rows], all)?;
+        let kept = duplicates.unwrap_or_default();
+        let mut tensor = DokTensor::from_coo(sizes, &indices, &value, kept)?;
+        if duplicates.is_none() && tensor.nnz()? < rows {
+            return Err(duplicate(&indices, axis_names, before));
+        }
+        tensor.prune()?;
+        Ok(Self::Tensor(TensorContents::of(tensor, names.to_vec())?))
+    }
+}
+
+/// How a column of a dictionary is kept: text of any form as text.
+pub(super) fn key_type(given: &DataType) -> DataType {
+    if is_text(given) { DataType::Utf8 } else { given.clone() }
+}
+
+/// A dictionary without keys; the last field is the value's.
+pub(super) fn empty_dictionary(fields: &[FieldRef]) -> Result<Dictionary> {
+    match fields.split_last() {
+        Some((value, keys)) if !keys.is_empty() => {
+            Dictionary::new(keys.to_vec(), Arc::clone(value), MapOptions::default())
+        }
+        _ => Err(Error::invalid("a dictionary has keys and a value")),
+    }
+}
+
+/// Columns with the values of equal keys added up; the last of equal keys stays.
+fn summed(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> {
+    let Some((value, keys)) = columns.split_last() else { return Ok(columns) };
+    let numbers = DType::from_arrow(value.data_type()).filter(|d| *d != DType::Bool);
+    if numbers.is_none() {
+        return Err(Error::type_of("values to be added up", "numbers", value.data_type()));
+    }
+    let rows: ArrayRef =
+        Arc::new((0i64..).take(value.len()).map(Some).collect::<Int64Array>());
+    let mut fields = fields.to_vec();
+    let name = fields.pop().map_or_else(String::new, |f| f.name().clone());
+    fields.push(Arc::new(Field::new(name, DataType::Int64, false)));
+    let mut places = empty_dictionary(&fields)?;
+    places.set(keys, &rows)?;
+    let last = places.get(keys)?;
+    let last = last.as_primitive::<Int64Type>().values().to_vec();
+    let last = DenseTensor::from_vec([1, value.len()], last)?;
+    let values = DenseTensor::from_flat(value, "values")?;
+    let sums = DokTensor::from_coo([value.len()], &last, &values, Duplicates::Sum)?.to_coo()?;
+    let kept = UInt64Array::from_iter_values(
+        sums.indices.as_slice::<i64>()?.iter().filter_map(|row| u64::try_from(*row).ok()),
+    );
+    let keys = keys.iter().map(|key| Ok(take(key, &kept, None)?));
+    keys.chain([sums.values.to_flat()]).collect()
+}
+
+fn twice(row: usize, key: &str) -> Error {
+    Error::invalid(format!(
+        "row {row} (counted from 0): {key} is there already; group the rows, or say OPTIONS (duplicates 'last') or 'sum'"
+    ))
+}
+
+/// The schema of a tensor.
+pub(super) fn tensor_schema(names: &[String], dtype: DType) -> SchemaRef {
+    let last = names.len().saturating_sub(1);
+    let field = |(at, name): (usize, &String)| {
+        let of = if at == last { dtype.to_arrow() } else { DataType::Int64 };
+        Field::new(name, of, false)
+    };
+    Arc::new(Schema::new(names.iter().enumerate().map(field).collect::<Vec<_>>()))
+}
+
+/// The first name that is there twice.
+pub(super) fn first_double(names: &[String]) -> Option<&String> {
+    names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
+}
+
+fn no_nulls(column: &ArrayRef, name: &str, before: usize) -> Result<()> {
+    let nulls = column.logical_nulls().filter(|n| n.null_count() > 0);
+    match nulls.and_then(|n| n.iter().position(|valid| !valid)) {
+        None => Ok(()),
+        Some(row) => Err(Error::invalid(format!(
+            "row {} (counted from 0): {name:?} is NULL; neither keys nor values are",
+            row - before.min(row)
+        ))),
+    }
+}
+
+/// Appends the coordinates of one axis, checked; gives its size.
+fn coordinates(
+    column: &ArrayRef,
+    name: &str,
+    size: Option<usize>,
+    before: usize,
+    out: &mut Vec<i64>,
+) -> Result<usize> {
+    if !column.data_type().is_integer() {
+        return Err(Error::type_of(
+            format!("the axis {name:?}"),
+            "an integer (OPTIONS (keys 'a, b') saves values by keys of other types)",
+            column.data_type(),
+        ));
+    }
+    no_nulls(column, name, before)?;
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let wide = cast_with_options(column, &DataType::Int64, &options)
+        .map_err(|e| Error::invalid(format!("the axis {name:?}: {e}")))?;
+    let wide = wide.as_primitive::<Int64Type>().values();
+    let largest = wide.iter().copied().max();
+    let outside = |at: &i64| usize::try_from(*at).map_or(true, |at| size.is_some_and(|s| at >= s));
+    if let Some(row) = wide.iter().position(outside) {
+        let at = wide.get(row).copied().unwrap_or_default();
+        let why = match size {
+            Some(size) if at >= 0 => format!("the axis has size {size}"),
+            _ => "an index is not negative".into(),
+        };
+        let row = row - before.min(row);
+        return Err(Error::invalid(format!("row {row} (counted from 0): {name:?} is {at}; {why}")));
+    }
+    out.extend_from_slice(wide);
+    match (size, largest) {
+        (Some(size), _) => Ok(size),
+        (None, None) => Ok(0),
+        (None, Some(largest)) => usize::try_from(largest)
+            .ok()
+            .and_then(|n| n.checked_add(1))
+            .ok_or_else(|| Error::invalid(format!("{name:?} is {largest}, which is too large"))),
+    }
+}
+
+/// The error of coordinates that are there twice, with the row of the second.
+fn duplicate(indices: &DenseTensor, names: &[String], before: usize) -> Error {
+    let axes = names.len();
+    let all = indices.as_slice::<i64>().unwrap_or_default();
+    let rows = all.len() / axes.max(1);
+    let mut seen = std::collections::HashSet::with_capacity(rows);
+    for row in 0..rows {
+        let at: Vec<i64> = (0..axes).filter_map(|a| all.get(a * rows + row).copied()).collect();
+        if let Some(at) = seen.replace(at) {
+            let shown = names.iter().zip(at).map(|(name, at)| format!("{name} {at}"));
+            return twice(row - before.min(row), &shown.collect::<Vec<_>>().join(", "));
+        }
+    }
+    Error::invalid("coordinates that are there twice")
+}

@@ -1,0 +1,195 @@
+//! Which keys a condition can be true for.
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use std::collections::HashSet;
+
+use crate::kernels::text::is_text;
+
+/// Keys that are looked up at most; a condition that allows more is checked entry by entry, unless
+/// there are even more entries.
+const FEW: usize = 1 << 12;
+
+/// Alternatives of a condition that are followed.
+const ALTERNATIVES: usize = 1 << 12;
+
+/// Values that each key column may have: one alternative of a condition. `None` is any value.
+type Values = Vec<Option<HashSet<ScalarValue>>>;
+
+/// The keys for which all of `filters` may be true, one array per key column, if there are few of
+/// them: when each alternative names values for every column. What is found is to be checked still.
+pub(super) fn keys(
+    filters: &[Expr],
+    schema: &SchemaRef,
+    entries: usize,
+) -> Result<Option<Vec<ArrayRef>>> {
+    let columns = schema.fields().len().saturating_sub(1);
+    let mut alternatives = vec![vec![None; columns]];
+    for filter in filters {
+        match both(&alternatives, &possible(filter, schema)) {
+            Some(fewer) => alternatives = fewer,
+            // Too many to follow: without this filter, which is checked afterwards.
+            None => continue,
+        }
+    }
+    let limit = entries.max(FEW);
+    let mut rows: HashSet<Vec<ScalarValue>> = HashSet::new();
+    for values in &alternatives {
+        let Some(sets) = values.iter().map(Option::as_ref).collect::<Option<Vec<_>>>() else {
+            return Ok(None);
+        };
+        let count = sets.iter().try_fold(1usize, |n, set| n.checked_mul(set.len()));
+        if count.and_then(|n| n.checked_add(rows.len())).is_none_or(|n| n > limit) {
+            return Ok(None);
+        }
+        let mut partial: Vec<Vec<ScalarValue>> = vec![Vec::with_capacity(columns)];
+        for set in sets {
+            partial = partial
+                .iter()
+                .flat_map(|row| {
+                    set.iter().map(|value| {
+                        let mut row = row.clone();
+                        row.push(value.clone());
+                        row
+                    })
+                })
+                .collect();
+        }
+        rows.extend(partial);
+    }
+    let mut rows: Vec<Vec<ScalarValue>> = rows.into_iter().collect();
+    // The same statement gives the same rows in the same order.
+    rows.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+    let mut arrays = Vec::with_capacity(columns);
+    for (at, field) in schema.fields().iter().take(columns).enumerate() {
+        let values = rows.iter().filter_map(|row| row.get(at).cloned());
+        arrays.push(match rows.is_empty() {
+            true => arrow::array::new_empty_array(field.data_type()),
+            false => ScalarValue::iter_to_array(values)?,
+        });
+    }
+    Ok(Some(arrays))
+}
+
+/// The alternatives of two conditions that hold together; `None` when there are too many.
+fn both(left: &[Values], right: &[Values]) -> Option<Vec<Values>> {
+    if left.len().checked_mul(right.len())? > ALTERNATIVES {
+        return None;
+    }
+    let mut out = Vec::with_capacity(left.len() * right.len());
+    for a in left {
+        for b in right {
+            let each = a.iter().zip(b).map(|(a, b)| match (a, b) {
+                (Some(a), Some(b)) => Some(a.intersection(b).cloned().collect()),
+                (Some(one), None) | (None, Some(one)) => Some(one.clone()),
+                (None, None) => None,
+            });
+            out.push(each.collect());
+        }
+    }
+    Some(out)
+}
+
+/// The alternatives of a condition: what is true for no key outside them.
+fn possible(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
+    let columns = schema.fields().len().saturating_sub(1);
+    let any = || vec![vec![None; columns]];
+    let only = |at: usize, values: HashSet<ScalarValue>| {
+        let mut out = vec![None; columns];
+        if let Some(column) = out.get_mut(at) {
+            *column = Some(values);
+        }
+        vec![out]
+    };
+    match filter {
+        Expr::Literal(ScalarValue::Boolean(Some(false) | None), _) => Vec::new(),
+        Expr::Alias(alias) => possible(&alias.expr, schema),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+            let (left, right) = (possible(left, schema), possible(right, schema));
+            both(&left, &right).unwrap_or(left)
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            let (mut left, right) = (possible(left, schema), possible(right, schema));
+            // The same column on both sides is one alternative: `i = 1 OR i = 2`.
+            if let ([a], [b]) = (left.as_mut_slice(), right.as_slice())
+                && let Some((at, _)) = single(a)
+                && single(b).is_some_and(|(other, _)| other == at)
+            {
+                let more: Vec<ScalarValue> =
+                    b.get(at).and_then(Option::as_ref).into_iter().flatten().cloned().collect();
+                if let Some(Some(values)) = a.get_mut(at) {
+                    values.extend(more);
+                }
+                return left;
+            }
+            if left.len() + right.len() > ALTERNATIVES {
+                return any();
+            }
+            left.extend(right);
+            left
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            let found = match (left.as_ref(), right.as_ref()) {
+                (column, Expr::Literal(value, _)) | (Expr::Literal(value, _), column) => {
+                    key(column, schema).and_then(|at| Some((at, stored(value, at, schema)?)))
+                }
+                _ => None,
+            };
+            found.map_or_else(any, |(at, value)| only(at, value.into_iter().collect()))
+        }
+        Expr::InList(InList { expr, list, negated: false }) => {
+            let Some(at) = key(expr, schema) else { return any() };
+            let values = list.iter().map(|item| match item {
+                Expr::Literal(value, _) => stored(value, at, schema),
+                _ => None,
+            });
+            match values.collect::<Option<Vec<_>>>() {
+                Some(values) => only(at, values.into_iter().flatten().collect()),
+                None => any(),
+            }
+        }
+        _ => any(),
+    }
+}
+
+/// The only column that an alternative says something of.
+fn single(values: &Values) -> Option<(usize, &HashSet<ScalarValue>)> {
+    let mut named = values.iter().enumerate().filter_map(|(at, v)| Some((at, v.as_ref()?)));
+    named.next().filter(|_| named.next().is_none())
+}
+
+/// The key column that an expression is; text in another encoding is the same text.
+fn key(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
+    match expr {
+        Expr::Column(column) => {
+            let at = schema.index_of(&column.name).ok()?;
+            (at + 1 < schema.fields().len()).then_some(at)
+        }
+        Expr::Cast(cast) if is_text(cast.field.data_type()) => {
+            let at = key(&cast.expr, schema)?;
+            is_text(schema.field(at).data_type()).then_some(at)
+        }
+        _ => None,
+    }
+}
+
+/// A literal as the key column has it: `Some(None)` for what equals no key, `None` for what cannot
+/// be told.
+fn stored(value: &ScalarValue, at: usize, schema: &SchemaRef) -> Option<Option<ScalarValue>> {
+    let of = schema.field(at).data_type();
+    if value.is_null() {
+        return Some(None);
+    }
+    let given = value.data_type();
+    if given == *of && !matches!(of, DataType::Float16 | DataType::Float32 | DataType::Float64) {
+        return Some(Some(value.clone()));
+    }
+    if is_text(of) && is_text(&given) {
+        return value.cast_to(of).ok().map(Some);
+    }
+    None
+}

@@ -1,0 +1,163 @@
+//! Files that are open: read once for all tables and functions, and written one statement at a time.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::UNIX_EPOCH;
+
+use super::contents::Contents;
+use crate::error::{Error, Result};
+
+/// Files whose entries stay in memory though no table or query has them.
+const KEPT: usize = 4;
+
+/// Entries with the version of the file that they came from.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) path: PathBuf,
+    /// What differs when a file was written anew.
+    pub(crate) stamp: String,
+    pub(crate) contents: Contents,
+}
+
+/// One file.
+#[derive(Debug, Default)]
+struct Slot {
+    /// Versions that somebody has.
+    versions: Mutex<Vec<Weak<Version>>>,
+    /// Held while a statement changes the file.
+    writing: Mutex<()>,
+}
+
+static SLOTS: LazyLock<Mutex<HashMap<PathBuf, Arc<Slot>>>> = LazyLock::new(Mutex::default);
+static RECENT: Mutex<Vec<Arc<Version>>> = Mutex::new(Vec::new());
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind these locks is whole at any time.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn slot(path: &Path) -> Arc<Slot> {
+    Arc::clone(locked(&SLOTS).entry(path.to_path_buf()).or_default())
+}
+
+fn keep(version: &Arc<Version>) {
+    let mut recent = locked(&RECENT);
+    recent.retain(|v| v.path != version.path);
+    if recent.len() >= KEPT {
+        recent.remove(0);
+    }
+    recent.push(Arc::clone(version));
+}
+
+/// The path of a file with all links followed.
+fn full(path: &Path) -> Result<PathBuf> {
+    fs::canonicalize(path).map_err(|e| Error::io(path, e))
+}
+
+fn stamp(path: &Path) -> Result<String> {
+    let metadata = fs::metadata(path).map_err(|e| Error::io(path, e))?;
+    let modified = metadata.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+    #[cfg(unix)]
+    let inode = std::os::unix::fs::MetadataExt::ino(&metadata);
+    #[cfg(not(unix))]
+    let inode = 0u64;
+    let modified = modified.unwrap_or_default().as_nanos();
+    Ok(format!("{:x}-{modified:x}-{inode:x}", metadata.len()))
+}
+
+/// What a file holds now.
+pub(crate) fn open(path: &Path) -> Result<Arc<Version>> {
+    at(path, None)
+}
+
+/// What a file held when it had this stamp.
+///
+/// # Errors
+/// When nobody has it any more and the file is another one now.
+pub(crate) fn pinned(path: &Path, stamp: &str) -> Result<Arc<Version>> {
+    at(path, Some(stamp))
+}
+
+fn at(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
+    let known = if wanted.is_some() { full(path).unwrap_or(path.to_path_buf()) } else { full(path)? };
+    let slot = slot(&known);
+    // Held while the file is read, so that those who start together read it once.
+    let mut versions = locked(&slot.versions);
+    versions.retain(|v| v.strong_count() > 0);
+    let find = |versions: &[Weak<Version>], stamp: &str| {
+        versions.iter().filter_map(Weak::upgrade).find(|v| v.stamp == stamp)
+    };
+    if let Some(version) = wanted.and_then(|stamp| find(&versions, stamp)) {
+        return Ok(version);
+    }
+    let now = stamp(&known)?;
+    if wanted.is_some_and(|wanted| wanted != now) {
+        return Err(Error::file(
+            path,
+            "it changed after the query was planned; run the query again",
+        ));
+    }
+    if let Some(version) = find(&versions, &now) {
+        keep(&version);
+        return Ok(version);
+    }
+    // In the words of the caller, who did not write the canonical path.
+    let contents = Contents::read(path)?;
+    if stamp(&known)? != now {
+        return Err(Error::file(path, "it changed while it was read; run the query again"));
+    }
+    let version = Arc::new(Version { path: known, stamp: now, contents });
+    versions.push(Arc::downgrade(&version));
+    keep(&version);
+    Ok(version)
+}
+
+/// Changes a file: `change` makes new entries of those that are there. Statements on one file, by
+/// whatever table, wait for each other; the file is replaced as a whole, or stays as it is.
+pub(super) fn change<T>(
+    path: &Path,
+    change: impl FnOnce(&Contents) -> Result<(Option<Contents>, T)>,
+) -> Result<(Arc<Version>, T)> {
+    let known = full(path)?;
+    let slot = slot(&known);
+    let _alone = locked(&slot.writing);
+    let before = open(path)?;
+    let (contents, out) = change(&before.contents)?;
+    let Some(contents) = contents else { return Ok((before, out)) };
+    if stamp(&known)? != before.stamp {
+        return Err(Error::file(
+            path,
+            "somebody else wrote it during the statement, which has changed nothing; run it again",
+        ));
+    }
+    contents.write(&known, true)?;
+    Ok((publish(known, contents)?, out))
+}
+
+/// Writes a file that may be there already, if it may be replaced.
+pub(super) fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Version>> {
+    let existing = path.exists().then(|| full(path)).transpose()?;
+    match existing {
+        None => {
+            contents.write(path, overwrite)?;
+            publish(full(path)?, contents)
+        }
+        Some(known) => {
+            let slot = slot(&known);
+            let _alone = locked(&slot.writing);
+            contents.write(&known, overwrite)?;
+            publish(known, contents)
+        }
+    }
+}
+
+/// Entries that were just written need not be read.
+fn publish(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
+    let stamp = stamp(&path)?;
+    let version = Arc::new(Version { path, stamp, contents });
+    locked(&slot(&version.path).versions).push(Arc::downgrade(&version));
+    keep(&version);
+    Ok(version)
+}
