@@ -26,7 +26,8 @@ const RUNS: usize = 7;
 
 /// Coordinates, axis after axis.
 fn coordinates(rng: &mut ChaCha8Rng, count: usize) -> Vec<i64> {
-    let axis = |size: usize| (0..count).map(|_| rng.random_range(0..size as i64)).collect::<Vec<_>>();
+    let axis =
+        |size: usize| (0..count).map(|_| rng.random_range(0..size as i64)).collect::<Vec<_>>();
     SHAPE.map(axis).concat()
 }
 
@@ -69,9 +70,9 @@ fn main() {
         let mut out = vec![Vec::new(); partitions];
         for (n, start) in (0..LOOK_UPS).step_by(8192).enumerate() {
             let range = start..(start + 8192).min(LOOK_UPS);
-            let columns = asked.each_ref().map(|a| -> ArrayRef {
-                Arc::new(Int64Array::from(a[range.clone()].to_vec()))
-            });
+            let columns = asked
+                .each_ref()
+                .map(|a| -> ArrayRef { Arc::new(Int64Array::from(a[range.clone()].to_vec())) });
             let batch = RecordBatch::try_new(Arc::clone(&schema), columns.to_vec()).unwrap();
             out[n % partitions].push(batch);
         }
@@ -91,10 +92,7 @@ fn main() {
         let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(threads));
         let table = MemTable::try_new(Arc::clone(&schema), batches(threads)).unwrap();
         ctx.register_table("asked", Arc::new(table)).unwrap();
-        let create = format!(
-            "CREATE EXTERNAL TABLE t STORED AS DOK LOCATION '{}'",
-            path.display()
-        );
+        let create = format!("CREATE EXTERNAL TABLE t STORED AS DOK LOCATION '{}'", path.display());
         let sql = |sql: &str| {
             runtime.block_on(async { ctx.sql(sql).await.unwrap().collect().await.unwrap() })
         };

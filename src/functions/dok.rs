@@ -165,10 +165,7 @@ fn returned(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<
             || (leaf.is_integer() && key.is_integer())
             || (is_text(leaf) && is_text(key));
         if !fits {
-            return Err(plan.refuse(
-                i,
-                format!("({name}) must be {}; it is {leaf}", shown(key)),
-            ));
+            return Err(plan.refuse(i, format!("({name}) must be {}; it is {leaf}", shown(key))));
         }
         if given.depth() == 0 {
             continue;
@@ -512,7 +509,11 @@ impl ScalarUDFImpl for Named {
         self.inner.return_field_from_args(args)
     }
 
-    fn simplify(&self, mut args: Vec<Expr>, _info: &SimplifyContext) -> DfResult<ExprSimplifyResult> {
+    fn simplify(
+        &self,
+        mut args: Vec<Expr>,
+        _info: &SimplifyContext,
+    ) -> DfResult<ExprSimplifyResult> {
         let text = match args.first() {
             Some(Expr::Literal(value, _)) => value.try_as_str().flatten(),
             _ => None,

@@ -14,7 +14,7 @@ use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::split_conjunction_owned;
-use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, TableType, WriteOp};
+use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, TableType, WriteOp, lit};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::ExecutionPlan;
@@ -154,6 +154,16 @@ impl Captured {
         let schema = DFSchema::try_from(self.inner.schema())?;
         exprs.iter().map(|e| simplified(state, e.clone(), &schema)).collect()
     }
+
+    fn filters(&self, state: &dyn Session) -> Result<Vec<Expr>> {
+        let all = self.simplified(state, &self.filters)?.into_iter();
+        Ok(all.map(|e| if is_null(&e) { lit(false) } else { e }).collect())
+    }
+}
+
+/// `WHERE NULL`, which is no boolean everywhere.
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(value, _) if value.is_null())
 }
 
 #[async_trait]
@@ -185,7 +195,7 @@ impl TableProvider for Captured {
         state: &dyn Session,
         _filters: Vec<Expr>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let filters = self.simplified(state, &self.filters)?;
+        let filters = self.filters(state)?;
         self.inner.delete_from(state, filters).await
     }
 
@@ -195,7 +205,7 @@ impl TableProvider for Captured {
         _assignments: Vec<(String, Expr)>,
         _filters: Vec<Expr>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let filters = self.simplified(state, &self.filters)?;
+        let filters = self.filters(state)?;
         let values: Vec<Expr> = self.assignments.iter().map(|(_, value)| value.clone()).collect();
         let names = self.assignments.iter().map(|(name, _)| name.clone());
         let assignments = names.zip(self.simplified(state, &values)?).collect();

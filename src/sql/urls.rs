@@ -47,6 +47,9 @@ impl UrlTableFactory for PathTables {
         if let Some(table) = files(&state, url).await? {
             return Ok(Some(table));
         }
+        if let Some(table) = super::dok::at_path(url).await? {
+            return Ok(Some(table));
+        }
         let Ok(path) = ListingTableUrl::parse(url) else {
             return Ok(None);
         };

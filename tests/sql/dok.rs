@@ -75,10 +75,14 @@ impl Folder {
 async fn statements_change_the_file() {
     let f = Folder::new("").await;
     assert!(f.entries().await.is_empty());
-    assert_eq!(count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5), (9, 19, 2.5)").await, 3);
+    assert_eq!(
+        count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5), (3, 4, 1.5), (9, 19, 2.5)").await,
+        3
+    );
     assert_eq!(f.entries().await, [((1, 2), 0.5), ((3, 4), 1.5), ((9, 19), 2.5)].into());
     // An element is set, and zero is no entry.
-    count(&f.ctx, "INSERT INTO m (v, j, i) VALUES (7, 2, 1), (0, 4, 3), (8, 0, 0), (9, 0, 0)").await;
+    count(&f.ctx, "INSERT INTO m (v, j, i) VALUES (7, 2, 1), (0, 4, 3), (8, 0, 0), (9, 0, 0)")
+        .await;
     assert_eq!(f.entries().await, [((0, 0), 9.0), ((1, 2), 7.0), ((9, 19), 2.5)].into());
     assert_eq!(count(&f.ctx, "UPDATE m SET v = v * 10 + i WHERE j = 2 OR j = 3").await, 1);
     assert_eq!(f.entries().await, [((0, 0), 9.0), ((1, 2), 71.0), ((9, 19), 2.5)].into());
@@ -93,7 +97,8 @@ async fn statements_change_the_file() {
     assert_eq!(f.entries().await, [((5, 5), 5.0)].into());
     assert_eq!(count(&f.ctx, "TRUNCATE TABLE m").await, 1);
     assert!(f.entries().await.is_empty());
-    count(&f.ctx, "INSERT INTO m SELECT x % 10, x % 20, x FROM generate_series(1, 1000) AS t(x)").await;
+    count(&f.ctx, "INSERT INTO m SELECT x % 10, x % 20, x FROM generate_series(1, 1000) AS t(x)")
+        .await;
     assert_eq!(f.entries().await.len(), 20);
     assert_eq!(f.entries().await[&(7, 17)], 997.0);
     assert_eq!(count(&f.ctx, "DELETE FROM m").await, 20);
@@ -110,7 +115,10 @@ async fn a_statement_that_fails_changes_nothing() {
     let before = f.bytes();
     for (sql, said) in [
         ("INSERT INTO m VALUES (0, 0, 1), (10, 0, 1)", "row 1 (counted from 0): \"i\" is 10"),
-        ("INSERT INTO m VALUES (0, 0, 1), (0, 1, 1), (0, -1, 1)", "row 2 (counted from 0): \"j\" is -1"),
+        (
+            "INSERT INTO m VALUES (0, 0, 1), (0, 1, 1), (0, -1, 1)",
+            "row 2 (counted from 0): \"j\" is -1",
+        ),
         ("INSERT INTO m VALUES (0, 0, NULL)", "row 0 (counted from 0): \"v\" is NULL"),
         ("INSERT INTO m VALUES (NULL, 0, 1)", "\"i\" is NULL"),
         ("INSERT INTO m (i, v) VALUES (1, 1)", "\"j\" is NULL"),
@@ -158,7 +166,10 @@ async fn conditions_that_are_never_true_change_nothing() {
             assert_eq!(one(&f.ctx, &format!("SELECT count(*) FROM {table} WHERE v < 9")).await, 2);
         }
         let common = "v * v + 1 > 1 AND v * v + 1 < 2";
-        assert_eq!(count(&f.ctx, &format!("UPDATE {table} SET v = v * v + v * v WHERE {common}")).await, 1);
+        assert_eq!(
+            count(&f.ctx, &format!("UPDATE {table} SET v = v * v + v * v WHERE {common}")).await,
+            1
+        );
         assert_eq!(one(&f.ctx, &format!("SELECT count(*) FROM {table} WHERE v = 0.5")).await, 1);
         assert_eq!(count(&f.ctx, &format!("DELETE FROM {table} WHERE {common}")).await, 1);
         assert_eq!(one(&f.ctx, &format!("SELECT count(*) FROM {table}")).await, 1);
@@ -206,7 +217,15 @@ async fn changes_by_subquery_join_or_limit_are_refused_for_every_table() {
     }
     assert_eq!(f.bytes(), before);
     // The same where statements do not come through our own parser.
-    assert!(f.ctx.sql("DELETE FROM t WHERE i IN (SELECT i FROM u)").await.unwrap().collect().await.is_err());
+    assert!(
+        f.ctx
+            .sql("DELETE FROM t WHERE i IN (SELECT i FROM u)")
+            .await
+            .unwrap()
+            .collect()
+            .await
+            .is_err()
+    );
     assert_eq!(one(&f.ctx, "SELECT count(*) FROM t").await, 2);
 }
 
@@ -246,9 +265,10 @@ async fn a_scan_sees_the_entries_of_when_it_was_planned() {
     let mut seen = Vec::new();
     for plan in plans {
         let rows = datafusion::physical_plan::collect(plan, f.ctx.task_ctx()).await.unwrap();
-        let rows: Vec<i64> = rows.iter().flat_map(|b| {
-            b.column(0).as_primitive::<Int64Type>().values().to_vec()
-        }).collect();
+        let rows: Vec<i64> = rows
+            .iter()
+            .flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec())
+            .collect();
         seen.push(rows[0]);
     }
     assert_eq!(seen, [2, 1, 2, 2]);
@@ -294,11 +314,27 @@ async fn few_keys_are_looked_up_and_all_else_is_scanned() {
     type Condition = fn(i64, i64, f64) -> bool;
     let cases: [(&str, Condition, &str); 19] = [
         ("i = 3 AND j = 5", |i, j, _| (i, j) == (3, 5), "look-up of 1 key"),
-        ("5 = j AND i IN (3, 4, 5, 6, 70)", |i, j, _| j == 5 && (3..7).contains(&i), "look-up of 5 key"),
-        ("i IN (1, 2) AND j IN (0, 3)", |i, j, _| (1..3).contains(&i) && (j == 0 || j == 3), "look-up of 4 key"),
+        (
+            "5 = j AND i IN (3, 4, 5, 6, 70)",
+            |i, j, _| j == 5 && (3..7).contains(&i),
+            "look-up of 5 key",
+        ),
+        (
+            "i IN (1, 2) AND j IN (0, 3)",
+            |i, j, _| (1..3).contains(&i) && (j == 0 || j == 3),
+            "look-up of 4 key",
+        ),
         ("i = 1 AND j = 0 AND v > 1000", |_, _, _| false, "look-up of 1 key"),
-        ("i = 1 AND j IN (0, 2) AND v < 22", |i, j, v| i == 1 && (j == 0 || j == 2) && v < 22.0, "look-up of 2 key"),
-        ("(i = 1 AND j = 2) OR (i = 4 AND j = 4)", |i, j, _| (i, j) == (1, 2) || (i, j) == (4, 4), "look-up of 2 key"),
+        (
+            "i = 1 AND j IN (0, 2) AND v < 22",
+            |i, j, v| i == 1 && (j == 0 || j == 2) && v < 22.0,
+            "look-up of 2 key",
+        ),
+        (
+            "(i = 1 AND j = 2) OR (i = 4 AND j = 4)",
+            |i, j, _| (i, j) == (1, 2) || (i, j) == (4, 4),
+            "look-up of 2 key",
+        ),
         ("(i = 1 AND j = 2) OR (j = 2 AND i = 1)", |i, j, _| (i, j) == (1, 2), "look-up of 1 key"),
         ("i = 1 AND i = 2 AND j = 1", |_, _, _| false, ""),
         ("i = -1 AND j = 5", |_, _, _| false, "look-up of 1 key"),
@@ -306,7 +342,11 @@ async fn few_keys_are_looked_up_and_all_else_is_scanned() {
         ("i = 3", |i, _, _| i == 3, "scan"),
         ("i >= 3 AND i < 5", |i, _, _| (3..5).contains(&i), "scan"),
         ("i = 3 AND j > 5", |i, j, _| i == 3 && j > 5, "scan"),
-        ("i BETWEEN 2 AND 4 AND j NOT IN (1, 2)", |i, j, _| (2..5).contains(&i) && j != 1 && j != 2, "scan"),
+        (
+            "i BETWEEN 2 AND 4 AND j NOT IN (1, 2)",
+            |i, j, _| (2..5).contains(&i) && j != 1 && j != 2,
+            "scan",
+        ),
         ("i = 3 AND j = 5 OR v = 7", |i, j, v| (i, j) == (3, 5) || v == 7.0, "scan"),
         ("NOT (i = 3 AND j = 5)", |i, j, _| (i, j) != (3, 5), "scan"),
         ("v = 7", |_, _, v| v == 7.0, "scan"),
@@ -346,7 +386,8 @@ async fn queries_are_saved_as_tensors() {
     let file = |name: &str| dir.path().join(name).display().to_string();
     let rows = "(VALUES (1, 2, 5), (3, 0, 7), (1, 2, 6), (0, 0, 0)) AS t(i, j, v)";
     let a = file("a.safetensors");
-    let saved = format!("COPY (SELECT i, j, sum(v) AS v FROM {rows} GROUP BY i, j) TO '{a}' STORED AS DOK");
+    let saved =
+        format!("COPY (SELECT i, j, sum(v) AS v FROM {rows} GROUP BY i, j) TO '{a}' STORED AS DOK");
     assert_eq!(count(&ctx, &saved).await, 3);
     let tensor = serrate::io::dok::read(&a).unwrap();
     assert_eq!((tensor.shape(), tensor.nnz().unwrap()), (vec![4, 3], 2));
@@ -355,12 +396,22 @@ async fn queries_are_saved_as_tensors() {
     // It keeps names, and is a table by them.
     run(&ctx, &format!("CREATE EXTERNAL TABLE a STORED AS DOK LOCATION '{a}'")).await.unwrap();
     assert_eq!(one(&ctx, "SELECT v FROM a WHERE i = 3 AND j = 0").await, 7);
-    run(&ctx, &format!("CREATE EXTERNAL TABLE b (x INT, y INT, z BIGINT) STORED AS DOK LOCATION '{a}'")).await.unwrap();
+    run(
+        &ctx,
+        &format!("CREATE EXTERNAL TABLE b (x INT, y INT, z BIGINT) STORED AS DOK LOCATION '{a}'"),
+    )
+    .await
+    .unwrap();
     assert_eq!(one(&ctx, "SELECT z FROM b WHERE x = 3 AND y = 0").await, 7);
 
     let e = fails(&ctx, &saved).await;
     assert!(e.contains("overwrite"), "{e}");
-    let twice = |rest: &str| format!("COPY (SELECT i, j, v FROM {rows}) TO '{}' STORED AS DOK {rest}", file("b.safetensors"));
+    let twice = |rest: &str| {
+        format!(
+            "COPY (SELECT i, j, v FROM {rows}) TO '{}' STORED AS DOK {rest}",
+            file("b.safetensors")
+        )
+    };
     let e = fails(&ctx, &twice("")).await;
     assert!(e.contains("row 2 (counted from 0): i 1, j 2 is there already"), "{e}");
     for (rest, said) in [
@@ -386,14 +437,22 @@ async fn queries_are_saved_as_tensors() {
         ("SELECT 1.5 AS i, 2 AS v", "whole number"),
         ("SELECT 1 AS i, 'a' AS v", "a number or a boolean"),
         ("SELECT 1 AS i, NULL::DOUBLE AS v", "\"v\" is NULL"),
-        ("SELECT x - 2 AS i, 1 AS v FROM generate_series(1, 3) AS t(x)", "row 0 (counted from 0): \"i\" is -1; an index is not negative"),
+        (
+            "SELECT x - 2 AS i, 1 AS v FROM generate_series(1, 3) AS t(x)",
+            "row 0 (counted from 0): \"i\" is -1; an index is not negative",
+        ),
     ] {
-        let e = fails(&ctx, &format!("COPY ({query}) TO '{}' STORED AS DOK", file("c.safetensors"))).await;
+        let e =
+            fails(&ctx, &format!("COPY ({query}) TO '{}' STORED AS DOK", file("c.safetensors")))
+                .await;
         assert!(e.contains(said), "{query}: {e}");
         assert!(!std::path::Path::new(&file("c.safetensors")).exists());
     }
     // The order of the query decides which is last.
-    let sql = format!("COPY (SELECT i, j, v FROM {rows} ORDER BY v DESC) TO '{}' STORED AS DOK OPTIONS (duplicates 'last')", file("d.safetensors"));
+    let sql = format!(
+        "COPY (SELECT i, j, v FROM {rows} ORDER BY v DESC) TO '{}' STORED AS DOK OPTIONS (duplicates 'last')",
+        file("d.safetensors")
+    );
     count(&ctx, &sql).await;
     let tensor = serrate::io::dok::read(file("d.safetensors")).unwrap();
     assert_eq!(tensor.at(&[1, 2]).unwrap().to_f64().unwrap(), 5.0);
@@ -414,20 +473,40 @@ async fn dictionaries_have_keys_of_any_type() {
     // A zero is a value here.
     let get = "SELECT dok_get('w', s, c) AS a, dok_get('w', s, c, -1) AS b, dok_contains('w', s, c) AS c FROM (VALUES (9, 'A'), (9, 'B'), (7, 'B'), (NULL, 'B')) AS t(s, c)";
     let shown = text(&ctx, get).await;
-    for line in ["| 0.0 | 0.0  | true  |", "|     | -1.0 | false |", "| 1.5 | 1.5  | true  |", "|     |      |       |"] {
+    for line in [
+        "| 0.0 | 0.0  | true  |",
+        "|     | -1.0 | false |",
+        "| 1.5 | 1.5  | true  |",
+        "|     |      |       |",
+    ] {
         assert!(shown.contains(line), "{shown}");
     }
     count(&ctx, "INSERT INTO w VALUES (9, 'B', 4), (7, 'A', 5)").await;
     count(&ctx, "UPDATE w SET w = w + 1 WHERE code = 'B'").await;
     count(&ctx, "DELETE FROM w WHERE subject_id = 9 AND code = 'A'").await;
     let shown = text(&ctx, "SELECT * FROM w ORDER BY subject_id, code").await;
-    for line in ["| 7          | A    | 5.0 |", "| 7          | B    | 2.5 |", "| 9          | B    | 5.0 |"] {
+    for line in [
+        "| 7          | A    | 5.0 |",
+        "| 7          | B    | 2.5 |",
+        "| 9          | B    | 5.0 |",
+    ] {
         assert!(shown.contains(line), "{shown}");
     }
     assert_eq!(one(&ctx, "SELECT count(*) FROM w").await, 3);
-    let plan = text(&ctx, "EXPLAIN SELECT w FROM w WHERE subject_id = 7 AND code IN ('A', 'B', 'C', 'D', 'E')").await;
+    let plan = text(
+        &ctx,
+        "EXPLAIN SELECT w FROM w WHERE subject_id = 7 AND code IN ('A', 'B', 'C', 'D', 'E')",
+    )
+    .await;
     assert!(plan.contains("look-up of 5 key"), "{plan}");
-    assert_eq!(one(&ctx, "SELECT count(*) FROM w WHERE subject_id = 7 AND code IN ('A', 'B', 'C', 'D', 'E')").await, 2);
+    assert_eq!(
+        one(
+            &ctx,
+            "SELECT count(*) FROM w WHERE subject_id = 7 AND code IN ('A', 'B', 'C', 'D', 'E')"
+        )
+        .await,
+        2
+    );
     let e = fails(&ctx, "INSERT INTO w VALUES (NULL, 'B', 4)").await;
     assert!(e.contains("\"subject_id\" is NULL"), "{e}");
     assert_eq!(count(&ctx, "TRUNCATE TABLE w").await, 3);
@@ -436,7 +515,11 @@ async fn dictionaries_have_keys_of_any_type() {
     let file = dir.path().join("n.safetensors").display().to_string();
     run(&ctx, &format!("CREATE EXTERNAL TABLE n (day DATE, code VARCHAR, name VARCHAR) STORED AS DOK LOCATION '{file}' OPTIONS (keys 'day, code', duplicates 'error')")).await.unwrap();
     count(&ctx, "INSERT INTO n VALUES (DATE '2020-01-01', 'A', 'first')").await;
-    let e = fails(&ctx, "INSERT INTO n VALUES (DATE '2020-01-02', 'A', 'x'), (DATE '2020-01-01', 'A', 'y')").await;
+    let e = fails(
+        &ctx,
+        "INSERT INTO n VALUES (DATE '2020-01-02', 'A', 'x'), (DATE '2020-01-01', 'A', 'y')",
+    )
+    .await;
     assert!(e.contains("row 1 (counted from 0): day 2020-01-01, code A is there already"), "{e}");
     let shown = text(&ctx, "SELECT dok_get('n', DATE '2020-01-01', 'A') AS a, dok_get('n', DATE '2020-01-01', 'B', 'none') AS b").await;
     assert!(shown.contains("| first | none |"), "{shown}");
@@ -457,9 +540,18 @@ async fn tables_that_make_no_sense_are_refused() {
         (format!("STORED AS DOK LOCATION '{m}' OPTIONS (shapes '10, 20')"), "no option 'shapes'"),
         (format!("STORED AS DOK LOCATION '{no}'"), "no such file"),
         (format!("(i BIGINT, v DOUBLE) STORED AS DOK LOCATION '{no}'"), "shape"),
-        (format!("(i BIGINT, v DOUBLE) STORED AS DOK LOCATION '{no}' OPTIONS (shape '3, 4')"), "1 columns"),
-        (format!("(i DOUBLE, v DOUBLE) STORED AS DOK LOCATION '{no}' OPTIONS (shape '3')"), "integer"),
-        (format!("(i BIGINT, v VARCHAR) STORED AS DOK LOCATION '{no}' OPTIONS (shape '3')"), "a number"),
+        (
+            format!("(i BIGINT, v DOUBLE) STORED AS DOK LOCATION '{no}' OPTIONS (shape '3, 4')"),
+            "1 columns",
+        ),
+        (
+            format!("(i DOUBLE, v DOUBLE) STORED AS DOK LOCATION '{no}' OPTIONS (shape '3')"),
+            "integer",
+        ),
+        (
+            format!("(i BIGINT, v VARCHAR) STORED AS DOK LOCATION '{no}' OPTIONS (shape '3')"),
+            "a number",
+        ),
         (format!("(i BIGINT, v DOUBLE) STORED AS DOK LOCATION '{no}' OPTIONS (keys 'k')"), "keys"),
         (format!("STORED AS DOK LOCATION '{text}'"), "safetensors"),
         (format!("STORED AS DOK LOCATION '{}'", f.dir.path().display()), "one local file"),
@@ -479,13 +571,17 @@ async fn look_ups_are_those_of_the_tensor() {
     let key = |n: &str, m: i64| format!("(x * {n}) % {m}");
     let copy = format!(
         "COPY (SELECT {} AS i, {} AS j, {} AS k, x * 0.5 AS v FROM generate_series(1, 100000) AS t(x)) TO '{file}' STORED AS DOK OPTIONS (shape '1009, 997, 991', duplicates 'last')",
-        key("7919", 1009), key("104729", 997), key("15485863", 991)
+        key("7919", 1009),
+        key("104729", 997),
+        key("15485863", 991)
     );
     count(&ctx, &copy).await;
     run(&ctx, &format!("CREATE EXTERNAL TABLE t STORED AS DOK LOCATION '{file}'")).await.unwrap();
     let sql = format!(
         "SELECT i, j, k, dok_get('t', i, j, k) AS v, dok_get('t', i, j, k, -1.0) AS w, dok_contains('t', i, j, k) AS c FROM (SELECT {} AS i, {} + x % 2 AS j, {} AS k FROM generate_series(50000, 150000) AS t(x))",
-        key("7919", 1009), key("104729", 997), key("15485863", 991)
+        key("7919", 1009),
+        key("104729", 997),
+        key("15485863", 991)
     );
     let tensor = serrate::io::dok::read(&file).unwrap();
     let (mut rows, mut hits) = (0, 0);
@@ -512,10 +608,12 @@ async fn look_ups_are_those_of_the_tensor() {
 async fn names_are_bound_when_a_query_is_planned() {
     let f = Folder::new("").await;
     count(&f.ctx, "INSERT INTO m VALUES (1, 2, 0.5)").await;
-    let plan = text(&f.ctx, "EXPLAIN SELECT dok_get('m', x, 2) FROM generate_series(0, 9) AS t(x)").await;
+    let plan =
+        text(&f.ctx, "EXPLAIN SELECT dok_get('m', x, 2) FROM generate_series(0, 9) AS t(x)").await;
     assert!(plan.contains("m.safetensors") && plan.contains("version"), "{plan}");
     // What travels is the name of a function and literals: another session understands it.
-    let frame = f.ctx.sql("SELECT dok_get('m', x, 2) AS v FROM (VALUES (1)) AS t(x)").await.unwrap();
+    let frame =
+        f.ctx.sql("SELECT dok_get('m', x, 2) AS v FROM (VALUES (1)) AS t(x)").await.unwrap();
     let spec = format!("{}", frame.into_optimized_plan().unwrap().display_indent());
     let from = spec.find('{').unwrap_or_else(|| panic!("{spec}"));
     let to = spec.rfind('}').unwrap();
@@ -537,7 +635,9 @@ async fn names_are_bound_when_a_query_is_planned() {
     assert!(fails(&other, "SELECT dok_get('m', 1, 2)").await.contains("no table \"m\""));
     run(&f.ctx, "CREATE SCHEMA s").await.unwrap();
     let path = f.path("m.safetensors").display().to_string();
-    run(&f.ctx, &format!("CREATE EXTERNAL TABLE s.n STORED AS DOK LOCATION '{path}'")).await.unwrap();
+    run(&f.ctx, &format!("CREATE EXTERNAL TABLE s.n STORED AS DOK LOCATION '{path}'"))
+        .await
+        .unwrap();
     assert!(text(&f.ctx, "SELECT dok_get('s.n', 1, 2) AS v").await.contains("7.0"));
     // A view asks when it is read; a table that is made anew is another one.
     run(&f.ctx, "CREATE VIEW w AS SELECT dok_get('s.n', 1, 2) AS v").await.unwrap();

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
-use arrow::compute::{cast, concat, concat_batches, filter, not, prep_null_mask_filter};
 use arrow::compute::kernels::zip::zip;
-use arrow::datatypes::SchemaRef;
+use arrow::compute::{cast, concat, concat_batches, filter, not, prep_null_mask_filter};
+use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::datasource::sink::{DataSink, DataSinkExec};
 use datafusion::error::{DataFusionError, Result};
@@ -18,17 +18,25 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 
 use super::contents::Contents;
-use super::store;
+use super::store::{self, Latest};
 use crate::dok::Duplicates;
 use crate::sql::output::write_blocking;
 
 /// What a statement does to a file.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
-    Insert { op: InsertOp, duplicates: Option<Duplicates> },
-    Delete { filters: Vec<Arc<dyn PhysicalExpr>> },
+    Insert {
+        op: InsertOp,
+        duplicates: Option<Duplicates>,
+    },
+    Delete {
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+    },
     /// Column numbers with what they become.
-    Update { set: Vec<(usize, Arc<dyn PhysicalExpr>)>, filters: Vec<Arc<dyn PhysicalExpr>> },
+    Update {
+        set: Vec<(usize, Arc<dyn PhysicalExpr>)>,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+    },
     Truncate,
 }
 
@@ -38,6 +46,8 @@ pub(super) struct ChangeSink {
     pub(super) path: PathBuf,
     pub(super) schema: SchemaRef,
     pub(super) change: Change,
+    /// What the table keeps in memory.
+    pub(super) latest: Latest,
 }
 
 impl ChangeSink {
@@ -80,16 +90,25 @@ impl DataSink for ChangeSink {
     ) -> Result<u64> {
         let (path, schema, change) =
             (self.path.clone(), Arc::clone(&self.schema), self.change.clone());
+        let latest = self.latest.clone();
         write_blocking(data, move |batches| {
             // All rows are there before the file is locked: they may come from it.
             let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
-            let rows = concat_batches(&schema, &batches)?;
+            let rows = concat_batches(&nullable(&schema), &batches)?;
             drop(batches);
-            let (_, count) = store::change(&path, |before| apply(before, &change, &schema, &rows))?;
+            let (version, count) =
+                store::change(&path, |before| apply(before, &change, &schema, &rows))?;
+            latest.set(version);
             Ok(count)
         })
         .await
     }
+}
+
+/// The schema of rows that nobody has looked at yet.
+fn nullable(schema: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// What entries become, if anything changes, and how many rows a statement was about.
@@ -117,9 +136,11 @@ fn apply(
                 InsertOp::Replace => Some(Duplicates::Last),
                 _ => *duplicates,
             };
-            let all = before.columns()?.iter().zip(rows.columns()).map(|(old, new)| {
-                Ok(concat(&[old, &cast(new, old.data_type())?])?)
-            });
+            let columns = before.columns()?;
+            let all = columns
+                .iter()
+                .zip(rows.columns())
+                .map(|(old, new)| Ok(concat(&[old, &cast(new, old.data_type())?])?));
             let all = all.collect::<crate::Result<Vec<_>>>()?;
             Ok((Some(before.rebuilt(&all, before.len(), duplicates)?), count(rows.num_rows())))
         }

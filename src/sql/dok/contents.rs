@@ -91,6 +91,14 @@ pub(crate) fn default_names(ndim: usize) -> Vec<String> {
 }
 
 impl Contents {
+    /// Whether a file says that it is one of these.
+    pub(super) fn is_in(path: &Path) -> bool {
+        SafetensorsFile::open(path, false).is_ok_and(|file| {
+            let format = file.header().metadata().get("format");
+            format.is_some_and(|f| f == crate::io::dok::FORMAT || f == dictionary::FORMAT)
+        })
+    }
+
     /// Reads a file; every number in it is checked.
     pub(super) fn read(path: &Path) -> Result<Self> {
         // Not mapped: entries stay in memory for as long as the table is there.
@@ -301,8 +309,7 @@ fn summed(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> 
     if numbers.is_none() {
         return Err(Error::type_of("values to be added up", "numbers", value.data_type()));
     }
-    let rows: ArrayRef =
-        Arc::new((0i64..).take(value.len()).map(Some).collect::<Int64Array>());
+    let rows: ArrayRef = Arc::new((0i64..).take(value.len()).map(Some).collect::<Int64Array>());
     let mut fields = fields.to_vec();
     let name = fields.pop().map_or_else(String::new, |f| f.name().clone());
     fields.push(Arc::new(Field::new(name, DataType::Int64, false)));

@@ -36,8 +36,7 @@ impl TableProviderFactory for DokTableFactory {
         _state: &dyn Session,
         command: &CreateExternalTable,
     ) -> Result<Arc<dyn TableProvider>> {
-        let options =
-            DokOptions::parse(&command.options, &["shape", "keys", "duplicates"])?;
+        let options = DokOptions::parse(&command.options, &["shape", "keys", "duplicates"])?;
         let refused = [
             ("PARTITIONED BY", !command.table_partition_cols.is_empty()),
             ("WITH ORDER", !command.order_exprs.is_empty()),

@@ -13,11 +13,12 @@ mod store;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow::datatypes::{DataType, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, plan_err};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result};
@@ -32,10 +33,11 @@ pub use format::{DokFormat, DokFormatFactory};
 pub(crate) use names::Names;
 pub use names::register_dok_names;
 pub(crate) use spec::Spec;
-pub(crate) use store::{Version, open, pinned};
+pub(crate) use store::{Version, open};
 
 use self::change::{Change, ChangeSink};
 use self::scan::DokSource;
+use self::store::Latest;
 use super::changes::{simplified, unqualified};
 use super::order::ordered_sink;
 use crate::dok::Duplicates;
@@ -81,8 +83,7 @@ pub struct DokTable {
     schema: SchemaRef,
     /// What INSERT does with keys that are there.
     duplicates: Option<Duplicates>,
-    /// Kept in memory for as long as the table is there.
-    latest: Mutex<Option<Arc<Version>>>,
+    latest: Latest,
 }
 
 impl fmt::Debug for DokTable {
@@ -108,7 +109,9 @@ impl DokTable {
         duplicates: Option<Option<Duplicates>>,
     ) -> Self {
         let duplicates = duplicates.unwrap_or(Some(Duplicates::Last));
-        Self { path, schema, duplicates, latest: Mutex::new(Some(version)) }
+        let latest = Latest::default();
+        latest.set(version);
+        Self { path, schema, duplicates, latest }
     }
 
     /// The file.
@@ -131,7 +134,7 @@ impl DokTable {
                 "it has other columns than when the table was made; drop the table and create it again",
             ));
         }
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&version));
+        self.latest.set(Arc::clone(&version));
         Ok(version)
     }
 
@@ -141,14 +144,15 @@ impl DokTable {
         exprs: impl IntoIterator<Item = Expr>,
     ) -> Result<Vec<Arc<dyn PhysicalExpr>>> {
         let schema = DFSchema::try_from(Arc::clone(&self.schema))?;
-        let each = exprs.into_iter().map(|e| {
-            state.create_physical_expr(simplified(state, e, &schema)?, &schema)
-        });
+        let each = exprs
+            .into_iter()
+            .map(|e| state.create_physical_expr(simplified(state, e, &schema)?, &schema));
         each.collect()
     }
 
     fn sink(&self, change: Change) -> ChangeSink {
-        ChangeSink { path: self.path.clone(), schema: Arc::clone(&self.schema), change }
+        let (path, schema) = (self.path.clone(), Arc::clone(&self.schema));
+        ChangeSink { path, schema, change, latest: self.latest.clone() }
     }
 }
 
@@ -185,11 +189,22 @@ impl TableProvider for DokTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        let exact = |f: &&Expr| match f.is_volatile() {
-            false => TableProviderFilterPushDown::Exact,
-            true => TableProviderFilterPushDown::Unsupported,
+        // What depends on another query is for a filter above.
+        let elsewhere = |e: &Expr| {
+            Ok(matches!(
+                e,
+                Expr::Exists(_)
+                    | Expr::InSubquery(_)
+                    | Expr::ScalarSubquery(_)
+                    | Expr::SetComparison(_)
+                    | Expr::OuterReferenceColumn(_, _)
+            ))
         };
-        Ok(filters.iter().map(exact).collect())
+        let exact = |f: &&Expr| match f.is_volatile() || f.exists(elsewhere)? {
+            false => Ok(TableProviderFilterPushDown::Exact),
+            true => Ok(TableProviderFilterPushDown::Unsupported),
+        };
+        filters.iter().map(exact).collect()
     }
 
     async fn insert_into(
@@ -235,6 +250,21 @@ impl TableProvider for DokTable {
     async fn truncate(&self, _state: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(self.sink(Change::Truncate).plan())
     }
+}
+
+/// The table that a path in FROM is, where it is that of a sparse tensor or a dictionary of keys.
+pub(super) async fn at_path(url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+    let Some(path) = factory::local_file(url).ok().filter(|_| url.ends_with(".safetensors")) else {
+        return Ok(None);
+    };
+    blocking(move || {
+        if !path.is_file() || !Contents::is_in(&path) {
+            return Ok(None);
+        }
+        let table: Arc<dyn TableProvider> = Arc::new(DokTable::open(path)?);
+        Ok(Some(table))
+    })
+    .await
 }
 
 /// Runs what reads files on a thread that may wait.

@@ -63,7 +63,9 @@ impl Names {
         let table: &dyn TableProvider = table.as_ref();
         match table.downcast_ref::<DokTable>() {
             Some(table) => Ok(Some(table.current()?)),
-            None => plan_err!("the table {name} is not STORED AS DOK, so that nothing can be looked up in it; join it"),
+            None => plan_err!(
+                "the table {name} is not STORED AS DOK, so that nothing can be looked up in it; join it"
+            ),
         }
     }
 }

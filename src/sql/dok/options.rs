@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn options_say_what_they_are() {
-        let all = parse(&[("format.shape", "[3, 4]"), ("duplicates", "SUM"), ("overwrite", "true")]);
+        let all =
+            parse(&[("format.shape", "[3, 4]"), ("duplicates", "SUM"), ("overwrite", "true")]);
         assert_eq!(
             all.unwrap(),
             DokOptions {

@@ -72,10 +72,11 @@ impl DokSource {
         let mut batch = RecordBatch::try_new(Arc::clone(&self.schema), columns.collect())?;
         for filter in &self.filters {
             let mask = filter.evaluate(&batch)?.into_array(batch.num_rows())?;
-            let mask = mask.as_boolean_opt().ok_or_else(|| {
-                DataFusionError::Internal(format!("{filter} is no condition"))
-            })?;
-            let mask = if mask.null_count() > 0 { prep_null_mask_filter(mask) } else { mask.clone() };
+            let mask = mask
+                .as_boolean_opt()
+                .ok_or_else(|| DataFusionError::Internal(format!("{filter} is no condition")))?;
+            let mask =
+                if mask.null_count() > 0 { prep_null_mask_filter(mask) } else { mask.clone() };
             batch = filter_record_batch(&batch, &mask)?;
         }
         let columns = self.projection.iter().map(|c| Arc::clone(batch.column(*c))).collect();

@@ -29,11 +29,8 @@ pub(crate) struct Spec {
 impl Spec {
     pub(crate) fn of(version: &Version) -> Self {
         let schema = version.contents.schema();
-        let mut columns: Vec<(String, String)> = schema
-            .fields()
-            .iter()
-            .map(|f| (f.name().clone(), f.data_type().to_string()))
-            .collect();
+        let mut columns: Vec<(String, String)> =
+            schema.fields().iter().map(|f| (f.name().clone(), f.data_type().to_string())).collect();
         let value = columns.pop().map_or_else(String::new, |(_, value)| value);
         let shape = match &version.contents {
             Contents::Tensor(tensor) => Some(tensor.shape().to_vec()),

@@ -21,6 +21,16 @@ pub(crate) struct Version {
     pub(crate) contents: Contents,
 }
 
+/// The version that a table keeps in memory for as long as it is there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Latest(Arc<Mutex<Option<Arc<Version>>>>);
+
+impl Latest {
+    pub(super) fn set(&self, version: Arc<Version>) {
+        *locked(&self.0) = Some(version);
+    }
+}
+
 /// One file.
 #[derive(Debug, Default)]
 struct Slot {
@@ -81,7 +91,8 @@ pub(crate) fn pinned(path: &Path, stamp: &str) -> Result<Arc<Version>> {
 }
 
 fn at(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
-    let known = if wanted.is_some() { full(path).unwrap_or(path.to_path_buf()) } else { full(path)? };
+    let known =
+        if wanted.is_some() { full(path).unwrap_or(path.to_path_buf()) } else { full(path)? };
     let slot = slot(&known);
     // Held while the file is read, so that those who start together read it once.
     let mut versions = locked(&slot.versions);
