@@ -15,10 +15,8 @@ const GRAIN: usize = 512 << 10;
 pub(super) trait Entry: Copy + Sync {
     /// Bytes of an entry, never 0.
     fn size(self) -> usize;
-    /// Entry `i`, when there is one.
-    fn get(self, bytes: &[u8], i: usize) -> Option<&[u8]>;
-    /// Entry `i` to write to, when there is one.
-    fn get_mut(self, bytes: &mut [u8], i: usize) -> Option<&mut [u8]>;
+    /// Copies entry `i` of `from` to be entry `j` of `to`; whether there are both.
+    fn copy(self, to: &mut [u8], j: usize, from: &[u8], i: usize) -> bool;
 }
 
 /// Entries of `N` bytes: copied as a number is.
@@ -32,13 +30,14 @@ impl<const N: usize> Entry for Fixed<N> {
     }
 
     #[inline(always)]
-    fn get(self, bytes: &[u8], i: usize) -> Option<&[u8]> {
-        bytes.as_chunks::<N>().0.get(i).map(|e| &e[..])
-    }
-
-    #[inline(always)]
-    fn get_mut(self, bytes: &mut [u8], i: usize) -> Option<&mut [u8]> {
-        bytes.as_chunks_mut::<N>().0.get_mut(i).map(|e| &mut e[..])
+    fn copy(self, to: &mut [u8], j: usize, from: &[u8], i: usize) -> bool {
+        let to = to.as_chunks_mut::<N>().0.get_mut(j);
+        let from = from.as_chunks::<N>().0.get(i);
+        if let (Some(to), Some(from)) = (to, from) {
+            *to = *from;
+            return true;
+        }
+        false
     }
 }
 
@@ -53,17 +52,24 @@ impl Entry for AnySize {
     }
 
     #[inline(always)]
-    fn get(self, bytes: &[u8], i: usize) -> Option<&[u8]> {
-        let start = i.checked_mul(self.0)?;
-        bytes.get(start..start.checked_add(self.0)?)
-    }
-
-    #[inline(always)]
-    fn get_mut(self, bytes: &mut [u8], i: usize) -> Option<&mut [u8]> {
-        let start = i.checked_mul(self.0)?;
-        bytes.get_mut(start..start.checked_add(self.0)?)
+    fn copy(self, to: &mut [u8], j: usize, from: &[u8], i: usize) -> bool {
+        let at = |i: usize| {
+            let start = i.checked_mul(self.0)?;
+            Some(start..start.checked_add(self.0)?)
+        };
+        let to = at(j).and_then(|at| to.get_mut(at));
+        let from = at(i).and_then(|at| from.get(at));
+        if let (Some(to), Some(from)) = (to, from) {
+            to.copy_from_slice(from);
+            return true;
+        }
+        false
     }
 }
+
+/// Results below this size are memory of the allocator, which keeps what was freed: that is filled in a
+/// third of the time that huge pages take to be there.
+const HEAP: usize = 32 << 20;
 
 /// Runs `$body` with `$e` bound to how entries of `$size` bytes (not 0) are copied best.
 macro_rules! with_entry {
@@ -143,6 +149,11 @@ fn split(
 
 /// A buffer of `bytes` zeros that `write` writes to.
 pub(super) fn filled(bytes: usize, write: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Buffer> {
+    if bytes < HEAP {
+        let mut heap = MutableBuffer::from_len_zeroed(bytes);
+        write(heap.as_slice_mut())?;
+        return Ok(heap.into());
+    }
     let mut memory = Memory::zeroed(bytes)?;
     write(&mut memory.take_contents().0[..bytes])?;
     Ok(memory.into_buffer())
@@ -155,8 +166,8 @@ pub(super) fn fill(out: &mut [u8], value: &[u8]) {
         [first, rest @ ..] if rest.iter().all(|b| b == first) => out.fill(*first),
         value => {
             with_entry!(value.len(), e => {
-                for chunk in out.chunks_exact_mut(e.size()) {
-                    chunk.copy_from_slice(&value[..e.size()]);
+                for i in 0..out.len() / e.size() {
+                    e.copy(out, i, value, 0);
                 }
             });
         }
@@ -173,11 +184,7 @@ pub(super) fn transpose(
 ) {
     for j in 0..b {
         for i in 0..a {
-            if let Some(to) = entry.get_mut(out, j * out_width + i)
-                && let Some(value) = entry.get(from, i * from_width + j)
-            {
-                to.copy_from_slice(value);
-            }
+            entry.copy(out, j * out_width + i, from, i * from_width + j);
         }
     }
 }

@@ -143,19 +143,24 @@ fn gather_part<E: Entry, I: Position>(
     out: &mut [u8],
 ) -> Result<()> {
     let all = data.values.as_bytes();
-    let mut out = out.chunks_exact_mut(e.size());
+    let mut rest = out;
     for i in samples {
         let own = data.layout.range(i);
         let size = own.len();
         let own = &all[own.start * e.size()..own.end * e.size()];
         let limit = limit.of(size);
-        for (j, (id, out)) in ids[indices.offsets.range(i)].iter().zip(&mut out).enumerate() {
+        let ids = &ids[indices.offsets.range(i)];
+        let (out, after) = std::mem::take(&mut rest).split_at_mut(ids.len() * e.size());
+        rest = after;
+        for (j, id) in ids.iter().enumerate() {
             let at = wrap(id.wide(), limit);
-            match at.and_then(|k| e.get(own, k)) {
-                Some(value) => out.copy_from_slice(value),
-                None if at.is_some_and(|k| k < limit) => out.copy_from_slice(filler),
-                None => return Err(indices.out_of_range(i, j, id.wide(), limit)),
+            if at.is_some_and(|k| e.copy(out, j, own, k)) {
+                continue;
             }
+            if at.is_none_or(|k| k >= limit) {
+                return Err(indices.out_of_range(i, j, id.wide(), limit));
+            }
+            e.copy(out, j, filler, 0);
         }
     }
     Ok(())
@@ -257,17 +262,15 @@ fn scatter_part<E: Entry, I: Position>(
             // Filler is not kept, so it does not matter what is written there twice.
             seen.next(own.len() / e.size());
         }
-        for (j, (id, value)) in ids.iter().zip(values.chunks_exact(e.size())).enumerate() {
+        for (j, id) in ids.iter().enumerate() {
             let at = wrap(id.wide(), limit);
             if target.unique
                 && let Some(before) = at.and_then(|k| seen.before(k, j))
             {
                 return Err(duplicate(indices, i, before, j, id.wide()));
             }
-            match at.and_then(|k| e.get_mut(own, k)) {
-                Some(place) => place.copy_from_slice(value),
-                None if at.is_some_and(|k| k < limit) => {}
-                None => return Err(indices.out_of_range(i, j, id.wide(), limit)),
+            if !at.is_some_and(|k| e.copy(own, k, values, j)) && at.is_none_or(|k| k >= limit) {
+                return Err(indices.out_of_range(i, j, id.wide(), limit));
             }
         }
     }

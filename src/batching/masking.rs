@@ -91,13 +91,12 @@ impl Masked {
 
     fn filter_part<E: Entry>(&self, e: E, samples: Range<usize>, out: &mut [u8]) {
         let all = self.entries.values.as_bytes();
-        let mut out = out.chunks_exact_mut(e.size());
+        let mut next = 0;
         for i in samples {
             let own = &all[self.entries.layout.range(i).start * e.size()..];
             each_true(self.of(i), |k| {
-                if let (Some(out), Some(value)) = (out.next(), e.get(own, k)) {
-                    out.copy_from_slice(value);
-                }
+                e.copy(out, next, own, k);
+                next += 1;
             });
         }
     }
@@ -133,12 +132,11 @@ impl Masked {
         let values = from.values().as_bytes();
         for i in samples {
             let own = &mut out[(layout.range(i).start - first) * e.size()..];
-            let mut values =
-                values[from.offsets().range(i).start * e.size()..].chunks_exact(e.size());
+            let values = &values[from.offsets().range(i).start * e.size()..];
+            let mut next = 0;
             each_true(self.of(i), |k| {
-                if let (Some(value), Some(place)) = (values.next(), e.get_mut(own, k)) {
-                    place.copy_from_slice(value);
-                }
+                e.copy(own, k, values, next);
+                next += 1;
             });
         }
     }
