@@ -8,6 +8,7 @@
 //! `--table` there is nothing but the table.
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+#![allow(clippy::cast_possible_wrap)]
 
 use std::hint::black_box;
 use std::sync::Arc;
