@@ -2,5 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
+#[path = "dok/files.rs"]
+mod files;
 #[path = "dok/map.rs"]
 mod map;
+#[path = "dok/tensor.rs"]
+mod tensor;

@@ -1,9 +1,10 @@
 //! Serrate's side of the comparisons with other libraries, as JSON for the scripts beside this file:
-//! `densify FILE --rows N` and `storage FILE --batch B --window L --rounds R`. Run with other
+//! `densify FILE --rows N`, `storage FILE --batch B --window L --rounds R` and `dok FILE`. Run with other
 //! arguments, as `cargo bench` does for all benchmarks, it says so and does nothing.
 #![allow(missing_docs)]
 
 mod densify;
+mod dok;
 mod storage;
 
 use std::path::PathBuf;
@@ -51,9 +52,10 @@ fn main() -> ExitCode {
     let arguments = Arguments { file: file.into(), numbers };
     let done: Result<serde_json::Value> = match command.as_str() {
         "densify" => densify::run(&arguments),
+        "dok" => dok::run(&arguments),
         "storage" => storage::run(&arguments),
         other => {
-            eprintln!("peers: no comparison {other:?}; there are densify and storage");
+            eprintln!("peers: no comparison {other:?}; there are densify, dok and storage");
             return ExitCode::from(2);
         }
     };

@@ -193,8 +193,10 @@ pub(crate) fn positions_of(mask: &[bool]) -> Vec<i64> {
 
 /// A position, negative from the end; `None` when out of range.
 pub(crate) fn resolve(index: i64, size: usize) -> Option<usize> {
-    let n = i64::try_from(size).unwrap_or(i64::MAX);
-    let index = if index < 0 { index.checked_add(n)? } else { index };
+    if index < 0 {
+        // Sizes may be beyond i64.
+        return size.checked_sub(usize::try_from(index.unsigned_abs()).ok()?);
+    }
     usize::try_from(index).ok().filter(|i| *i < size)
 }
 

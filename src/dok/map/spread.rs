@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::HashMap;
 use super::hash::{Hashing, prefetch};
 use super::rows::Width;
-use super::table::{AHEAD, EMPTY, RING, Table, bucket, home, next, row_of, tag};
+use super::table::{AHEAD, EMPTY, Table, bucket, home, next, row_of, tag};
 use crate::error::Result;
 
 /// Keys from which on several threads are worth their while.
@@ -84,8 +84,8 @@ fn homes_in(
     mut each: impl FnMut(usize, u64, usize, &mut [u64]),
 ) {
     // Those of the part are collected without a branch, which could not be foretold.
-    let mut own = [0usize; PART_BLOCK];
-    for (block, these) in hashes.chunks(PART_BLOCK).enumerate() {
+    let mut own = [0usize; BLOCK];
+    for (block, these) in hashes.chunks(BLOCK).enumerate() {
         let mut count = 0;
         for (i, hash) in these.iter().enumerate() {
             own[count] = i;
@@ -99,13 +99,13 @@ fn homes_in(
             }
             if let Some(at) = i.checked_sub(AHEAD).map(|i| own[i]) {
                 let hash = these[at];
-                each(block * PART_BLOCK + at, hash, home(hash, buckets) - first, part);
+                each(block * BLOCK + at, hash, home(hash, buckets) - first, part);
             }
         }
     }
 }
 
-const PART_BLOCK: usize = 1024;
+const BLOCK: usize = 1024;
 
 /// Enters rows that are known to be different, as [`Table::fill`].
 pub(super) fn fill<W: Width>(
@@ -165,9 +165,8 @@ impl HashMap {
         let winners: Vec<AtomicU32> = (0..count).map(|_| AtomicU32::new(0)).collect();
         let len = self.table.len();
         let all = self.table.buckets_mut();
-        let meet = |given: u32, hash: u64, row: usize, done: &mut Done| -> bool {
+        let meet = |given: u32, row: usize, done: &mut Done| -> bool {
             let here = width.row(keys, given as usize);
-            let _ = hash;
             if known.row(row) != here {
                 return false;
             }
@@ -201,7 +200,7 @@ impl HashMap {
                             return;
                         }
                         if let Some(row) = row_of(*found, tag(hash))
-                            && meet(given, hash, row, &mut done)
+                            && meet(given, row, &mut done)
                         {
                             return;
                         }
@@ -228,7 +227,7 @@ impl HashMap {
                     break;
                 }
                 if let Some(row) = row_of(found, tag(hash))
-                    && meet(given, hash, row, &mut last)
+                    && meet(given, row, &mut last)
                 {
                     break;
                 }
@@ -248,14 +247,10 @@ impl HashMap {
             rows += u32::from(*new);
         }
         let added = rows as usize;
-        let mut place = 0;
         for entry in done.iter().flat_map(|d| &d.new) {
             let given = entry.given as usize;
             all[entry.place] = bucket(hashes[given], before + numbers[given] as usize);
-            place += 1;
         }
-        debug_assert_eq!(place, added);
-        let _ = RING;
 
         let after = before + added;
         let stored = &mut self.keys.resize(after * key)?[before * key..];

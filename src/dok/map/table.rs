@@ -20,6 +20,7 @@ pub(super) const EMPTY: u64 = 0;
 const GONE: u64 = 1 << ROW_BITS;
 
 /// Most rows of one map.
+#[expect(clippy::cast_possible_truncation, reason = "40 bits")]
 pub(super) const MAX_ROWS: usize = ROW as usize - 1;
 
 /// Keys between asking for memory and using it.

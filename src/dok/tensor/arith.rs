@@ -225,7 +225,7 @@ impl DokTensor {
 
     fn steps(&self, other: &DenseTensor, shape: &[usize], op: Op) -> Result<Vec<usize>> {
         let shapes = [other.shape(), shape];
-        if !broadcast(shapes.into_iter()).is_some_and(|s| s == shape) {
+        if broadcast(shapes.into_iter()).is_none_or(|s| s != shape) {
             return Err(Error::invalid(format!(
                 "{} of a sparse tensor of shape {shape:?} with a dense one of shape {:?}, which does not broadcast to it",
                 op.name(),

@@ -239,12 +239,17 @@ impl Builder<'_> {
         }))
     }
 
-    fn span(&self, axis: usize, item: &Index) -> Option<Span> {
+    fn span(&self, axis: usize, item: &Index) -> Result<Option<Span>> {
+        let size = self.shape[axis];
         match item {
+            all if *all == Index::ALL => Ok(Some(Span { first: 0, count: size, step: 1 })),
+            Index::Slice { .. } if i64::try_from(size).is_err() => Err(Error::invalid(format!(
+                "a slice of axis {axis}, whose {size} elements have no last position in 64 bits; other indices can be used"
+            ))),
             Index::Slice { start, stop, step } => {
-                Some(Span::new(*start, *stop, step.unwrap_or(1), self.shape[axis]))
+                Ok(Some(Span::new(*start, *stop, step.unwrap_or(1), size)))
             }
-            _ => None,
+            _ => Ok(None),
         }
     }
 }
@@ -301,7 +306,7 @@ impl Selection {
                 Index::At(i) => {
                     fixed.push((view.axes[item.first].of, builder.resolve(item.first, *i)?));
                 }
-                other => match (builder.span(item.first, other), builder.arrays(item)?) {
+                other => match (builder.span(item.first, other)?, builder.arrays(item)?) {
                     (Some(span), _) => dims.push(builder.slice(item.first, span)),
                     (None, Some(array)) if together => arrays.push(array),
                     (None, Some(array)) => dims.push(builder.together(&[array])?),

@@ -152,14 +152,12 @@ impl DokTensor {
         let given = match value {
             Source::Scalar(fill) => scalar(fill)?.cast(dtype)?,
             Source::Dense(dense) => {
-                let shapes = [dense.shape(), selection.shape()];
-                let fits = broadcast(shapes.into_iter()).is_some_and(|s| s == selection.shape());
                 // Axes of size 1 before those of the part are no matter to numpy.
                 let extra = dense.ndim().saturating_sub(selection.shape().len());
-                let leading = dense.shape()[..extra].iter().all(|n| *n == 1);
-                let rest = [&dense.shape()[extra..], selection.shape()];
-                let rest = broadcast(rest.into_iter()).is_some_and(|s| s == selection.shape());
-                if !fits && !(leading && rest) {
+                let (leading, rest) = dense.shape().split_at(extra);
+                let shapes = [rest, selection.shape()];
+                let fits = broadcast(shapes.into_iter()).is_some_and(|s| s == selection.shape());
+                if !fits || leading.iter().any(|n| *n != 1) {
                     return Err(Error::invalid(format!(
                         "a value of shape {:?} does not broadcast to a part of shape {:?}",
                         dense.shape(),
