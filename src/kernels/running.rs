@@ -152,7 +152,7 @@ fn cumulated(
         let step = |acc: f64, v: f64| Some(if product { acc * v } else { acc + v });
         let start = if product { 1.0 } else { 0.0 };
         #[expect(clippy::cast_possible_truncation, reason = "rounding to the type is wanted")]
-        return Ok(match leaves.data_type() {
+        return match leaves.data_type() {
             DataType::Float64 => {
                 let leaves = leaves.as_primitive::<Float64Type>();
                 scanned::<_, Float64Type, _>(leaves, lists, start, step, |acc| acc)
@@ -164,7 +164,7 @@ fn cumulated(
                 scanned::<_, Float32Type, _>(leaves, lists, start, step, |acc| acc as f32)
             }
         }
-        .map_err(overflow)?);
+        .map_err(overflow);
     }
     if *out == DataType::UInt64 {
         let leaves = cast(leaves, &DataType::UInt64)?;

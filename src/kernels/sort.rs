@@ -62,10 +62,10 @@ impl Order {
 pub fn sort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     let lists = innermost(array)?.layout();
     let leaves = array.leaves();
-    if leaves.logical_null_count() == 0 {
-        if let Some(sorted) = sorted_values(leaves, lists, order)? {
-            return array.with_leaves(sorted);
-        }
+    if leaves.logical_null_count() == 0
+        && let Some(sorted) = sorted_values(leaves, lists, order)?
+    {
+        return array.with_leaves(sorted);
     }
     let places = argsorted(leaves, lists, order)?;
     array.with_leaves(take(leaves, &places, None)?)

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float32Array, Int64Array};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, Float32Array, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type, TimeUnit};
 use proptest::prelude::*;

@@ -22,14 +22,14 @@ use crate::kernels::bits::Rank;
 macro_rules! by_type {
     ($leaves:expr, $task:expr, $integer:ident, $float:ident) => {
         match $leaves.data_type() {
-            DataType::Int8 => $integer::<Int8Type, Int64Type>($leaves, $task),
-            DataType::Int16 => $integer::<Int16Type, Int64Type>($leaves, $task),
-            DataType::Int32 => $integer::<Int32Type, Int64Type>($leaves, $task),
-            DataType::Int64 => $integer::<Int64Type, Int64Type>($leaves, $task),
-            DataType::UInt8 => $integer::<UInt8Type, UInt64Type>($leaves, $task),
-            DataType::UInt16 => $integer::<UInt16Type, UInt64Type>($leaves, $task),
-            DataType::UInt32 => $integer::<UInt32Type, UInt64Type>($leaves, $task),
-            DataType::UInt64 => $integer::<UInt64Type, UInt64Type>($leaves, $task),
+            DataType::Int8 => $integer::<Int8Type>($leaves, $task),
+            DataType::Int16 => $integer::<Int16Type>($leaves, $task),
+            DataType::Int32 => $integer::<Int32Type>($leaves, $task),
+            DataType::Int64 => $integer::<Int64Type>($leaves, $task),
+            DataType::UInt8 => $integer::<UInt8Type>($leaves, $task),
+            DataType::UInt16 => $integer::<UInt16Type>($leaves, $task),
+            DataType::UInt32 => $integer::<UInt32Type>($leaves, $task),
+            DataType::UInt64 => $integer::<UInt64Type>($leaves, $task),
             DataType::Float32 => $float::<Float32Type>($leaves, $task),
             DataType::Float64 => $float::<Float64Type>($leaves, $task),
             other => Err(Error::type_of($task.how.name(), "numbers", other)),
@@ -208,14 +208,16 @@ fn finished<T: ArrowPrimitiveType, A: Copy>(
     }
 }
 
-fn integer_sum<T, O>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef>
+fn integer_sum<T>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef>
 where
     T: ArrowPrimitiveType<Native: Number>,
-    O: ArrowPrimitiveType,
-    <T::Native as Number>::Wide: TryInto<O::Native>,
+    <T::Native as Number>::Wide: TryInto<i64> + TryInto<u64>,
 {
     let found = states::<Total<T::Native>, T>(leaves, task)?;
-    finished::<O, _>(task, &found, |acc| acc.try_into().ok())
+    match leaves.data_type().is_unsigned_integer() {
+        true => finished::<UInt64Type, _>(task, &found, |acc| acc.try_into().ok()),
+        false => finished::<Int64Type, _>(task, &found, |acc| acc.try_into().ok()),
+    }
 }
 
 fn sum_of_flags(flags: &BooleanArray, task: &Task) -> Result<ArrayRef> {
@@ -226,7 +228,7 @@ fn sum_of_flags(flags: &BooleanArray, task: &Task) -> Result<ArrayRef> {
         return finished::<Int64Type, _>(task, &counts, |n| i64::try_from(n).ok());
     }
     let leaves: ArrayRef = Arc::new(flags.clone());
-    integer_sum::<Int8Type, Int64Type>(&cast(&leaves, &DataType::Int8)?, task)
+    integer_sum::<Int8Type>(&cast(&leaves, &DataType::Int8)?, task)
 }
 
 /// Rounding of what was computed in 64 bits.
@@ -274,7 +276,7 @@ pub(super) fn ratio(total: f64, count: usize) -> f64 {
     total / count as f64
 }
 
-fn integer_mean<T, O>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef>
+fn integer_mean<T>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef>
 where
     T: ArrowPrimitiveType<Native: Number>,
     <T::Native as Number>::Wide: Into<i128>,

@@ -3,6 +3,7 @@
 use arrow::array::UInt64Array;
 
 use super::fold::Fold;
+use super::segments::{self, LANES};
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::Result;
 use crate::kernels::bits::Rank;
@@ -78,15 +79,21 @@ impl Overlay {
 
     /// The state of every place of the result, null leaves left out.
     pub(super) fn fold<F: Fold>(&self, flat: &[F::In], valid: Option<&Rank>) -> Vec<F::Acc> {
-        let mut states = vec![F::START; self.len()];
+        let mut states = vec![F::START; self.len() + LANES];
+        self.lay_over::<F>(flat, valid, &mut states);
+        states.truncate(self.len());
+        states
+    }
+
+    /// With the widest registers that the processor has.
+    fn lay_over<F: Fold>(&self, flat: &[F::In], valid: Option<&Rank>, states: &mut [F::Acc]) {
         #[cfg(target_arch = "x86_64")]
         if F::LANED && crate::kernels::bits::has_avx2() {
             // SAFETY: the processor has what the function was compiled for.
-            unsafe { lay_wide::<F>(&self.inner, &self.starts, flat, valid, &mut states) };
-            return states;
+            unsafe { lay_wide::<F>(&self.inner, &self.starts, flat, valid, states) };
+            return;
         }
-        lay::<F>(&self.inner, &self.starts, flat, valid, &mut states);
-        states
+        lay::<F>(&self.inner, &self.starts, flat, valid, states);
     }
 
     /// How many leaves fell on every place, null ones left out.
@@ -97,7 +104,7 @@ impl Overlay {
         if let Some(valid) = valid {
             for (list, start) in lists {
                 let from = list.start;
-                super::segments::for_each_valid(valid, list.start, list.end, |leaf| {
+                segments::for_each_valid(valid, list.start, list.end, |leaf| {
                     counts[start + (leaf - from)] += 1;
                 });
             }
@@ -194,6 +201,8 @@ fn lay_wide<F: Fold>(
     lay::<F>(inner, starts, flat, valid, states);
 }
 
+/// `states` has room for eight more than there are places: a list's last few values come with what
+/// stands behind them, which counts nothing.
 #[inline(always)]
 fn lay<F: Fold>(
     inner: &Layout,
@@ -202,40 +211,36 @@ fn lay<F: Fold>(
     valid: Option<&Rank>,
     states: &mut [F::Acc],
 ) {
-    let Some(valid) = valid else {
-        for (list, start) in starts.iter().enumerate() {
-            let values = &flat[inner.range(list)];
-            let states = &mut states[*start..*start + values.len()];
-            for (state, v) in states.iter_mut().zip(values) {
-                *state = F::push(*state, *v);
-            }
+    let eight = |states: &mut [F::Acc], at: usize, bits: u64| {
+        if let Some(slot) = states.first_chunk_mut::<LANES>() {
+            *slot = segments::eight::<F>(*slot, flat, at, bits);
         }
-        return;
     };
     for (list, start) in starts.iter().enumerate() {
         let list = inner.range(list);
-        let mut at = list.start;
-        while at < list.end {
-            let n = (list.end - at).min(64);
-            let word = valid.word(at);
-            let values = &flat[at..at + n];
-            let first = *start + (at - list.start);
-            let states = &mut states[first..first + n];
-            let (chunks, rest) = values.as_chunks::<8>();
-            let (states, states_rest) = states.as_chunks_mut::<8>();
-            for (c, (states, values)) in states.iter_mut().zip(chunks).enumerate() {
-                let bits = word >> (8 * c);
-                for i in 0..8 {
-                    let there = bits >> i & 1 == 1;
-                    states[i] = F::push(states[i], if there { values[i] } else { F::NEUTRAL });
+        let states = &mut states[*start..];
+        let Some(valid) = valid else {
+            let (chunks, rest) = flat[list.clone()].as_chunks::<LANES>();
+            for (slot, chunk) in states.as_chunks_mut::<LANES>().0.iter_mut().zip(chunks) {
+                for (state, v) in slot.iter_mut().zip(chunk) {
+                    *state = F::push(*state, *v);
                 }
             }
-            let bits = if rest.is_empty() { 0 } else { word >> (8 * chunks.len()) };
-            for (i, (state, v)) in states_rest.iter_mut().zip(rest).enumerate() {
-                let there = bits >> i & 1 == 1;
-                *state = F::push(*state, if there { *v } else { F::NEUTRAL });
+            let done = chunks.len() * LANES;
+            eight(&mut states[done..], list.start + done, (1 << rest.len()) - 1);
+            continue;
+        };
+        let mut done = 0;
+        while done < list.len() {
+            let n = (list.len() - done).min(64);
+            let mut word = valid.word(list.start + done) & (u64::MAX >> (64 - n));
+            let mut place = done;
+            while word != 0 {
+                eight(&mut states[place..], list.start + place, word);
+                word >>= LANES;
+                place += LANES;
             }
-            at += n;
+            done += n;
         }
     }
 }

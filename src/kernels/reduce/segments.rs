@@ -1,5 +1,7 @@
 //! Folds of contiguous leaves: one list, one state.
 
+use std::ops::Range;
+
 use arrow::array::OffsetSizeTrait;
 
 use super::fold::Fold;
@@ -8,7 +10,7 @@ use crate::error::Result;
 use crate::kernels::bits::Rank;
 
 /// States side by side.
-const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 
 /// The state of every list of `layout` over its leaves, those that `valid` calls null left out.
 pub(super) fn fold<F: Fold>(
@@ -49,6 +51,10 @@ fn dispatched<F: Fold, O: OffsetSizeTrait>(
     lists::<F, O>(flat, valid, offsets)
 }
 
+/// Lists whose states are kept side by side before they are joined: one loop makes vectors of them, and
+/// another one value of each.
+const BLOCK: usize = 64;
+
 #[inline(always)]
 fn lists<F: Fold, O: OffsetSizeTrait>(
     flat: &[F::In],
@@ -58,53 +64,60 @@ fn lists<F: Fold, O: OffsetSizeTrait>(
     let base = offsets[0].as_usize();
     let mut out = Vec::with_capacity(offsets.len() - 1);
     let mut start = 0;
-    match valid {
-        None => {
-            for end in &offsets[1..] {
-                let end = end.as_usize() - base;
-                out.push(list::<F>(flat, start, end));
-                start = end;
-            }
+    if !F::LANED {
+        out.extend(offsets[1..].iter().map(|end| {
+            let list = start..end.as_usize() - base;
+            start = list.end;
+            one_by_one::<F>(flat, valid, list)
+        }));
+        return out;
+    }
+    let mut states = [[F::START; LANES]; BLOCK];
+    for ends in offsets[1..].chunks(BLOCK) {
+        for (state, end) in states.iter_mut().zip(ends) {
+            let end = end.as_usize() - base;
+            *state = match valid {
+                None => list::<F>(flat, start, end),
+                Some(valid) => list_with_nulls::<F>(flat, valid, start, end),
+            };
+            start = end;
         }
-        Some(valid) => {
-            for end in &offsets[1..] {
-                let end = end.as_usize() - base;
-                out.push(list_with_nulls::<F>(flat, valid, start, end));
-                start = end;
-            }
-        }
+        out.extend(states[..ends.len()].iter().map(joined::<F>));
     }
     out
 }
 
-#[inline(always)]
-fn list<F: Fold>(flat: &[F::In], start: usize, end: usize) -> F::Acc {
-    let values = &flat[start..end];
-    if !F::LANED {
-        return values.iter().fold(F::START, |acc, v| F::push(acc, *v));
+fn one_by_one<F: Fold>(flat: &[F::In], valid: Option<&Rank>, list: Range<usize>) -> F::Acc {
+    let mut acc = F::START;
+    match valid {
+        None => flat[list].iter().for_each(|v| acc = F::push(acc, *v)),
+        Some(valid) => {
+            for_each_valid(valid, list.start, list.end, |i| acc = F::push(acc, flat[i]));
+        }
     }
+    acc
+}
+
+#[inline(always)]
+fn list<F: Fold>(flat: &[F::In], start: usize, end: usize) -> [F::Acc; LANES] {
     let mut lanes = [F::START; LANES];
-    let (chunks, rest) = values.as_chunks::<LANES>();
+    let (chunks, rest) = flat[start..end].as_chunks::<LANES>();
     for chunk in chunks {
         for (lane, v) in lanes.iter_mut().zip(chunk) {
             *lane = F::push(*lane, *v);
         }
     }
     // The last few with what comes behind them, which counts nothing: no loop, no branch.
-    let chunk = eight::<F>(flat, end - rest.len());
-    for (i, lane) in lanes.iter_mut().enumerate() {
-        *lane = F::push(*lane, if i < rest.len() { chunk[i] } else { F::NEUTRAL });
-    }
-    joined::<F>(lanes)
+    eight::<F>(lanes, flat, end - rest.len(), (1u64 << rest.len()) - 1)
 }
 
 #[inline(always)]
-fn list_with_nulls<F: Fold>(flat: &[F::In], valid: &Rank, start: usize, end: usize) -> F::Acc {
-    if !F::LANED {
-        let mut acc = F::START;
-        for_each_valid(valid, start, end, |i| acc = F::push(acc, flat[i]));
-        return acc;
-    }
+fn list_with_nulls<F: Fold>(
+    flat: &[F::In],
+    valid: &Rank,
+    start: usize,
+    end: usize,
+) -> [F::Acc; LANES] {
     let mut lanes = [F::START; LANES];
     let mut at = start;
     while at < end {
@@ -112,17 +125,58 @@ fn list_with_nulls<F: Fold>(flat: &[F::In], valid: &Rank, start: usize, end: usi
         let mut word = valid.word(at) & (u64::MAX >> (64 - n));
         let mut place = at;
         while word != 0 {
-            let chunk = eight::<F>(flat, place);
-            for (i, lane) in lanes.iter_mut().enumerate() {
-                let there = word >> i & 1 == 1;
-                *lane = F::push(*lane, if there { chunk[i] } else { F::NEUTRAL });
-            }
+            lanes = eight::<F>(lanes, flat, place, word);
             word >>= LANES;
             place += LANES;
         }
         at += n;
     }
-    joined::<F>(lanes)
+    lanes
+}
+
+/// The eight values from `at` on, those whose bit is unset left out.
+#[inline(always)]
+pub(super) fn eight<F: Fold>(
+    mut lanes: [F::Acc; LANES],
+    flat: &[F::In],
+    at: usize,
+    bits: u64,
+) -> [F::Acc; LANES] {
+    let Some(chunk) = flat.get(at..).and_then(|v| v.first_chunk::<LANES>()) else {
+        return last_few::<F>(lanes, flat.get(at..).unwrap_or_default(), bits);
+    };
+    // As wide as most values, so that a comparison of lanes is as wide as they are.
+    #[expect(clippy::cast_possible_truncation, reason = "eight bits are looked at")]
+    let bits = bits as u32;
+    // All are read, and then some of them are let in: a choice of two values needs no branch.
+    let chunk: [F::In; LANES] = *chunk;
+    let mut values = [F::NEUTRAL; LANES];
+    for i in 0..LANES {
+        values[i] = if bits & (1 << i) != 0 { chunk[i] } else { F::NEUTRAL };
+    }
+    for (lane, v) in lanes.iter_mut().zip(values) {
+        *lane = F::push(*lane, v);
+    }
+    lanes
+}
+
+/// Where fewer than eight values are left of all.
+#[cold]
+#[inline(never)]
+fn last_few<F: Fold>(mut lanes: [F::Acc; LANES], values: &[F::In], bits: u64) -> [F::Acc; LANES] {
+    for (i, (lane, v)) in lanes.iter_mut().zip(values).enumerate() {
+        if bits >> i & 1 == 1 {
+            *lane = F::push(*lane, *v);
+        }
+    }
+    lanes
+}
+
+#[inline(always)]
+fn joined<F: Fold>(lanes: &[F::Acc; LANES]) -> F::Acc {
+    let [a, b, c, d, e, f, g, h] = *lanes;
+    let (a, b, c, d) = (F::join(a, e), F::join(b, f), F::join(c, g), F::join(d, h));
+    F::join(F::join(a, c), F::join(b, d))
 }
 
 /// Calls for every place that is not null.
@@ -138,26 +192,4 @@ pub(super) fn for_each_valid(valid: &Rank, start: usize, end: usize, mut each: i
         }
         at += n;
     }
-}
-
-/// Eight values from `at` on, what is behind the last one neutral.
-#[inline(always)]
-fn eight<F: Fold>(flat: &[F::In], at: usize) -> [F::In; LANES] {
-    match flat.get(at..).and_then(|v| v.first_chunk::<LANES>()) {
-        Some(chunk) => *chunk,
-        None => last_eight::<F>(flat, at),
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn last_eight<F: Fold>(flat: &[F::In], at: usize) -> [F::In; LANES] {
-    std::array::from_fn(|i| flat.get(at + i).copied().unwrap_or(F::NEUTRAL))
-}
-
-#[inline(always)]
-fn joined<F: Fold>(lanes: [F::Acc; LANES]) -> F::Acc {
-    let [a, b, c, d, e, f, g, h] = lanes;
-    let (a, b, c, d) = (F::join(a, e), F::join(b, f), F::join(c, g), F::join(d, h));
-    F::join(F::join(a, c), F::join(b, d))
 }
