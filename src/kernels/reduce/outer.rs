@@ -212,8 +212,10 @@ fn lay<F: Fold>(
     states: &mut [F::Acc],
 ) {
     let eight = |states: &mut [F::Acc], at: usize, bits: u64| {
-        if let Some(slot) = states.first_chunk_mut::<LANES>() {
-            *slot = segments::eight::<F>(*slot, flat, at, bits);
+        let Some(values) = flat.get(at..) else { return };
+        match (states.first_chunk_mut::<LANES>(), values.first_chunk::<LANES>()) {
+            (Some(slot), Some(chunk)) => *slot = segments::chosen::<F>(*slot, chunk, bits),
+            _ => last_few::<F>(states, values, bits),
         }
     };
     for (list, start) in starts.iter().enumerate() {
@@ -241,6 +243,17 @@ fn lay<F: Fold>(
                 place += LANES;
             }
             done += n;
+        }
+    }
+}
+
+/// Where fewer than eight values are left of all.
+#[cold]
+#[inline(never)]
+fn last_few<F: Fold>(states: &mut [F::Acc], values: &[F::In], bits: u64) {
+    for (i, (state, v)) in states.iter_mut().zip(values).take(LANES).enumerate() {
+        if bits >> i & 1 == 1 {
+            *state = F::push(*state, *v);
         }
     }
 }

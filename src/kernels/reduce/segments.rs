@@ -76,10 +76,16 @@ fn lists<F: Fold, O: OffsetSizeTrait>(
     for ends in offsets[1..].chunks(BLOCK) {
         for (state, end) in states.iter_mut().zip(ends) {
             let end = end.as_usize() - base;
+            // Eight values can be read from any place before this one.
+            let near = end.min(flat.len().saturating_sub(LANES)).max(start);
             *state = match valid {
-                None => list::<F>(flat, start, end),
-                Some(valid) => list_with_nulls::<F>(flat, valid, start, end),
+                None => list::<F>(flat, start, near),
+                Some(valid) => list_with_nulls::<F>(flat, valid, start, near),
             };
+            if near < end {
+                let last = one_by_one::<F>(flat, valid, near..end);
+                state[0] = F::join(state[0], last);
+            }
             start = end;
         }
         out.extend(states[..ends.len()].iter().map(joined::<F>));
@@ -134,17 +140,22 @@ fn list_with_nulls<F: Fold>(
     lanes
 }
 
-/// The eight values from `at` on, those whose bit is unset left out.
+/// The eight values from `at` on, those whose bit is unset left out; where there are not eight, none.
 #[inline(always)]
-pub(super) fn eight<F: Fold>(
+fn eight<F: Fold>(lanes: [F::Acc; LANES], flat: &[F::In], at: usize, bits: u64) -> [F::Acc; LANES] {
+    match flat.get(at..).and_then(|v| v.first_chunk::<LANES>()) {
+        Some(chunk) => chosen::<F>(lanes, chunk, bits),
+        None => lanes,
+    }
+}
+
+/// Those of eight values whose bit is set.
+#[inline(always)]
+pub(super) fn chosen<F: Fold>(
     mut lanes: [F::Acc; LANES],
-    flat: &[F::In],
-    at: usize,
+    chunk: &[F::In; LANES],
     bits: u64,
 ) -> [F::Acc; LANES] {
-    let Some(chunk) = flat.get(at..).and_then(|v| v.first_chunk::<LANES>()) else {
-        return last_few::<F>(lanes, flat.get(at..).unwrap_or_default(), bits);
-    };
     // As wide as most values, so that a comparison of lanes is as wide as they are.
     #[expect(clippy::cast_possible_truncation, reason = "eight bits are looked at")]
     let bits = bits as u32;
@@ -156,18 +167,6 @@ pub(super) fn eight<F: Fold>(
     }
     for (lane, v) in lanes.iter_mut().zip(values) {
         *lane = F::push(*lane, v);
-    }
-    lanes
-}
-
-/// Where fewer than eight values are left of all.
-#[cold]
-#[inline(never)]
-fn last_few<F: Fold>(mut lanes: [F::Acc; LANES], values: &[F::In], bits: u64) -> [F::Acc; LANES] {
-    for (i, (lane, v)) in lanes.iter_mut().zip(values).enumerate() {
-        if bits >> i & 1 == 1 {
-            *lane = F::push(*lane, *v);
-        }
     }
     lanes
 }
