@@ -249,6 +249,8 @@ builders! {
     "ragged_isin": ragged_isin(x, values);
     "ragged_encode": ragged_encode(x, codes);
     "ragged_decode": ragged_decode(x, codes);
+    "ragged_lookup": ragged_lookup(x, from, key, column);
+    "ragged_bin": ragged_bin(val, code, from), ragged_bin_by(val, code, from, key, cuts);
     "descendants": descendants(roots), descendants_in(roots, codes);
     // Structure
     "ragged_zip": ragged_zip(name, x; more);
@@ -331,8 +333,11 @@ mod tests {
                     .iter()
                     .any(|(b, least, open)| b == name && (*least == n || (*open && *least < n)))
             };
+            // What tables hold is put behind the arguments while a query is planned.
+            let planned =
+                |n: usize| matches!((*name, n), ("ragged_lookup", 5) | ("ragged_bin", 4 | 6));
             // A function of any number of arguments has a builder that takes any number.
-            for n in least..=most.min(least + 8) {
+            for n in (least..=most.min(least + 8)).filter(|n| !planned(*n)) {
                 assert!(built(n), "no builder of {name} with {n} argument(s)");
             }
         }
