@@ -263,6 +263,9 @@ builders! {
     "densify_valid": densify_valid(x, sizes), densify_valid_side(x, sizes, side);
     "ragged_pad": ragged_pad(x, sizes), ragged_pad_fill(x, sizes, fill),
         ragged_pad_side(x, sizes, fill, side);
+    // Sparse
+    "dok_get": dok_get(m, i; more);
+    "dok_contains": dok_contains(m, i; more);
     // Aggregates
     "ragged_sum_agg": ragged_sum_agg(x);
     "ragged_mean_agg": ragged_mean_agg(x);
