@@ -7,7 +7,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, JoinType};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Projection,
+};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::array::list_depth;
@@ -43,12 +45,11 @@ impl OptimizerRule for BelowJoins {
         if !matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_)) {
             return Ok(Transformed::no(plan));
         }
-        let LogicalPlan::Join(join) = (match plan.inputs()[..] {
-            [input] => input,
-            _ => return Ok(Transformed::no(plan)),
-        }) else {
+        let Some((join, between)) = plan.inputs().first().and_then(|input| joined(input)) else {
             return Ok(Transformed::no(plan));
         };
+        // Columns have the names of the join's.
+        let between = between.map(|projection| projection.expr.clone());
         let sides = [
             takes(join.join_type, true).then(|| Arc::clone(join.left.schema())),
             takes(join.join_type, false).then(|| Arc::clone(join.right.schema())),
@@ -87,11 +88,33 @@ impl OptimizerRule for BelowJoins {
         if !changed {
             return Ok(Transformed::no(plan));
         }
+        let moved: Vec<Expr> =
+            made.iter().flatten().map(|(_, column)| Expr::Column(column.clone())).collect();
         let [left, right] = made;
         let inputs = vec![with(&join.left, left)?, with(&join.right, right)?];
         let join = LogicalPlan::Join(join);
-        let join = join.with_new_exprs(join.expressions(), inputs)?;
+        let mut join = join.with_new_exprs(join.expressions(), inputs)?;
+        if let Some(columns) = between {
+            let columns = columns.into_iter().chain(moved);
+            join = LogicalPlanBuilder::from(join).project(columns)?.build()?;
+        }
         plan.with_new_exprs(expressions, vec![join]).map(Transformed::yes)
+    }
+}
+
+/// The join that a plan is over, a choice of its columns between them or not.
+fn joined(input: &LogicalPlan) -> Option<(&Join, Option<&Projection>)> {
+    match input {
+        LogicalPlan::Join(join) => Some((join, None)),
+        LogicalPlan::Projection(projection)
+            if projection.expr.iter().all(|e| matches!(e, Expr::Column(_))) =>
+        {
+            match projection.input.as_ref() {
+                LogicalPlan::Join(join) => Some((join, Some(projection))),
+                _ => None,
+            }
+        }
+        _ => None,
     }
 }
 

@@ -298,7 +298,7 @@ async fn values_are_looked_up_in_tables() {
         assert_eq!(cells(&ctx, &query).await, ["[[0.45, 1.0], []]", ""], "{from}");
     }
     let name = shown(&ctx, "SELECT ragged_lookup(code, 'units', 'code', 'factor') FROM t").await;
-    assert!(name.contains("| ragged_lookup(code, 'units', 'code', 'factor') |"), "{name}");
+    assert!(name.contains("| ragged_lookup(t.code, 'units', 'code', 'factor') |"), "{name}");
     let kept =
         "SELECT id FROM t WHERE ragged_any(ragged_lookup(code, 'units', 'code', 'factor') > 0.9)";
     assert_eq!(cells(&ctx, kept).await, ["1"]);
@@ -332,8 +332,8 @@ async fn what_is_wrong_in_from_is_said() {
         ("FROM ragged_nest('SELECT * FRO events', 'id')", "its text is no query"),
         ("FROM ragged_nest('nowhere', 'id')", "nowhere"),
         (
-            "FROM ragged_nest('SELECT id, id AS code, code FROM events', 'id')",
-            "two columns \"code\"",
+            "FROM ragged_nest('SELECT e.id, f.id FROM events e, events f', 'id')",
+            "two columns \"id\"",
         ),
         ("FROM ragged_explode('events', depth => 3)", "true or false"),
         ("FROM ragged_explode('events', depth => true)", "no option depth"),

@@ -112,7 +112,6 @@ async fn tests_of_a_value_reach_parquet() {
         ("ragged_any(deep == 10)", None),
         ("ragged_any(f == 10.0)", None),
         ("ragged_all(code == 10)", None),
-        ("ragged_any(code == NULL)", None),
     ] {
         let query = format!("SELECT id FROM '{file}' WHERE {condition} ORDER BY id");
         let plan = explained(&ctx, &query).await;
