@@ -24,7 +24,8 @@ const PREFIX: &str = "__serrate_below_join";
 /// A join copies the lists of every row it gives, once for each match. What is made of them is mostly
 /// small: a sum, a count, the last ten events. Made below, it is made once per row of its side and the
 /// lists are not joined at all. It stays above where an outer join makes rows of NULL out of nothing,
-/// where the function needs columns of both sides, and where the lists themselves are asked for as well.
+/// where the function needs columns of both sides or may fail over a value (of a row that is not joined),
+/// and where the lists themselves are asked for as well.
 #[derive(Debug, Default)]
 pub struct BelowJoins;
 
@@ -138,19 +139,16 @@ fn side_of(
     if !is_ours(&call.func) || e.is_volatile() {
         return Ok(None);
     }
-    let mut plain = true;
-    e.apply(|inner| {
-        plain &= !matches!(
-            inner,
-            Expr::ScalarSubquery(_)
-                | Expr::OuterReferenceColumn(..)
-                | Expr::LambdaVariable(_)
-                | Expr::Placeholder(_)
-        );
-        Ok(TreeNodeRecursion::Continue)
+    // Rows that find no match are computed too: nothing here may fail over values.
+    let harmless = !e.exists(|inner| {
+        Ok(match inner {
+            Expr::Column(_) | Expr::Literal(..) | Expr::Alias(_) => false,
+            Expr::ScalarFunction(call) => !is_ours(&call.func) || !is_harmless(call.name()),
+            _ => true,
+        })
     })?;
     let columns = e.column_refs();
-    if !plain || columns.is_empty() || columns.iter().any(|c| bare.contains(*c)) {
+    if !harmless || columns.is_empty() || columns.iter().any(|c| bare.contains(*c)) {
         return Ok(None);
     }
     for (i, side) in sides.iter().enumerate() {
@@ -176,30 +174,63 @@ fn side_of(
 }
 
 /// Functions that give lists with fewer values than they take.
+const SHRINK: [&str; 8] = [
+    "ragged_slice",
+    "ragged_head",
+    "ragged_tail",
+    "ragged_filter",
+    "ragged_between",
+    "ragged_lengths",
+    "ragged_shape",
+    "ragged_max_shape",
+];
+
+/// Reductions, which take an axis away.
+const REDUCE: [&str; 12] = [
+    "ragged_sum",
+    "ragged_mean",
+    "ragged_min",
+    "ragged_max",
+    "ragged_any",
+    "ragged_all",
+    "ragged_first",
+    "ragged_last",
+    "ragged_std",
+    "ragged_var",
+    "ragged_median",
+    "ragged_nunique",
+];
+
+/// Functions that no value makes fail, as an index out of range or a division by zero does.
+const HARMLESS: [&str; 20] = [
+    "ragged_count",
+    "ragged_flatten",
+    "ragged_at",
+    "ragged_at_or",
+    "ragged_searchsorted",
+    "ragged_eq",
+    "ragged_ne",
+    "ragged_lt",
+    "ragged_le",
+    "ragged_gt",
+    "ragged_ge",
+    "ragged_and",
+    "ragged_or",
+    "ragged_not",
+    "ragged_like",
+    "ragged_ilike",
+    "ragged_matches",
+    "ragged_starts_with",
+    "ragged_isin",
+    "ragged_is_null",
+];
+
 fn shrinks(name: &str) -> bool {
-    const SHRINK: [&str; 9] = [
-        "ragged_slice",
-        "ragged_head",
-        "ragged_tail",
-        "ragged_get",
-        "ragged_filter",
-        "ragged_between",
-        "ragged_lengths",
-        "ragged_shape",
-        "ragged_max_shape",
-    ];
-    const REDUCE: [&str; 9] = [
-        "ragged_sum",
-        "ragged_prod",
-        "ragged_mean",
-        "ragged_min",
-        "ragged_max",
-        "ragged_any",
-        "ragged_all",
-        "ragged_first",
-        "ragged_last",
-    ];
     SHRINK.contains(&name) || REDUCE.contains(&name)
+}
+
+fn is_harmless(name: &str) -> bool {
+    shrinks(name) || HARMLESS.contains(&name)
 }
 
 /// The columns that a plan asks for as they are.
