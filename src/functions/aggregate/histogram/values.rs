@@ -352,7 +352,8 @@ mod tests {
 
     #[test]
     fn many_small_values_are_counted_in_a_table() {
-        let a = Int16Array::from_iter_values((0..100_000).map(|i| (i % 5) - 2));
+        let values = (0..100_000i32).map(|i| i16::try_from(i % 5 - 2).unwrap());
+        let a = Int16Array::from_iter_values(values);
         let all = counted(Arc::new(a), &DataType::Int16);
         assert_eq!(
             all.iter().map(|(v, _)| v.as_str()).collect::<Vec<_>>(),
