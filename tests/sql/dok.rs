@@ -128,9 +128,9 @@ async fn a_statement_that_fails_changes_nothing() {
         ("UPDATE m SET i = 100", "\"i\" is 100"),
         ("UPDATE m SET i = 1, j = 2", "is there already"),
         ("UPDATE m SET v = NULL WHERE i = 1", "\"v\" is NULL"),
-        ("UPDATE m SET v = 1 // (i - 3)", "zero"),
+        ("UPDATE m SET v = 1 / (i - 3)", "zero"),
         ("UPDATE m SET w = 1", "w"),
-        ("DELETE FROM m WHERE 1 // (i - 3) = 0", "zero"),
+        ("DELETE FROM m WHERE 1 / (i - 3) = 0", "zero"),
         ("DELETE FROM m WHERE w = 1", "w"),
     ] {
         let e = fails(&f.ctx, sql).await;
@@ -260,7 +260,11 @@ async fn a_scan_sees_the_entries_of_when_it_was_planned() {
     for sql in planned {
         plans.push(f.ctx.sql(sql).await.unwrap().create_physical_plan().await.unwrap());
     }
-    count(&f.ctx, "INSERT OVERWRITE m SELECT x, x, x FROM generate_series(0, 9) AS t(x)").await;
+    count(
+        &f.ctx,
+        "INSERT OVERWRITE m SELECT x AS i, x AS j, x AS v FROM generate_series(0, 9) AS t(x)",
+    )
+    .await;
     count(&f.ctx, "UPDATE m SET v = 7").await;
     let mut seen = Vec::new();
     for plan in plans {
@@ -308,7 +312,7 @@ async fn statements_at_the_same_time_follow_each_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn few_keys_are_looked_up_and_all_else_is_scanned() {
     let f = Folder::new("").await;
-    let all = "INSERT INTO m SELECT x // 20, x % 20, x + 1 FROM generate_series(0, 199) AS t(x) WHERE x % 3 <> 1";
+    let all = "INSERT INTO m SELECT x / 20, x % 20, x + 1 FROM generate_series(0, 199) AS t(x) WHERE x % 3 <> 1";
     count(&f.ctx, all).await;
     let entries = f.entries().await;
     type Condition = fn(i64, i64, f64) -> bool;

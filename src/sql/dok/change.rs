@@ -105,8 +105,8 @@ impl DataSink for ChangeSink {
     }
 }
 
-/// The schema of rows that nobody has looked at yet.
-fn nullable(schema: &SchemaRef) -> SchemaRef {
+/// The schema of rows that nobody has looked at yet: a NULL among them is for us to refuse, with its row.
+pub(super) fn nullable(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }

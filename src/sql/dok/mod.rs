@@ -35,7 +35,7 @@ pub use names::register_dok_names;
 pub(crate) use spec::Spec;
 pub(crate) use store::{Version, open};
 
-use self::change::{Change, ChangeSink};
+use self::change::{Change, ChangeSink, nullable};
 use self::scan::DokSource;
 use self::store::Latest;
 use super::changes::{simplified, unqualified};
@@ -111,6 +111,8 @@ impl DokTable {
         let duplicates = duplicates.unwrap_or(Some(Duplicates::Last));
         let latest = Latest::default();
         latest.set(version);
+        // As INSERT sees them; no entry has a NULL.
+        let schema = nullable(&schema);
         Self { path, schema, duplicates, latest }
     }
 
