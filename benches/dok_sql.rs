@@ -4,7 +4,7 @@
 //! Both run with one thread and with all cores; times are the median of runs that alternate, so that
 //! what else the machine does meets both.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
-#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
+#![allow(clippy::cast_possible_wrap, clippy::cast_precision_loss)]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -38,22 +38,21 @@ DELETE FROM together WHERE i = j;
 UPDATE together SET patients = 0 WHERE patients < 3;
 SELECT count(*) AS pairs, min(patients) AS least FROM together;
 
--- 4. A dictionary by keys of any type: the last value of each code of each patient.
+-- 4. A dictionary by keys of any type: the mean of each code of each patient.
 COPY (
-    SELECT subject_id, code, last_value(numeric_value ORDER BY time) AS value
+    SELECT subject_id, code, avg(numeric_value) AS mean
     FROM (SELECT subject_id, unnest(ragged_flatten(code)) AS code,
-                 unnest(ragged_flatten(numeric_value)) AS numeric_value,
-                 1 AS time
+                 unnest(ragged_flatten(numeric_value)) AS numeric_value
           FROM meds('tests/data/synthea-meds'))
     WHERE numeric_value IS NOT NULL
     GROUP BY subject_id, code
-) TO 'out/values.safetensors' STORED AS DOK OPTIONS (keys 'subject_id, code', overwrite true);
+) TO 'out/means.safetensors' STORED AS DOK OPTIONS (keys 'subject_id, code', overwrite true);
 
-CREATE EXTERNAL TABLE last_values STORED AS DOK LOCATION 'out/values.safetensors';
+CREATE EXTERNAL TABLE means STORED AS DOK LOCATION 'out/means.safetensors';
 
 SELECT subject_id,
-       dok_get('last_values', subject_id, 'LAB//39156-5//kg/m2') AS bmi,
-       dok_contains('last_values', subject_id, 'LAB//8302-2//cm') AS has_height
+       dok_get('means', subject_id, 'LAB//39156-5//kg/m2') AS bmi,
+       dok_contains('means', subject_id, 'LAB//8302-2//cm') AS has_height
 FROM patients
 ORDER BY subject_id
 LIMIT 5;
