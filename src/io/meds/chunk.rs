@@ -1,15 +1,18 @@
 //! [`Chunk`]: a stretch of rows of a shard in the types that loops want.
 
+use std::sync::Arc;
+
 use arrow::array::{
     Array, ArrayRef, AsArray, Float32Array, Float64Array, RecordBatch, StringArray,
     TimestampMicrosecondArray, new_null_array,
 };
-use arrow::buffer::ScalarBuffer;
+use arrow::buffer::{NullBuffer, ScalarBuffer};
 use arrow::datatypes::{
     DataType, Float32Type, Float64Type, Int64Type, TimestampMicrosecondType, UInt32Type,
 };
 
 use super::file::{Source, dictionary_type, string_like};
+use super::time_type;
 use crate::error::Result;
 
 /// Rows of a chunk: enough to pay for a look at the dictionary, few enough to stay in the cache.
@@ -20,7 +23,7 @@ pub(crate) struct Chunk {
     /// Position of the first row in the file.
     pub(crate) first_row: usize,
     pub(crate) subjects: ScalarBuffer<i64>,
-    /// NULL for a static fact.
+    /// NULL for a static fact, and in all rows when they were not asked for.
     pub(crate) times: TimestampMicrosecondArray,
     /// Position of each row's code in `codes`.
     pub(crate) keys: ScalarBuffer<u32>,
@@ -36,10 +39,47 @@ pub(crate) enum Values {
     Double(Float64Array),
 }
 
+impl Values {
+    /// Which numbers there are; `None` when all are.
+    pub(crate) fn nulls(&self) -> Option<&NullBuffer> {
+        let nulls = match self {
+            Self::Absent => None,
+            Self::Single(v) => v.nulls(),
+            Self::Double(v) => v.nulls(),
+        };
+        nulls.filter(|n| n.null_count() > 0)
+    }
+}
+
 impl Chunk {
     /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         self.subjects.len()
+    }
+
+    /// The time of a row, `None` for a static fact.
+    #[inline]
+    pub(crate) fn time(&self, row: usize) -> Option<i64> {
+        self.times.is_valid(row).then(|| self.times.value(row))
+    }
+
+    /// Where the rows of the subject and the time of `row` end, or `limit` if that is before.
+    #[inline]
+    pub(crate) fn run(&self, row: usize, limit: usize) -> usize {
+        let (subjects, times) = (&self.subjects[row..limit], &self.times.values()[row..limit]);
+        let same = match (subjects.first(), times.first(), self.times.nulls()) {
+            (Some(&subject), Some(&time), None) => {
+                let rows = subjects.iter().zip(times);
+                rows.take_while(|(s, t)| (**s, **t) == (subject, time)).count()
+            }
+            (Some(&subject), _, Some(_)) => {
+                let time = self.time(row);
+                let rows = subjects.iter().zip(row..);
+                rows.take_while(|(s, at)| **s == subject && self.time(*at) == time).count()
+            }
+            _ => 0,
+        };
+        row + same
     }
 
     /// Whether the codes are those of another chunk, so that what was found out for them holds.
@@ -56,18 +96,35 @@ impl Chunk {
     /// When the file cannot be read, lacks a column, has one in another type, or a subject or code
     /// is NULL; the message names file, column and row.
     pub(crate) fn read(source: &Source) -> Result<impl Iterator<Item = Result<Self>> + '_> {
-        let columns = ["subject_id", "time", "code", "numeric_value"];
-        let batches = source.batches(&columns, Some("code"), CHUNK_ROWS)?;
+        Self::read_columns(source, &["subject_id", "time", "code", "numeric_value"])
+    }
+
+    /// As [`read`](Self::read), without looking at the times.
+    ///
+    /// # Errors
+    /// As those of [`read`](Self::read), but for what is wrong with times.
+    pub(crate) fn read_without_times(
+        source: &Source,
+    ) -> Result<impl Iterator<Item = Result<Self>> + '_> {
+        Self::read_columns(source, &["subject_id", "code", "numeric_value"])
+    }
+
+    fn read_columns<'a>(
+        source: &'a Source,
+        columns: &'static [&'static str],
+    ) -> Result<impl Iterator<Item = Result<Self>> + use<'a>> {
+        let batches = source.batches(columns, Some("code"), CHUNK_ROWS)?;
+        let timed = columns.contains(&"time");
         let mut first_row = 0usize;
         Ok(batches.map(move |batch| {
             let batch = batch?;
-            let chunk = Self::of(source, &batch, first_row)?;
+            let chunk = Self::of(source, &batch, first_row, timed)?;
             first_row = first_row.saturating_add(batch.num_rows());
             Ok(chunk)
         }))
     }
 
-    fn of(source: &Source, batch: &RecordBatch, first_row: usize) -> Result<Self> {
+    fn of(source: &Source, batch: &RecordBatch, first_row: usize, timed: bool) -> Result<Self> {
         use DataType::{Date32, Date64, Float16, Float32, Null, Timestamp};
         let required =
             |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
@@ -87,11 +144,14 @@ impl Chunk {
         not_null("subject_id", subjects)?;
         let subjects = source.cast("subject_id", subjects, &DataType::Int64)?;
 
-        let times = required("time")?;
+        let times = match timed {
+            true => Arc::clone(required("time")?),
+            false => new_null_array(&time_type(), batch.num_rows()),
+        };
         if !matches!(times.data_type(), Timestamp(_, _) | Date32 | Date64 | Null) {
             return Err(source.wrong_type("time", "timestamp", times.data_type()));
         }
-        let times = source.cast_time("time", times)?;
+        let times = source.cast_time("time", &times)?;
 
         let code = required("code")?;
         if !string_like(code.data_type()) {

@@ -51,17 +51,40 @@ impl Builder {
             }
             return true;
         };
+        // What is missing or infinite is NaN in tensors.
+        let value = row.value.filter(|v| v.is_finite()).unwrap_or(f32::NAN);
+        self.measured(time, &[row.token], &[value])
+    }
+
+    /// As [`push`](Self::push) for the measurements of one subject at one time, a token and a finite
+    /// number or NaN each.
+    #[inline]
+    pub(super) fn push_run(
+        &mut self,
+        subject: i64,
+        time: i64,
+        tokens: &[u32],
+        values: &[f32],
+    ) -> bool {
+        if self.subjects.last() != Some(&subject) && !self.begin(subject) {
+            return false;
+        }
+        self.measured(time, tokens, values)
+    }
+
+    #[inline]
+    fn measured(&mut self, time: i64, tokens: &[u32], values: &[f32]) -> bool {
         let before = self.times.get(self.first_event..).and_then(<[i64]>::last).copied();
         match before {
             Some(before) if time == before => {}
             Some(before) if time < before => return false,
             _ => self.event(before, time),
         }
-        self.codes.push(i64::from(row.token));
-        // What is missing or infinite is NaN in tensors.
-        self.values.push(row.value.filter(|v| v.is_finite()).unwrap_or(f32::NAN));
+        self.codes.extend(tokens.iter().map(|token| i64::from(*token)));
+        self.values.extend_from_slice(values);
         if let Some(end) = self.measurement_ends.last_mut() {
-            *end += 1;
+            // As many as elements of a vector, which has fewer than 2^63.
+            *end = i64::try_from(self.codes.len()).unwrap_or(i64::MAX);
         }
         true
     }

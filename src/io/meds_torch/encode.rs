@@ -87,6 +87,7 @@ impl Encoder<'_> {
         let mut known: Option<StringArray> = None;
         let mut entries: Vec<Option<Entry>> = Vec::new();
         let mut missed: Vec<u64> = Vec::new();
+        let mut scratch = Scratch::default();
         let mut route =
             Route { of: (names.len() > 1).then_some(self.splits), subject: None, to: 0 };
         for chunk in Chunk::read(source)? {
@@ -102,34 +103,41 @@ impl Encoder<'_> {
                 missed.resize(entries.len(), 0);
                 known = Some(chunk.codes.clone());
             }
-            let timed = chunk.times.null_count() == 0;
-            for row in 0..chunk.len() {
-                let key = chunk.keys[row] as usize;
-                let entry = match entries[key] {
-                    Some(entry) => entry,
-                    None => {
-                        missed[key] += 1;
-                        match self.unknown {
-                            Unknown::Drop => continue,
-                            Unknown::Zero => {
-                                Entry { token: 0, mean: f64::NAN, std: f64::NAN, scaled: false }
-                            }
-                            Unknown::Refuse => return Err(self.refused(source, &chunk, row)),
-                        }
-                    }
-                };
-                let subject = chunk.subjects[row];
-                let time = (timed || chunk.times.is_valid(row)).then(|| chunk.times.value(row));
-                let value = self.value(&chunk.values, row, &entry);
-                let row = Row { subject, time, token: entry.token, value };
-                match &mut target {
-                    Target::Build => {
+            self.translate(source, &chunk, &entries, &mut missed, &mut scratch)?;
+            let (mut row, mut dropped) = (0, scratch.dropped.iter().copied().peekable());
+            while row < chunk.len() {
+                if dropped.next_if_eq(&row).is_some() {
+                    row += 1;
+                    continue;
+                }
+                let rows = row..chunk.run(row, dropped.peek().copied().unwrap_or(chunk.len()));
+                row = rows.end;
+                let (subject, time) = (chunk.subjects[rows.start], chunk.time(rows.start));
+                let tokens = &scratch.tokens[rows.clone()];
+                match (&mut target, time) {
+                    (Target::Build, Some(time)) => {
                         let to = route.to(source, subject)?;
-                        if !builders[to].push(row) {
+                        if !builders[to].push_run(subject, time, tokens, &scratch.values[rows]) {
                             return Ok(None);
                         }
                     }
-                    Target::Collect(rows) => rows.push(row),
+                    // One by one, as NULL and NaN differ in static facts.
+                    (target, _) => {
+                        for (row, token) in rows.zip(tokens) {
+                            let value =
+                                self.value(&chunk.values, row, &entry(&entries, &chunk, row));
+                            let row = Row { subject, time, token: *token, value };
+                            match target {
+                                Target::Collect(collected) => collected.push(row),
+                                Target::Build => {
+                                    let to = route.to(source, subject)?;
+                                    if !builders[to].push(row) {
+                                        return Ok(None);
+                                    }
+                                }
+                            }
+                        }
+                    }
                 }
             }
         }
@@ -149,11 +157,63 @@ impl Encoder<'_> {
         Ok(Some(Encoded { parts, unknown, sorted }))
     }
 
-    #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "tensors have numbers of 32 bits; in the arithmetic of 32 bits, mean and std have them already"
-    )]
+    /// Tokens and numbers of the rows of a chunk, and which rows are left out.
+    fn translate(
+        &self,
+        source: &Source,
+        chunk: &Chunk,
+        entries: &[Option<Entry>],
+        missed: &mut [u64],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        scratch.dropped.clear();
+        scratch.tokens.clear();
+        scratch.tokens.reserve(chunk.len());
+        for (row, &key) in chunk.keys.iter().enumerate() {
+            let token = match &entries[key as usize] {
+                Some(entry) => entry.token,
+                None => {
+                    missed[key as usize] += 1;
+                    match self.unknown {
+                        Unknown::Drop => scratch.dropped.push(row),
+                        Unknown::Zero => {}
+                        Unknown::Refuse => return Err(self.refused(source, chunk, row)),
+                    }
+                    UNKNOWN.token
+                }
+            };
+            scratch.tokens.push(token);
+        }
+        let values = &mut scratch.values;
+        match (&chunk.values, self.codes.arithmetic) {
+            (Values::Absent, _) => numbers(values, chunk, |_| f32::NAN),
+            (Values::Single(v), Arithmetic::Raw) => {
+                let raw = v.values();
+                numbers(values, chunk, |row| raw[row]);
+            }
+            (Values::Single(v), Arithmetic::Single) => {
+                let raw = v.values();
+                numbers(values, chunk, |row| single(raw[row], &entry(entries, chunk, row)));
+            }
+            (Values::Single(v), Arithmetic::Double) => {
+                let raw = v.values();
+                numbers(values, chunk, |row| {
+                    double(f64::from(raw[row]), &entry(entries, chunk, row))
+                });
+            }
+            (Values::Double(v), Arithmetic::Raw) => {
+                let raw = v.values();
+                numbers(values, chunk, |row| narrow(raw[row]));
+            }
+            (Values::Double(v), _) => {
+                let raw = v.values();
+                numbers(values, chunk, |row| double(raw[row], &entry(entries, chunk, row)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of a row, `None` when it has none.
     fn value(&self, values: &Values, row: usize, entry: &Entry) -> Option<f32> {
         match values {
             Values::Absent => None,
@@ -162,15 +222,13 @@ impl Encoder<'_> {
             Values::Single(v) => match self.codes.arithmetic {
                 Arithmetic::Raw => Some(v.value(row)),
                 _ if !entry.scaled => None,
-                Arithmetic::Single => Some((v.value(row) - entry.mean as f32) / entry.std as f32),
-                Arithmetic::Double => {
-                    Some(((f64::from(v.value(row)) - entry.mean) / entry.std) as f32)
-                }
+                Arithmetic::Single => Some(single(v.value(row), entry)),
+                Arithmetic::Double => Some(double(f64::from(v.value(row)), entry)),
             },
             Values::Double(v) => match self.codes.arithmetic {
-                Arithmetic::Raw => Some(v.value(row) as f32),
+                Arithmetic::Raw => Some(narrow(v.value(row))),
                 _ if !entry.scaled => None,
-                _ => Some(((v.value(row) - entry.mean) / entry.std) as f32),
+                _ => Some(double(v.value(row), entry)),
             },
         }
     }
@@ -186,6 +244,59 @@ impl Encoder<'_> {
             ),
         )
     }
+}
+
+/// What a code outside the vocabulary becomes where it is kept.
+const UNKNOWN: Entry = Entry { token: 0, mean: f64::NAN, std: f64::NAN, scaled: false };
+
+#[inline]
+fn entry(entries: &[Option<Entry>], chunk: &Chunk, row: usize) -> Entry {
+    entries[chunk.keys[row] as usize].unwrap_or(UNKNOWN)
+}
+
+/// Scaled in 32 bits; NaN for a code whose numbers cannot be.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "in the arithmetic of 32 bits, mean and std have them already"
+)]
+fn single(value: f32, entry: &Entry) -> f32 {
+    if entry.scaled { (value - entry.mean as f32) / entry.std as f32 } else { f32::NAN }
+}
+
+/// Scaled in 64 bits; NaN for a code whose numbers cannot be.
+#[inline]
+fn double(value: f64, entry: &Entry) -> f32 {
+    if entry.scaled { narrow((value - entry.mean) / entry.std) } else { f32::NAN }
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "tensors have numbers of 32 bits")]
+fn narrow(value: f64) -> f32 {
+    value as f32
+}
+
+/// The number of every row of a chunk; what is missing or infinite is NaN, as in tensors.
+#[inline]
+fn numbers(values: &mut Vec<f32>, chunk: &Chunk, number: impl Fn(usize) -> f32) {
+    let finite = |value: f32| if value.is_finite() { value } else { f32::NAN };
+    values.clear();
+    match chunk.values.nulls() {
+        None => values.extend((0..chunk.len()).map(|row| finite(number(row)))),
+        Some(nulls) => values.extend((0..chunk.len()).map(|row| {
+            let value = finite(number(row));
+            if nulls.is_valid(row) { value } else { f32::NAN }
+        })),
+    }
+}
+
+/// The rows of one chunk in terms of tensors; its memory serves all chunks of a shard.
+#[derive(Default)]
+struct Scratch {
+    tokens: Vec<u32>,
+    values: Vec<f32>,
+    /// Rows that are left out.
+    dropped: Vec<usize>,
 }
 
 /// Adds up the measurements of a dictionary's unknown codes.

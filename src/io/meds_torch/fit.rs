@@ -1,9 +1,10 @@
 //! [`Fitted`]: the codes of the train split and what their numbers look like.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, StringArray};
+use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray, StringArray};
 
 use super::parallel::in_order;
 use crate::error::{Error, Result};
@@ -44,6 +45,7 @@ struct Compensated {
 }
 
 impl Compensated {
+    #[inline]
     fn add(&mut self, value: f32) {
         if !value.is_finite() {
             self.sum += value;
@@ -56,12 +58,49 @@ impl Compensated {
     }
 }
 
+/// What is counted while a shard is read: one line of the cache per code, as codes come in any order.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
 struct Running {
-    counts: Counts,
+    rows: u64,
+    subjects: u64,
+    values: u64,
+    sum: f64,
+    sum_sqd: f64,
     single_sum: Compensated,
     single_sum_sqd: Compensated,
-    last_subject: Option<i64>,
+    /// The run of rows of one subject that had the code last; runs are counted from 1.
+    last_run: u64,
+}
+
+const _: () = assert!(size_of::<Running>() == 64);
+
+/// A number of a shard, in the width it has there.
+trait Number: Copy {
+    /// Adds it to the sums, unless it is NaN.
+    fn add_to(self, running: &mut Running);
+}
+
+impl Number for f32 {
+    #[inline]
+    fn add_to(self, running: &mut Running) {
+        f64::from(self).add_to(running);
+        if !self.is_nan() {
+            running.single_sum.add(self);
+            running.single_sum_sqd.add(self * self);
+        }
+    }
+}
+
+impl Number for f64 {
+    #[inline]
+    fn add_to(self, running: &mut Running) {
+        if !self.is_nan() {
+            running.values += 1;
+            running.sum += self;
+            running.sum_sqd += self * self;
+        }
+    }
 }
 
 /// Which rows of a shard are for training.
@@ -116,13 +155,12 @@ impl Fitted {
         self.double |= shard.double;
         for (code, slot) in shard.slots {
             let running = &shard.running[slot];
-            let counts = &running.counts;
             let total = self.codes.entry(code).or_default();
-            total.rows += counts.rows;
-            total.subjects += counts.subjects;
-            total.values += counts.values;
-            total.sum += counts.sum;
-            total.sum_sqd += counts.sum_sqd;
+            total.rows += running.rows;
+            total.subjects += running.subjects;
+            total.values += running.values;
+            total.sum += running.sum;
+            total.sum_sqd += running.sum_sqd;
             total.single_sum += running.single_sum.sum;
             total.single_sum_sqd += running.single_sum_sqd.sum;
         }
@@ -136,26 +174,44 @@ struct ShardFit {
     double: bool,
 }
 
+/// The codes of a chunk, and where each is counted.
+#[derive(Default)]
+struct Keys {
+    codes: Option<StringArray>,
+    /// [`UNUSED`](Self::UNUSED) until a row has the code: a dictionary may hold more codes than are
+    /// used, and only those that are used are codes of the split.
+    slots: Vec<usize>,
+}
+
+impl Keys {
+    const UNUSED: usize = usize::MAX;
+
+    fn follow(&mut self, chunk: &Chunk) {
+        if self.codes.as_ref().is_none_or(|codes| !chunk.same_codes(codes)) {
+            self.slots.clear();
+            self.slots.resize(chunk.codes.len(), Self::UNUSED);
+            self.codes = Some(chunk.codes.clone());
+        }
+    }
+}
+
 impl ShardFit {
     /// `None` when a subject comes back later in the file, which only `scattered` counts right.
     fn read(source: &Source, splits: Option<&Splits>, scattered: bool) -> Result<Option<Self>> {
         let train = splits.and_then(|s| s.names().iter().position(|n| n == TRAIN));
         let mut fit = Self { slots: HashMap::new(), running: Vec::new(), double: false };
-        let mut known: Option<StringArray> = None;
-        let mut slot_of: Vec<Option<usize>> = Vec::new();
-        let (mut left, mut pairs) = (HashSet::new(), HashSet::new());
+        let mut keys = Keys::default();
+        let mut left = HashSet::new();
+        let mut pairs = scattered.then(HashSet::new);
         let mut current = None;
+        let mut run = 0u64;
         let mut wanted = true;
-        for chunk in Chunk::read(source)? {
+        for chunk in Chunk::read_without_times(source)? {
             let chunk = chunk?;
-            if known.as_ref().is_none_or(|k| !chunk.same_codes(k)) {
-                slot_of.clear();
-                slot_of.resize(chunk.codes.len(), None);
-                known = Some(chunk.codes.clone());
-            }
+            keys.follow(&chunk);
             fit.double |= matches!(chunk.values, Values::Double(_));
-            for row in 0..chunk.len() {
-                let subject = chunk.subjects[row];
+            let mut row = 0;
+            while let Some(&subject) = chunk.subjects.get(row) {
                 if current != Some(subject) {
                     if let Some(before) = current.replace(subject) {
                         left.insert(before);
@@ -163,51 +219,89 @@ impl ShardFit {
                     if !scattered && left.contains(&subject) {
                         return Ok(None);
                     }
+                    run = run.saturating_add(1);
                     wanted =
                         splits.is_none_or(|s| train.is_some() && s.of_subject(subject) == train);
                 }
+                let more = chunk.subjects[row..].iter().take_while(|s| **s == subject).count();
+                let rows = row..row + more;
+                row = rows.end;
                 if !wanted {
                     continue;
                 }
-                let key = chunk.keys[row] as usize;
-                // Only codes that are used are codes of the split: a dictionary may hold more.
-                let slot = match slot_of[key] {
-                    Some(slot) => slot,
-                    None => *slot_of[key].insert(fit.slot(chunk.codes.value(key))),
-                };
-                let running = &mut fit.running[slot];
-                let counts = &mut running.counts;
-                counts.rows += 1;
-                let new = if scattered {
-                    pairs.insert((slot, subject))
-                } else {
-                    running.last_subject != Some(subject)
-                };
-                running.last_subject = Some(subject);
-                counts.subjects += u64::from(new);
+                if let Some(pairs) = &mut pairs {
+                    for &key in &chunk.keys[rows.clone()] {
+                        let slot = fit.slot(&mut keys, &chunk, key);
+                        fit.running[slot].subjects += u64::from(pairs.insert((slot, subject)));
+                    }
+                }
+                let run = (!scattered).then_some(run);
                 match &chunk.values {
-                    Values::Single(v) if v.is_valid(row) && !v.value(row).is_nan() => {
-                        let (single, value) = (v.value(row), f64::from(v.value(row)));
-                        counts.values += 1;
-                        counts.sum += value;
-                        counts.sum_sqd += value * value;
-                        running.single_sum.add(single);
-                        running.single_sum_sqd.add(single * single);
-                    }
-                    Values::Double(v) if v.is_valid(row) && !v.value(row).is_nan() => {
-                        let value = v.value(row);
-                        counts.values += 1;
-                        counts.sum += value;
-                        counts.sum_sqd += value * value;
-                    }
-                    _ => {}
+                    Values::Absent => fit.count(&mut keys, &chunk, rows, run, |_| None::<f32>),
+                    Values::Single(v) => fit.count_values(&mut keys, &chunk, rows, run, v),
+                    Values::Double(v) => fit.count_values(&mut keys, &chunk, rows, run, v),
                 }
             }
         }
         Ok(Some(fit))
     }
 
-    fn slot(&mut self, code: &str) -> usize {
+    fn count_values<T: ArrowPrimitiveType<Native: Number>>(
+        &mut self,
+        keys: &mut Keys,
+        chunk: &Chunk,
+        rows: Range<usize>,
+        run: Option<u64>,
+        values: &PrimitiveArray<T>,
+    ) {
+        let numbers = values.values();
+        match values.nulls().filter(|n| n.null_count() > 0) {
+            None => self.count(keys, chunk, rows, run, |row| Some(numbers[row])),
+            Some(nulls) => self
+                .count(keys, chunk, rows, run, |row| nulls.is_valid(row).then_some(numbers[row])),
+        }
+    }
+
+    /// Counts rows of one subject; `run` is the number of their run, unless subjects are counted
+    /// elsewhere.
+    #[inline]
+    fn count<N: Number>(
+        &mut self,
+        keys: &mut Keys,
+        chunk: &Chunk,
+        rows: Range<usize>,
+        run: Option<u64>,
+        number: impl Fn(usize) -> Option<N>,
+    ) {
+        for row in rows {
+            let slot = self.slot(keys, chunk, chunk.keys[row]);
+            let running = &mut self.running[slot];
+            running.rows += 1;
+            if let Some(run) = run {
+                running.subjects += u64::from(running.last_run != run);
+                running.last_run = run;
+            }
+            if let Some(number) = number(row) {
+                number.add_to(running);
+            }
+        }
+    }
+
+    /// Where the code of a key is counted.
+    #[inline]
+    fn slot(&mut self, keys: &mut Keys, chunk: &Chunk, key: u32) -> usize {
+        match keys.slots[key as usize] {
+            Keys::UNUSED => {
+                let slot = self.new_slot(chunk.codes.value(key as usize));
+                keys.slots[key as usize] = slot;
+                slot
+            }
+            slot => slot,
+        }
+    }
+
+    #[cold]
+    fn new_slot(&mut self, code: &str) -> usize {
         if let Some(slot) = self.slots.get(code) {
             return *slot;
         }
