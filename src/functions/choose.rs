@@ -76,7 +76,12 @@ fn chosen(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
 }
 
 /// The type of values that a single one is put beside.
-fn fits(plan: &Plan<'_>, i: usize, value: &DataType, values: &DataType) -> Result<DataType> {
+pub(super) fn fits(
+    plan: &Plan<'_>,
+    i: usize,
+    value: &DataType,
+    values: &DataType,
+) -> Result<DataType> {
     let values = match values {
         DataType::Dictionary(_, values) => values.as_ref(),
         values => values,

@@ -8,6 +8,7 @@ use arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
+use super::choose::fitted;
 use super::def::{Def, nullable};
 use super::doc::{Doc, Section};
 use super::example;
@@ -343,7 +344,7 @@ pub(super) static PAD: Def = Def {
         let fill = given_fill(call)?.filter(|v| !v.is_null());
         let options = PadOptions {
             side: side(call.text(3))?,
-            fill: fill.map(|v| v.cast_to(x.leaf_type())?.to_array_of_size(1)).transpose()?,
+            fill: fill.map(|_| fitted(call, 2, x.leaf_type())).transpose()?,
             truncate: true,
             limit: Some(SerrateOptions::of(call.config()).max_dense_bytes),
         };

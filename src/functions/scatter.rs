@@ -1,7 +1,11 @@
 //! Values put to positions, and positions as masks.
 
+use arrow::array::Array;
+use arrow::compute::kernels::cmp::not_distinct;
 use arrow::datatypes::DataType;
 
+use super::args::Call;
+use super::choose::fits;
 use super::def::{Def, nullable};
 use super::doc::{Doc, Section};
 use super::example;
@@ -9,6 +13,8 @@ use super::index::same;
 use super::lists::Lists;
 use super::operators::booleans;
 use super::take::{X, around, count, counts, integers, numbered};
+use crate::array::RaggedArray;
+use crate::error::{Error, Result};
 use crate::kernels::scatter::{self, Duplicates};
 use crate::kernels::{Count, indices, select};
 
@@ -67,16 +73,7 @@ pub(super) static SCATTER: Def = Def {
                 plan.refuse(2, "(the values) is a single value, but what is replaced are lists")
             );
         }
-        if !arrow::compute::can_cast_types(values.leaf(), lists.leaf()) {
-            return Err(plan.refuse(
-                2,
-                format!(
-                    "(the values) must fit what is written to, which are {}; they are {}",
-                    lists.leaf(),
-                    values.leaf()
-                ),
-            ));
-        }
+        fits(plan, 2, values.leaf(), lists.leaf())?;
         same(plan)
     },
     call: |call| {
@@ -86,11 +83,27 @@ pub(super) static SCATTER: Def = Def {
             let rows = super::lists::owners(at.axes(), at.len());
             values = at.with_leaves(super::lists::rows_at(values.leaves(), &rows)?)?;
         }
-        let values = select::cast(&values, x.leaf_type(), false)?;
+        let values = whole(call, &values, x.leaf_type())?;
         call.lists(&scatter::scatter(&x, &at, &values, Duplicates::Last)?)
     },
     infix: None,
 };
+
+/// Values in another type; a fraction among integers is refused, not cut.
+fn whole(call: &Call<'_>, values: &RaggedArray, to: &DataType) -> Result<RaggedArray> {
+    let (from, there) = (values.leaf_type(), select::cast(values, to, false)?);
+    if from.is_floating() && to.is_integer() {
+        let back = arrow::compute::cast(there.leaves(), from)?;
+        let same = not_distinct(&back, values.leaves())?;
+        if same.true_count() < same.len() {
+            return Err(Error::invalid(format!(
+                "{}: argument 3 (the values) has fractions, but what is written to are {to}; round them, or cast argument 1",
+                call.name()
+            )));
+        }
+    }
+    Ok(there)
+}
 
 /// `ragged_indices_from_mask(mask)`.
 pub(super) static INDICES_FROM_MASK: Def = Def {

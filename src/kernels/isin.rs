@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, BooleanArray, Scalar,
-    downcast_primitive,
+    downcast_primitive, new_empty_array,
 };
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::cmp;
@@ -108,7 +108,10 @@ impl Wanted {
         }
         let given = values.data_type().clone();
         let to = if is_text(leaf) { &DataType::Utf8 } else { leaf };
-        if given != *to {
+        if given.is_null() {
+            // Nothing to look for, whatever its type: an empty list, or NULL alone.
+            values = new_empty_array(to);
+        } else if given != *to {
             // Text that is no such value is an error; a number that is none is not there.
             let strict = is_text(&given) || is_text(leaf);
             let options = CastOptions { safe: !strict, ..CastOptions::default() };
@@ -213,8 +216,8 @@ fn one_by_one(leaves: &ArrayRef, values: &ArrayRef) -> Result<BooleanBuffer> {
 #[cfg(test)]
 mod tests {
     use arrow::array::{
-        Date32Array, Decimal128Array, Float32Array, Float64Array, Int8Array, Int64Array, NullArray,
-        StringArray, TimestampMicrosecondArray, UInt8Array, UInt32Array,
+        Date32Array, Decimal128Array, Float32Array, Float64Array, Int8Array, Int32Array,
+        Int64Array, NullArray, StringArray, TimestampMicrosecondArray, UInt8Array, UInt32Array,
     };
 
     use super::*;
@@ -306,6 +309,14 @@ mod tests {
         let bytes = || arrow::array::BinaryArray::from(vec![b"a".as_ref(), b"b"]);
         assert_eq!(found(bytes(), bytes().slice(1, 1)), [NO, YES]);
         assert_eq!(found(NullArray::new(2), Int64Array::from(vec![1])), [None, None]);
+    }
+
+    #[test]
+    fn nothing_is_among_no_values_and_null_may_be_anything() {
+        let leaves = Int32Array::from(vec![Some(1), None]);
+        assert_eq!(found(leaves.clone(), NullArray::new(0)), [Some(false), None]);
+        assert_eq!(found(leaves, NullArray::new(2)), [None, None]);
+        assert_eq!(found(StringArray::from(vec!["a"]), NullArray::new(1)), [None]);
     }
 
     #[test]

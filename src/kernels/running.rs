@@ -241,6 +241,9 @@ fn extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRef> {
             .map_err(|leaf| Error::invalid(format!("no extreme at leaf {leaf}")))
     }
     let given = leaves.data_type();
+    if given.is_null() {
+        return Ok(Arc::clone(leaves));
+    }
     let native = register(given).unwrap_or_else(|| given.clone());
     let same = match given {
         DataType::Boolean | DataType::Null => cast(leaves, &native)?,
