@@ -37,10 +37,8 @@ impl Rank {
     pub(crate) fn word(&self, at: usize) -> u64 {
         let (word, bit) = (at / 64, at % 64);
         let low = self.words.get(word).map_or(0, |w| w >> bit);
-        if bit == 0 {
-            return low;
-        }
-        low | self.words.get(word + 1).map_or(0, |w| w << (64 - bit))
+        // In two steps, as nothing of the next word is wanted where the position is that of a word.
+        low | self.words.get(word + 1).map_or(0, |w| w << 1 << (63 - bit))
     }
 }
 

@@ -120,7 +120,7 @@ fn one(how: Reduction, values: &[Placed<'_>], float: bool) -> Node {
                         || (s.float().is_some_and(f64::is_nan)
                             && v.float().is_some_and(f64::is_nan))
                 };
-                if !seen.iter().any(|s| same(s)) {
+                if !seen.iter().any(same) {
                     seen.push(v);
                 }
             }

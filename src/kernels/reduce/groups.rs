@@ -1,7 +1,7 @@
 //! Which leaves become one value.
 
 use arrow::array::{Array, ArrayRef, UInt64Array};
-use arrow::buffer::NullBuffer;
+use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::take;
 
 use super::fold::Fold;
@@ -57,10 +57,21 @@ impl Groups {
     }
 
     /// Which results exist when groups without a leaf have none.
-    pub(super) fn nulls_where(&self, found: impl Iterator<Item = bool>) -> Option<NullBuffer> {
-        let found = NullBuffer::from_iter(found);
+    pub(super) fn nulls_where(&self, found: impl Fn(usize) -> bool) -> Option<NullBuffer> {
+        let found = NullBuffer::new(BooleanBuffer::collect_bool(self.len(), found));
         let found = if found.null_count() > 0 { Some(found) } else { None };
         NullBuffer::union(self.nulls(), found.as_ref())
+    }
+
+    /// Whether every group is sure to have a leaf, as far as that is seen without counting.
+    pub(super) fn none_empty(&self, valid: Option<&Rank>) -> bool {
+        match (self, valid) {
+            (Self::Lists(level), None) => match level.layout() {
+                Layout::Uniform { size, .. } => *size > 0,
+                Layout::Ragged(offsets) => offsets.lengths().all(|n| n > 0),
+            },
+            _ => false,
+        }
     }
 
     /// The same groups as contiguous leaves.

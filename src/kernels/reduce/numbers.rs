@@ -99,8 +99,12 @@ fn extreme_of<W: Which>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
         let valid = ranks(leaves);
         let flat = leaves.as_primitive::<T>().values();
         let found = task.groups.fold::<Extreme<T::Native, W>>(flat, valid.as_ref())?;
+        if task.groups.none_empty(valid.as_ref()) {
+            let nulls = task.groups.nulls().cloned();
+            return Ok(Arc::new(PrimitiveArray::<T>::try_new(found.into(), nulls)?));
+        }
         let counts = task.groups.counts(valid.as_ref());
-        let nulls = task.groups.nulls_where(counts.iter().map(|n| *n > 0));
+        let nulls = task.groups.nulls_where(|i| counts[i] > 0);
         // What nothing was found for is zero under its null, as anywhere else.
         let values = found.iter().zip(&counts);
         let values = values.map(|(v, n)| if *n > 0 { *v } else { T::Native::default() });
@@ -265,7 +269,7 @@ fn means<T: ArrowPrimitiveType, A: Copy>(
     finish: impl Fn(A, usize) -> T::Native,
 ) -> Result<ArrayRef> {
     let counts = task.groups.counts(ranks(leaves).as_ref());
-    let nulls = task.groups.nulls_where(counts.iter().map(|n| *n > 0));
+    let nulls = task.groups.nulls_where(|i| counts[i] > 0);
     let each = totals.iter().zip(&counts);
     let values = each.map(|(t, n)| if *n > 0 { finish(*t, *n) } else { T::Native::default() });
     Ok(Arc::new(PrimitiveArray::<T>::try_new(values.collect(), nulls)?))

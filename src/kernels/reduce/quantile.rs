@@ -87,7 +87,7 @@ pub(super) fn one(leaves: &ArrayRef, task: &Task, q: f64) -> Result<ArrayRef> {
     let lists = task.groups.gathered(leaves)?;
     let mut found: Vec<Option<f64>> = Vec::with_capacity(task.groups.len());
     each_list(&lists, |_, values| found.push(selected(values, q)))?;
-    let nulls = task.groups.nulls_where(found.iter().map(Option::is_some));
+    let nulls = task.groups.nulls_where(|i| found[i].is_some());
     let values = found.iter().map(|v| v.unwrap_or_default()).collect();
     Ok(Arc::new(Float64Array::try_new(values, nulls)?))
 }

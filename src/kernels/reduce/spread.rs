@@ -39,7 +39,7 @@ pub(super) fn spread(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
         }
     };
     let ddof = usize::try_from(ddof).unwrap_or(usize::MAX);
-    let nulls = task.groups.nulls_where(counts.iter().map(|n| *n > ddof));
+    let nulls = task.groups.nulls_where(|i| counts[i] > ddof);
     let values = squares.iter().zip(&counts).map(|(sum, n)| match n.checked_sub(ddof) {
         None | Some(0) => 0.0,
         Some(n) if root => ratio(*sum, n).sqrt(),
