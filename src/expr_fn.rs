@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(text(ragged_slice(col("x"), None::<i64>, 3)), "ragged_slice(x, NULL, 3)");
         assert_eq!(text(ragged_pad_fill(col("x"), [2, 3], 0)), "ragged_pad(x, [2, 3], 0)");
         assert_eq!(text(ragged_gt(col("x"), 5)), "x > 5");
-        assert_eq!(text(ragged_nest_agg(&col("x"))), "ragged_nest_agg(x)");
+        assert_eq!(text(ragged_nest_agg(col("x"))), "ragged_nest_agg(x)");
         assert!(matches!(ragged_map(col("x"), |v| v + lit(1)), Expr::HigherOrderFunction(_)));
         assert!(
             BUILT.iter().all(|(name, ..)| !text(call(name, vec![col("x")])).contains("coalesce"))

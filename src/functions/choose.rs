@@ -124,7 +124,8 @@ fn fitting(call: &Call<'_>, i: usize, to: &DataType) -> Result<Side> {
             Ok(not_distinct(&back, value)?.true_count() == value.len())
         });
         // A float in fewer bits is the nearest one, as it would be when written there.
-        if !exact.unwrap_or(false) && !(from.is_floating() && to.is_floating()) {
+        let nearest = from.is_floating() && to.is_floating();
+        if !(nearest || exact.unwrap_or(false)) {
             return Err(Error::invalid(format!(
                 "{}: argument {} does not fit the values beside it, which are {to}; cast them first",
                 call.name(),

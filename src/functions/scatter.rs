@@ -1,6 +1,5 @@
 //! Values put to positions, and positions as masks.
 
-use arrow::array::Array;
 use arrow::compute::kernels::cmp::not_distinct;
 use arrow::datatypes::DataType;
 

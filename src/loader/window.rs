@@ -113,6 +113,12 @@ mod tests {
     }
 
     #[test]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        reason = "the numbers are small"
+    )]
     fn balanced_windows_hold_every_element_as_often() {
         for len in 0..12usize {
             for window in 1..8usize {

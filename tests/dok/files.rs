@@ -149,14 +149,17 @@ fn keys_with_null_are_not_there() {
     let nulls: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None]));
     assert!(d.set(std::slice::from_ref(&nulls), &value).is_err());
     assert!(
-        d.set(&[key.clone()], &(Arc::new(Int64Array::from(vec![Some(1), None])) as ArrayRef))
-            .is_err()
+        d.set(
+            std::slice::from_ref(&key),
+            &(Arc::new(Int64Array::from(vec![Some(1), None])) as ArrayRef)
+        )
+        .is_err()
     );
     assert_eq!(d.remove(&[nulls]).unwrap(), [true, false]);
     assert_eq!(d.len(), 1);
     let wrong: ArrayRef = Arc::new(Int64Array::from(vec![1]));
     assert!(
-        d.get(&[wrong.clone()]).is_err()
+        d.get(std::slice::from_ref(&wrong)).is_err()
             && d.get(&[]).is_err()
             && d.get(&[key.clone(), key]).is_err()
     );

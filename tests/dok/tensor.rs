@@ -24,7 +24,7 @@ fn entries() -> impl Strategy<Value = Vec<i32>> {
 /// An item for some axes of these sizes, and how many it takes; some are out of range.
 fn item(sizes: &[usize], pick: u32, a: i64, b: i64, bits: u64) -> (Index, usize) {
     let Some(size) = sizes.first().copied() else {
-        return (if pick % 2 == 0 { Index::NewAxis } else { Index::Rest }, 0);
+        return (if pick.is_multiple_of(2) { Index::NewAxis } else { Index::Rest }, 0);
     };
     let n = size as i64;
     let at = |v: i64| if n == 0 { v } else { (v.rem_euclid(2 * n + 1)) - n - i64::from(v == 7) };

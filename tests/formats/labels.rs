@@ -148,7 +148,9 @@ fn order_of_text_is_that_of_paths_in_python() {
         file(&dir.path().join(format!("{name}.parquet")), &[ids(&[id]), times(&[1])]);
     }
     let of = |labels: Labels| labels.subject_ids().values().to_vec();
-    let id = |name: &str| name.len() as i64 * 100 + i64::from(name.as_bytes()[name.len() - 1]);
+    let id = |name: &str| {
+        i64::try_from(name.len()).unwrap() * 100 + i64::from(name.as_bytes()[name.len() - 1])
+    };
     // sorted(Path(folder).rglob("*.parquet")): part by part, names as text.
     let python = ["a/1", "a/10", "a/2", "a-b", "a", "b/3"].map(id);
     assert_eq!(of(Labels::read_in_text_order(dir.path()).unwrap()), python);
