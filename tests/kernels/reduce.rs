@@ -2,8 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Float32Array, Int64Array, UInt64Array};
-use arrow::datatypes::{DataType, Float32Type, Float64Type, TimeUnit};
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, Float32Array, Int64Array, PrimitiveArray,
+    UInt64Array,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    DataType, Float32Type, Float64Type, Int8Type, Int32Type, Int64Type, TimeUnit, UInt16Type,
+};
 use proptest::prelude::*;
 use serrate::Error;
 use serrate::array::{Layout, Offsets, RaggedArray};
@@ -292,6 +298,55 @@ fn torture_leaf(spec: &Spec, rng: &mut crate::common::torture::Random) -> Node {
 fn rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
     let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();
     RaggedArray::try_new(lengths.len(), vec![axis], leaves).unwrap()
+}
+
+/// Lists of every length up to some words of bits, each with leaves behind it that would be seen in any
+/// result, and with the same under nulls.
+fn behind_lists_counts_nothing<T>(loud: [T::Native; 2], number: fn(i8) -> T::Native)
+where
+    T: ArrowPrimitiveType,
+{
+    const LONGEST: usize = 200;
+    let value = |n: usize, i: usize| ((n * 31 + i * 17) % 100) as i8;
+    for every in [usize::MAX, 10, 2, 1] {
+        let there = |i: usize| i % every != every - 1;
+        let (mut lengths, mut leaves, mut valid) = (vec![], vec![], vec![]);
+        for n in 0..=LONGEST {
+            lengths.extend([n, 2 * LONGEST]);
+            for i in 0..n {
+                leaves.push(if there(i) { number(value(n, i)) } else { loud[i % 2] });
+                valid.push(there(i));
+            }
+            leaves.extend((0..2 * LONGEST).map(|i| loud[i % 2]));
+            valid.resize(leaves.len(), true);
+        }
+        let leaves = PrimitiveArray::<T>::new(leaves.into(), Some(valid.into()));
+        let a = rows(&lengths, Arc::new(leaves));
+        let found = |how| {
+            let found = cast(reduce(&a, how, Some(1)).unwrap().leaves(), &DataType::Float64);
+            found.unwrap().as_primitive::<Float64Type>().iter().step_by(2).collect::<Vec<_>>()
+        };
+        let expected = |how: fn(&[i8]) -> Option<f64>| -> Vec<Option<f64>> {
+            let list = |n| (0..n).filter(|i| there(*i)).map(|i| value(n, i)).collect::<Vec<i8>>();
+            (0..=LONGEST).map(|n| how(&list(n))).collect()
+        };
+        let sums = expected(|v| Some(v.iter().map(|v| f64::from(*v)).sum()));
+        assert_eq!(found(Reduction::Sum), sums, "{} {every}", T::DATA_TYPE);
+        let least = expected(|v| v.iter().min().map(|v| f64::from(*v)));
+        assert_eq!(found(Reduction::Min), least, "{} {every}", T::DATA_TYPE);
+        let most = expected(|v| v.iter().max().map(|v| f64::from(*v)));
+        assert_eq!(found(Reduction::Max), most, "{} {every}", T::DATA_TYPE);
+    }
+}
+
+#[test]
+fn what_is_behind_a_list_or_under_a_null_counts_nothing() {
+    behind_lists_counts_nothing::<Int8Type>([i8::MIN, i8::MAX], |v| v);
+    behind_lists_counts_nothing::<UInt16Type>([0, u16::MAX], |v| v.unsigned_abs().into());
+    behind_lists_counts_nothing::<Int32Type>([i32::MIN, i32::MAX], i32::from);
+    behind_lists_counts_nothing::<Int64Type>([-1 << 40, 1 << 40], i64::from);
+    behind_lists_counts_nothing::<Float32Type>([f32::NAN, f32::INFINITY], f32::from);
+    behind_lists_counts_nothing::<Float64Type>([f64::NEG_INFINITY, f64::NAN], f64::from);
 }
 
 #[test]
