@@ -189,10 +189,14 @@ SELECT 'after the end';
 #[test]
 fn help_knows_functions_and_their_neighbours() {
     let place = Place::new();
-    let said = place.run_with(&["-i"], ".help array_length\n.help ragged_nonsense\n.help ragged\n");
+    let said = place.run_with(
+        &["-i"],
+        ".help array_length\n.help ragged_nonsense\n.help ragged\n.help lengt\n",
+    );
     assert!(said.out.contains("array_length("), "{}", said.out);
     assert!(said.err.contains("no function \"ragged_nonsense\""), "{}", said.err);
-    assert!(said.err.contains("ragged_count"), "{}", said.err);
+    assert!(said.err.contains("ragged_add") && said.err.contains("more, which"), "{}", said.err);
+    assert!(said.err.contains("ragged_lengths"), "{}", said.err);
 }
 
 /// Every script of `sql/` runs as it stands, on the data set that is in the repository, and a second time

@@ -50,12 +50,15 @@ pub(super) fn function(context: &SessionContext, name: &str) -> Outcome<String> 
     let name = name.trim_end_matches("()").to_lowercase();
     let entries = entries(context);
     let Some(found) = entries.get(&name) else {
-        let mut near: Vec<&str> =
+        let near: Vec<&str> =
             entries.keys().filter(|k| k.contains(&name)).map(String::as_str).collect();
-        near.truncate(12);
-        let hint = match near.is_empty() {
-            true => "; .functions lists them".to_owned(),
-            false => format!("; there are {}", near.join(", ")),
+        let hint = match near.split_at_checked(12) {
+            Some((first, more)) if !more.is_empty() => {
+                let first = first.join(", ");
+                format!("; there are {first} and {} more, which .functions lists", more.len())
+            }
+            _ if near.is_empty() => "; .functions lists them".to_owned(),
+            _ => format!("; there are {}", near.join(", ")),
         };
         return Err(Failure::message(format!("no function {name:?}{hint}")));
     };
