@@ -1,14 +1,20 @@
 //! [`LengthsBelow`]: what looks at the lengths of lists alone is worked out by the scan.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use datafusion::common::Column;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::listing::FilesTable;
 use crate::array::list_depth;
@@ -59,6 +65,42 @@ impl OptimizerRule for LengthsBelow {
     }
 }
 
+/// Physical optimizer rule, right after conditions have gone into scans: what [`LengthsBelow`] has put
+/// above a scan goes into it, before something that deals out rows comes between.
+#[derive(Debug, Default)]
+pub(super) struct LengthsIntoScan;
+
+impl PhysicalOptimizerRule for LengthsIntoScan {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_up(|node| {
+            let Some(projection) = node.downcast_ref::<ProjectionExec>() else {
+                return Ok(Transformed::no(node));
+            };
+            let ours = projection.expr().iter().any(|e| e.alias.starts_with(PREFIX));
+            if !ours || !projection.input().is::<DataSourceExec>() {
+                return Ok(Transformed::no(node));
+            }
+            match projection.input().try_swapping_with_projection(projection)? {
+                Some(scan) => Ok(Transformed::yes(scan)),
+                None => Ok(Transformed::no(node)),
+            }
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_lengths_into_scan"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
 /// Whether an expression has a call that looks at lengths.
 fn calls(e: &Expr) -> bool {
     e.exists(|e| Ok(of_lengths(e).is_some())).unwrap_or(false)
@@ -86,9 +128,20 @@ fn of_lengths(e: &Expr) -> Option<&Column> {
     }
 }
 
-/// Whether a plan gives rows of its input with the columns of its input.
+/// Whether a plan gives rows of its input with columns of its input.
 fn passes(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_))
+        || chosen(plan).is_some()
+}
+
+/// The columns that a projection of nothing else leaves over, of a condition for example.
+fn chosen(plan: &LogicalPlan) -> Option<Vec<&Column>> {
+    let LogicalPlan::Projection(projection) = plan else { return None };
+    let columns = projection.expr.iter().map(|e| match e {
+        Expr::Column(column) => Some(column),
+        _ => None,
+    });
+    columns.collect()
 }
 
 /// The scan that a plan is over, under its other name if it has one.
@@ -116,7 +169,9 @@ fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> 
     let mut values: HashSet<Column> = HashSet::new();
     let mut node = plan;
     while !std::ptr::eq(node, base) {
-        for expression in node.expressions() {
+        // What a choice of columns passes on is looked at above it, or not at all.
+        let passed_on = !std::ptr::eq(node, plan) && chosen(node).is_some();
+        for expression in node.expressions().into_iter().filter(|_| !passed_on) {
             expression.apply(|e| {
                 if let Some(column) = of_lengths(e) {
                     lengths.insert(column.clone());
@@ -172,13 +227,32 @@ fn replaced(
         })
         .collect::<Result<Vec<_>>>()?;
     let input = match plan.inputs()[..] {
-        [input] if passes(input) => replaced(input.clone(), base, columns, made, config)?,
-        _ => {
-            let kept = base.schema().columns().into_iter().filter(|c| !columns.contains(c));
-            let kept = kept.map(Expr::Column).collect::<Vec<_>>();
-            let made = made.iter().map(|(e, column)| e.clone().alias(column.name.clone()));
-            LogicalPlanBuilder::from(base.clone()).project(kept.into_iter().chain(made))?.build()?
-        }
+        [input] => over(input, base, columns, made, config)?,
+        _ => return Ok(plan),
     };
     plan.with_new_exprs(expressions, vec![input])
+}
+
+/// What stands between a plan and its scan, over the projection.
+fn over(
+    input: &LogicalPlan,
+    base: &LogicalPlan,
+    columns: &HashSet<Column>,
+    made: &mut Vec<(Expr, Column)>,
+    config: &dyn OptimizerConfig,
+) -> Result<LogicalPlan> {
+    if let (Some(chosen), [below]) = (chosen(input), &input.inputs()[..]) {
+        let kept = chosen.into_iter().filter(|c| !columns.contains(c)).cloned();
+        let above = kept.chain(made.iter().map(|(_, column)| column.clone()));
+        let above: Vec<Expr> = above.map(Expr::Column).collect();
+        let below = over(below, base, columns, made, config)?;
+        return LogicalPlanBuilder::from(below).project(above)?.build();
+    }
+    if passes(input) {
+        return replaced(input.clone(), base, columns, made, config);
+    }
+    let kept = base.schema().columns().into_iter().filter(|c| !columns.contains(c));
+    let kept = kept.map(Expr::Column).collect::<Vec<_>>();
+    let made = made.iter().map(|(e, column)| e.clone().alias(column.name.clone()));
+    LogicalPlanBuilder::from(base.clone()).project(kept.into_iter().chain(made))?.build()
 }

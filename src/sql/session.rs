@@ -28,7 +28,7 @@ use super::contains::ContainsPushdown;
 use super::dok::{DokFormatFactory, DokTableFactory, register_dok_names};
 use super::from::{TableFunctionsPlanner, VocabFunction};
 use super::hints::ListHints;
-use super::lengths::LengthsBelow;
+use super::lengths::{LengthsBelow, LengthsIntoScan};
 use super::listing::FilesTableFactory;
 use super::meds::MedsFunction;
 use super::nrt::NrtFormatFactory;
@@ -117,7 +117,10 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     logical.push(Arc::new(LengthsBelow));
     let first: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 3] =
         [Arc::new(MemoryOrder), Arc::new(AsOfProjections), Arc::new(ContainsPushdown)];
-    builder.physical_optimizers().get_or_insert_default().rules.splice(0..0, first);
+    let rules = &mut builder.physical_optimizers().get_or_insert_default().rules;
+    rules.splice(0..0, first);
+    let filters = rules.iter().position(|rule| rule.name() == "FilterPushdown");
+    rules.insert(filters.map_or(rules.len(), |at| at + 1), Arc::new(LengthsIntoScan));
     let physical = builder.physical_optimizer_rules().get_or_insert_default();
     physical.push(Arc::new(AsOfOrder));
     physical.push(Arc::new(SourceOrder));
