@@ -89,12 +89,27 @@ impl<'a> Plan<'a> {
                 i,
                 format!("is a {found}; cast it to List or LargeList first, as arrow_cast does"),
             )),
+            DataType::Boolean => Err(self.refuse(
+                i,
+                "must be a list (List, LargeList or FixedSizeList); it is Boolean. Where it is a comparison of two lists: the operators compare lists as wholes, ragged_eq(a, b), ragged_ne, ragged_lt, ragged_le, ragged_gt and ragged_ge value by value",
+            )),
             _ if list_depth(found) == 0 => Err(self.refuse(
                 i,
                 format!("must be a list (List, LargeList or FixedSizeList); it is {found}"),
             )),
             _ => Ok(Lists::of(found)),
         }
+    }
+
+    /// An error about the type of the values of argument 0: what they must be, and how they become it.
+    pub(crate) fn refuse_values(&self, must: impl std::fmt::Display, leaf: &DataType) -> Error {
+        let hint = match leaf {
+            t if t.is_decimal() => {
+                format!("; cast decimals first: {}(ragged_cast(x, 'DOUBLE'))", self.name())
+            }
+            _ => String::new(),
+        };
+        self.refuse(0, format!("must be a list of {must}; its values are {leaf}{hint}"))
     }
 
     /// An argument that must be a list of booleans.
@@ -181,7 +196,13 @@ impl<'a> Plan<'a> {
 
 /// An axis of lists by number; the rows are refused with `across`, what to do instead.
 fn resolve(name: &str, axis: i64, ndim: usize, across: &str) -> Result<usize> {
-    match crate::array::resolve_axis(axis, ndim, &format!("{name}: its argument"))? {
+    let lists = ndim.saturating_sub(1);
+    let resolved = crate::array::resolve_axis(axis, ndim, name).map_err(|_| {
+        Error::invalid(format!(
+            "{name}: there is no axis {axis}; its argument has {ndim} axes, of which 0 is the rows and 1 to {lists} (or, from the innermost, -1 to -{lists}) are lists"
+        ))
+    })?;
+    match resolved {
         0 => Err(Error::invalid(format!(
             "{name}: axis {axis} is the rows, which a scalar function does not cross; {across}. The axes of this argument are 1 to {} or, from the innermost, -1 to -{}",
             ndim - 1,

@@ -6,6 +6,7 @@ use arrow::array::{Array, ArrayRef};
 use arrow::compute::kernels::cmp::not_distinct;
 use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::args::{Call, Plan};
 use super::def::{Def, nullable};
@@ -13,6 +14,7 @@ use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
 use super::operators::{Side, booleans};
+use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::kernels::elementwise::OperandType;
 use crate::kernels::select;
@@ -231,7 +233,9 @@ macro_rules! casts {
             },
             call: |call| {
                 let to = Lists::of(call.return_type()).leaf().clone();
-                call.lists(&select::cast(&call.ragged(0)?, &to, $or_null)?)
+                let x = call.ragged(0)?;
+                let values = select::cast(&x, &to, $or_null).map_err(|e| without_place(&x, &to, e))?;
+                call.lists(&values)
             },
             infix: None,
         };
@@ -243,7 +247,7 @@ casts!(
     false,
     "ragged_cast",
     "Every value in another type; lists of any depth keep their lists, whatever kind they are. Floats lose their fraction where integers are asked for.",
-    "NULL stays NULL. A value that the type does not have is an error; `ragged_try_cast` makes it NULL.",
+    "NULL stays NULL. A value that the type does not have is an error that names it and its place (row, and positions counted from 0); `ragged_try_cast` makes it NULL.",
     "`x::DOUBLE[][]`, for the depth that `x` has."
 );
 casts!(
@@ -255,20 +259,43 @@ casts!(
     "`TRY_CAST(x AS DOUBLE[][])`, for the depth that `x` has."
 );
 
+/// What a cast says of the first value that the type does not have.
+fn without_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
+    let Ok(tried) = cast(x.leaves(), to) else { return error };
+    let Some(leaf) = (0..tried.len()).find(|i| tried.is_null(*i) && x.leaves().is_valid(*i)) else {
+        return error;
+    };
+    let value = match ArrayFormatter::try_new(x.leaves(), &FormatOptions::default()) {
+        Ok(values) if x.leaf_type().is_string() => format!("{:?}", values.value(leaf).to_string()),
+        Ok(values) => values.value(leaf).to_string(),
+        Err(e) => return e.into(),
+    };
+    let mut place = String::new();
+    let mut at = leaf;
+    for axis in x.axes().iter().rev() {
+        let list = axis.layout().list_of(at);
+        place = format!("[{}]{place}", at.saturating_sub(axis.layout().range(list).start));
+        at = list;
+    }
+    Error::invalid(format!(
+        "{value} at {place} of row {at} is no {to}; ragged_try_cast makes such values NULL"
+    ))
+}
+
 /// A type of single values by its name in SQL or in Arrow.
 fn named(text: &str) -> Option<DataType> {
     use arrow::datatypes::TimeUnit::Microsecond;
     let word = text.trim();
     Some(match word.to_ascii_uppercase().as_str() {
         "BOOLEAN" | "BOOL" => DataType::Boolean,
-        "TINYINT" => DataType::Int8,
-        "SMALLINT" => DataType::Int16,
-        "INTEGER" | "INT" => DataType::Int32,
+        "TINYINT" | "INT1" => DataType::Int8,
+        "SMALLINT" | "INT2" => DataType::Int16,
+        "INTEGER" | "INT" | "INT4" => DataType::Int32,
         "BIGINT" => DataType::Int64,
-        "UTINYINT" => DataType::UInt8,
-        "USMALLINT" => DataType::UInt16,
-        "UINTEGER" => DataType::UInt32,
-        "UBIGINT" => DataType::UInt64,
+        "UTINYINT" | "UINT8" => DataType::UInt8,
+        "USMALLINT" | "UINT16" => DataType::UInt16,
+        "UINTEGER" | "UINT32" => DataType::UInt32,
+        "UBIGINT" | "UINT64" => DataType::UInt64,
         "REAL" | "FLOAT" | "FLOAT4" => DataType::Float32,
         "DOUBLE" | "FLOAT8" => DataType::Float64,
         "VARCHAR" | "TEXT" | "STRING" => DataType::Utf8,
@@ -291,7 +318,7 @@ mod tests {
     #[test]
     fn types_by_name() {
         assert_eq!(named("double"), Some(DataType::Float64));
-        assert_eq!(named(" uint16"), None.or(named("Uint16")));
+        assert_eq!(named(" uint16"), Some(DataType::UInt16));
         assert_eq!(named("Float32"), Some(DataType::Float32));
         assert_eq!(named("List(Int8)"), None);
         assert_eq!(named("what"), None);

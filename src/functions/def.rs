@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 use super::args::{Call, Plan};
 use super::doc::Doc;
 use super::naming;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A scalar function as data: the registration, the documentation and the tests read the same list.
 pub(crate) struct Def {
@@ -42,6 +42,41 @@ pub(crate) const ANY: usize = usize::MAX;
 /// A nullable field of a type, as [`Def::plan`] returns it.
 pub(crate) fn nullable(data_type: DataType) -> FieldRef {
     Arc::new(Field::new("", data_type, true))
+}
+
+/// An error over values, with the function that met them. What is about files, memory or DataFusion
+/// says enough.
+fn of(def: &Def, error: Error) -> Error {
+    match error {
+        Error::Arrow(_)
+        | Error::Invalid(_)
+        | Error::NoSuchAxis { .. }
+        | Error::Offsets { .. }
+        | Error::OutOfRange { .. }
+        | Error::OutOfRangeAt { .. }
+        | Error::OutOfRangeIn { .. }
+        | Error::Overflow(_)
+        | Error::Type { .. } => Error::invalid(named(def, &error.to_string())),
+        other => other,
+    }
+}
+
+/// A message that begins with the function, and with its operator where it has one.
+fn named(def: &Def, message: &str) -> String {
+    if message.starts_with(def.name) {
+        return message.to_owned();
+    }
+    let kernel = def.name.trim_start_matches("ragged_");
+    let rest = message.strip_prefix(kernel).and_then(|rest| rest.strip_prefix(": "));
+    let rest = rest.unwrap_or(message);
+    match def.infix {
+        Some(operator) => {
+            let rest =
+                rest.strip_prefix(operator).and_then(|r| r.strip_prefix(": ")).unwrap_or(rest);
+            format!("{} ({operator}): {rest}", def.name)
+        }
+        None => format!("{}: {rest}", def.name),
+    }
 }
 
 /// [`Def`] as DataFusion wants it.
@@ -122,7 +157,7 @@ impl ScalarUDFImpl for RaggedUdf {
             .map(|field| Arc::new(field.as_ref().clone().with_name(self.def.name)))
             .map_err(|e| match e {
                 crate::Error::DataFusion(e) => *e,
-                e => DataFusionError::Plan(e.to_string()),
+                e => DataFusionError::Plan(named(self.def, &e.to_string())),
             })
     }
 
@@ -133,7 +168,7 @@ impl ScalarUDFImpl for RaggedUdf {
         let returns = args.return_field.data_type();
         let array = match returns {
             DataType::Null => new_null_array(&DataType::Null, rows),
-            _ => (self.def.call)(&Call::new(self.def, &args, rows))?,
+            _ => (self.def.call)(&Call::new(self.def, &args, rows)).map_err(|e| of(self.def, e))?,
         };
         if array.len() != rows || array.data_type() != returns {
             return exec_err!(

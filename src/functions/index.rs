@@ -13,7 +13,7 @@ use super::example;
 use super::lists::Lists;
 use crate::array::{RaggedArray, list_of};
 use crate::error::Result;
-use crate::index::{Index, parse_index};
+use crate::index::{Index, item_positions, parse_index};
 use crate::kernels::index;
 use crate::kernels::search::{self, Side};
 use crate::kernels::{RowArg, at, filter};
@@ -138,8 +138,9 @@ pub(super) static GET: Def = Def {
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        let index =
-            parse_index(plan.literal_text(1, "the index", "'2:5, 0'")?.unwrap_or_default())?;
+        let text = plan.literal_text(1, "the index", "'2:5, 0'")?.unwrap_or_default();
+        let index = parse_index(text)?;
+        one_at_a_time(plan, text, &index)?;
         if index.contains(&Index::NewAxis) {
             return Err(
                 plan.refuse(1, "has None, which adds an axis: make_array(x) does that here")
@@ -164,6 +165,22 @@ pub(super) static GET: Def = Def {
     },
     infix: None,
 };
+
+/// Refuses an array beside another one or an integer, which numpy would take together.
+fn one_at_a_time(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<()> {
+    let picks = |i: &Index| matches!(i, Index::At(_) | Index::Array(_) | Index::Mask(_));
+    let mut picking = index.iter().zip(item_positions(text)).filter(|(item, _)| picks(item));
+    let arrays = index.iter().any(|i| picks(i) && !matches!(i, Index::At(_)));
+    match (picking.next(), picking.next()) {
+        (Some(_), Some((_, position))) if arrays => Err(plan.refuse(
+            1,
+            format!(
+                "({text:?}), position {position}: a list beside another one or an integer goes with it element by element in numpy; take one axis at a time: ragged_get(ragged_get(x, '[0, 1]'), ':, [0, 1]')"
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
 
 /// Which levels an index keeps.
 fn kept_levels(index: &[Index], depth: usize) -> Vec<bool> {
@@ -350,6 +367,17 @@ pub(super) static SEARCHSORTED: Def = Def {
         side(plan.literal_text(2, "the side", "'left'")?)?;
         if crate::array::list_depth(plan.data_type(1)) > 0 {
             return Err(plan.refuse(1, "must be a single value per row, not a list"));
+        }
+        let times = lists.leaf();
+        if let Some(value) = plan.known(1)
+            && let Some(Some(text)) = value.try_as_str()
+            && times.is_temporal()
+            && value.cast_to(times).map_or(true, |time| time.is_null())
+        {
+            return Err(plan.refuse(
+                1,
+                format!("({text:?}) is no {times}, such as '2020-01-31' or '2020-01-31 08:30:00'"),
+            ));
         }
         Ok(nullable(DataType::Int64))
     },

@@ -18,6 +18,7 @@ use super::doc::{Doc, Section};
 use super::example;
 use super::lists::{Lists, owners, rows_at, together};
 use crate::array::{RaggedArray, leaf_type, list_depth};
+use crate::error::Error;
 
 pub(super) const NAME: &str = "ragged_map";
 
@@ -39,7 +40,7 @@ pub(super) static DOC: Doc = Doc {
             "the expression; it has as many parameters as there are arguments before it, or fewer",
         ),
     ],
-    missing: "Lists stay: NULL ones are NULL, empty ones empty. The expression sees NULL values and says what comes of them. Within it, write `make_array(v, w)` for `[v, w]`, which does not see variables.",
+    missing: "Lists stay: NULL ones are NULL, empty ones empty. The expression sees NULL values and says what comes of them. Aggregates, window functions and `IN (SELECT ..)` are of rows and are refused in it. (`ctx.sql` of DataFusion has `make_array(v, w)` for `[v, w]`.)",
     duckdb: "`list_transform(x, lambda v: ..)` for one level; for two `list_transform(x, lambda l: list_transform(l, lambda v: ..))`.",
     example: example!("ragged_map"),
 };
@@ -170,7 +171,8 @@ impl HigherOrderUDFImpl for RaggedMap {
                 Ok(RaggedArray::try_from_arrow_levels(&array, levels)?)
             })
             .collect::<Result<Vec<_>>>()?;
-        let Some((shape, leaves)) = together(&arrays)? else {
+        let together = together(&arrays).map_err(|e| Error::invalid(format!("{NAME}: {e}")))?;
+        let Some((shape, leaves)) = together else {
             return exec_err!("{NAME} without lists");
         };
         let params: Vec<_> = leaves.iter().map(|l| || Ok(Arc::clone(l))).collect();

@@ -15,6 +15,9 @@ const X: (&str, &str) = ("x", "a list of any depth of numbers");
 
 macro_rules! math {
     ($id:ident, $how:expr, $name:literal, $description:literal, $missing:literal, $duckdb:literal) => {
+        math!($id, $how, $name, $description, $missing, $duckdb, X);
+    };
+    ($id:ident, $how:expr, $name:literal, $description:literal, $missing:literal, $duckdb:literal, $x:expr) => {
         #[doc = concat!("`", $name, "(x)`.")]
         pub(super) static $id: Def = Def {
             name: $name,
@@ -24,7 +27,7 @@ macro_rules! math {
                 section: Section::Elementwise,
                 description: $description,
                 syntax: &[concat!($name, "(x)")],
-                args: &[X],
+                args: &[$x],
                 missing: $missing,
                 duckdb: $duckdb,
                 example: example!($name),
@@ -112,15 +115,16 @@ math!(
     IS_NULL,
     Unary::IsNull,
     "ragged_is_null",
-    "Whether every value is NULL: a mask. `x IS NULL` asks it of the whole list. Values may be of any type.",
+    "Whether each value is NULL: a mask. `x IS NULL` asks it of the list as a whole.",
     "No value of the mask is NULL; NULL lists stay NULL. NaN is not NULL (`ragged_is_nan`).",
-    "`list_transform(x, lambda v: v IS NULL)`."
+    "`list_transform(x, lambda v: v IS NULL)`.",
+    ("x", "a list of any depth, of values of any type")
 );
 math!(
     IS_NAN,
     Unary::IsNan,
     "ragged_is_nan",
-    "Whether every value is NaN, not a number: a mask.",
+    "Whether each value is NaN, not a number: a mask.",
     "NULL stays NULL. Integers are never NaN.",
     "`list_transform(x, lambda v: isnan(v))`."
 );
@@ -167,8 +171,7 @@ fn planned(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
         DataType::Dictionary(_, values) => how.output_type(values),
         leaf => how.output_type(leaf),
     };
-    let out = out
-        .map_err(|_| plan.refuse(0, format!("must be a list of numbers; its values are {leaf}")))?;
+    let out = out.map_err(|_| plan.refuse_values("numbers", leaf))?;
     Ok(nullable(lists.plain_leaf(out)))
 }
 

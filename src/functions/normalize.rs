@@ -128,9 +128,7 @@ fn scaled(plan: &Plan<'_>) -> Result<FieldRef> {
         DataType::Null => Ok(DataType::Float64),
         leaf => normalize::output_type(plan.name(), leaf),
     };
-    let leaf = leaf.map_err(|_| {
-        plan.refuse(0, format!("must be a list of numbers; its values are {}", lists.leaf()))
-    })?;
+    let leaf = leaf.map_err(|_| plan.refuse_values("numbers", lists.leaf()))?;
     Ok(nullable(lists.plain_leaf(leaf)))
 }
 

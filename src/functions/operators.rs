@@ -1,9 +1,6 @@
 //! Arithmetic, comparison and logic, leaf by leaf: the functions that operators on lists stand for.
 
-use std::sync::Arc;
-
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
-use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::array::ArrayRef;
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef};
 
@@ -12,11 +9,10 @@ use super::def::{Def, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
-use crate::array::{RaggedArray, list_depth, resolve_axis};
+use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::elementwise::{self, Op, Operand, OperandType, Types};
 use crate::kernels::reduce::{self, Reduction};
-use crate::kernels::reshape;
 
 macro_rules! operator {
     ($id:ident, $op:expr, $name:literal, $infix:literal, $description:literal, $missing:literal, $duckdb:literal) => {
@@ -100,7 +96,7 @@ operator!(
     "ragged_eq",
     "=",
     "Whether values are equal, value by value: a mask. Between two lists `=` compares the lists as wholes, as DataFusion does; this function compares their values.",
-    "NULL with anything is NULL. NaN equals NaN and is greater than any number, as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
+    "NULL with anything is NULL: beside a NULL that is written out, every value is. NaN equals NaN and is greater than any number, and an integer and a float compare as 64-bit floats (2^53 + 1 equals 2^53 then), as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
     "`list_transform(a, lambda v: v = b)`, `list_transform(list_zip(a, b), lambda p: p[1] = p[2])`."
 );
 operator!(
@@ -109,7 +105,7 @@ operator!(
     "ragged_ne",
     "<>",
     "Whether values differ, value by value: a mask. Between two lists `<>` compares the lists as wholes, as DataFusion does; this function compares their values.",
-    "NULL with anything is NULL. NaN equals NaN and is greater than any number, as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
+    "NULL with anything is NULL: beside a NULL that is written out, every value is. NaN equals NaN and is greater than any number, and an integer and a float compare as 64-bit floats (2^53 + 1 equals 2^53 then), as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
     "`list_transform(a, lambda v: v <> b)`, `list_transform(list_zip(a, b), lambda p: p[1] <> p[2])`."
 );
 operator!(
@@ -118,7 +114,7 @@ operator!(
     "ragged_lt",
     "<",
     "Whether values are less, value by value: a mask. Between two lists `<` compares the lists as wholes, as DataFusion does; this function compares their values.",
-    "NULL with anything is NULL. NaN equals NaN and is greater than any number, as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
+    "NULL with anything is NULL: beside a NULL that is written out, every value is. NaN equals NaN and is greater than any number, and an integer and a float compare as 64-bit floats (2^53 + 1 equals 2^53 then), as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
     "`list_transform(a, lambda v: v < b)`, `list_transform(list_zip(a, b), lambda p: p[1] < p[2])`."
 );
 operator!(
@@ -127,7 +123,7 @@ operator!(
     "ragged_le",
     "<=",
     "Whether values are less or equal, value by value: a mask. Between two lists `<=` compares the lists as wholes, as DataFusion does; this function compares their values.",
-    "NULL with anything is NULL. NaN equals NaN and is greater than any number, as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
+    "NULL with anything is NULL: beside a NULL that is written out, every value is. NaN equals NaN and is greater than any number, and an integer and a float compare as 64-bit floats (2^53 + 1 equals 2^53 then), as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
     "`list_transform(a, lambda v: v <= b)`, `list_transform(list_zip(a, b), lambda p: p[1] <= p[2])`."
 );
 operator!(
@@ -136,7 +132,7 @@ operator!(
     "ragged_gt",
     ">",
     "Whether values are greater, value by value: a mask. Between two lists `>` compares the lists as wholes, as DataFusion does; this function compares their values.",
-    "NULL with anything is NULL. NaN equals NaN and is greater than any number, as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
+    "NULL with anything is NULL: beside a NULL that is written out, every value is. NaN equals NaN and is greater than any number, and an integer and a float compare as 64-bit floats (2^53 + 1 equals 2^53 then), as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
     "`list_transform(a, lambda v: v > b)`, `list_transform(list_zip(a, b), lambda p: p[1] > p[2])`."
 );
 operator!(
@@ -145,7 +141,7 @@ operator!(
     "ragged_ge",
     ">=",
     "Whether values are greater or equal, value by value: a mask. Between two lists `>=` compares the lists as wholes, as DataFusion does; this function compares their values.",
-    "NULL with anything is NULL. NaN equals NaN and is greater than any number, as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
+    "NULL with anything is NULL: beside a NULL that is written out, every value is. NaN equals NaN and is greater than any number, and an integer and a float compare as 64-bit floats (2^53 + 1 equals 2^53 then), as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
     "`list_transform(a, lambda v: v >= b)`, `list_transform(list_zip(a, b), lambda p: p[1] >= p[2])`."
 );
 operator!(
@@ -174,7 +170,7 @@ pub(super) static POW: Def = Def {
     arity: (2, 2),
     doc: Doc {
         section: Section::Elementwise,
-        description: "The value to the power of the other. Integers stay integers.",
+        description: "The value to the power of the other. Integers stay integers. (`^` is no power here, but the exclusive or of integers, and not of lists.)",
         syntax: &["ragged_pow(a, b)"],
         args: OPERANDS,
         missing: "NULL with anything is NULL. Integer overflow and negative powers of integers are errors; floats follow IEEE 754.",
@@ -443,7 +439,7 @@ pub(super) static ANY: Def = Def {
         example: example!("ragged_any"),
     },
     plan: quantified,
-    call: |call| quantify(call, Reduction::Max, false),
+    call: |call| quantify(call, Reduction::Any),
     infix: None,
 };
 
@@ -462,7 +458,7 @@ pub(super) static ALL: Def = Def {
         example: example!("ragged_all"),
     },
     plan: quantified,
-    call: |call| quantify(call, Reduction::Min, true),
+    call: |call| quantify(call, Reduction::All),
     infix: None,
 };
 
@@ -475,26 +471,6 @@ fn quantified(plan: &Plan<'_>) -> Result<FieldRef> {
     }))
 }
 
-fn quantify(call: &Call<'_>, how: Reduction, of_nothing: bool) -> Result<ArrayRef> {
-    let mut mask = booleans(&call.ragged(0)?)?;
-    let axis = match call.integer(1) {
-        Some(axis) => resolve_axis(axis, mask.ndim(), call.name())?,
-        None => {
-            mask = reshape::flatten_all(&mask)?;
-            1
-        }
-    };
-    let depth = mask.axes().len();
-    let out = reduce::reduce(&mask, how, Some(i64::try_from(axis).unwrap_or(i64::MAX)))?;
-    // What is null for want of values has an answer; what is null itself has none.
-    let answers = out.leaves().as_boolean();
-    let known = answers.nulls().map(NullBuffer::inner);
-    let bits = match (known, of_nothing) {
-        (None, _) => answers.values().clone(),
-        (Some(known), false) => answers.values() & known,
-        (Some(known), true) => answers.values() | &!known,
-    };
-    let nulls = if axis == depth { mask.axis(axis)?.nulls().cloned() } else { None };
-    let answers = BooleanArray::new(BooleanBuffer::clone(&bits), nulls);
-    call.lists(&out.with_leaves(Arc::new(answers))?)
+fn quantify(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {
+    call.lists(&reduce::reduce(&call.ragged(0)?, how, call.integer(1))?)
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::DFSchema;
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
+use datafusion::functions_nested::length::array_length;
 use datafusion::functions_nested::make_array::make_array;
 use datafusion::logical_expr::expr::{InList, Like};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
@@ -65,6 +66,14 @@ impl ExprPlanner for ListOperators {
         expr: RawBinaryExpr,
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
+        let expr = match expr.op {
+            // In DuckDB the whole part of integers, and of floats what `/` gives: here `/` is both.
+            BinaryOperator::DuckIntegerDivide => {
+                RawBinaryExpr { op: BinaryOperator::Divide, ..expr }
+            }
+            _ => expr,
+        };
+        let expr = with_empty_lists(expr, schema);
         if let Some(call) = planned(&expr, schema).or_else(|| tested(&expr, schema)) {
             return Ok(PlannerResult::Planned(call));
         }
@@ -93,7 +102,7 @@ pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
 /// right side of `IN` is a call of `make_array`.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
-/// The operator that a call of one of [`TESTS`] is the left side of; its right side says nothing.
+/// The operator that a call of one of [`TESTS`], or of `length`, is the left side of; its right side says nothing.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
 
 /// Functions of DataFusion's that test one text, and ours that test those of lists.
@@ -102,8 +111,19 @@ pub(crate) const TESTS: [(&str, &str); 2] =
 
 /// A call of ours where the first argument is a list; else the call as it is.
 fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
-    let Expr::ScalarFunction(function) = &call else { return call };
+    // A function that is called by another of its names stands under that name.
+    let plain = match &call {
+        Expr::Alias(alias) => alias.expr.as_ref(),
+        plain => plain,
+    };
+    let Expr::ScalarFunction(function) = plain else { return call };
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
+    if function.name() == "character_length"
+        && let [list] = function.args.as_slice()
+        && is_list(list)
+    {
+        return array_length(list.clone());
+    }
     let ours = TESTS.iter().find(|(name, _)| *name == function.name()).map(|(_, ours)| *ours);
     match ours.and_then(super::scalar) {
         Some(test) if function.args.first().is_some_and(is_list) => {
@@ -227,6 +247,31 @@ fn tested(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     Some(if not { negated(mask) } else { mask })
 }
 
+/// A comparison with `[]`, which says nothing of its depth: it takes the type of the other side, so that
+/// lists compare as wholes.
+fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    let is_empty = |e: &Expr| match e {
+        Expr::ScalarFunction(call) => call.name() == "make_array" && call.args.is_empty(),
+        _ => false,
+    };
+    let like = |other: &Expr| match other.get_type(schema) {
+        Ok(t @ (DataType::List(_) | DataType::LargeList(_))) => {
+            ScalarValue::new_default(&t).ok().map(lit)
+        }
+        _ => None,
+    };
+    if operation(&expr.op).is_some_and(|(op, _)| op.is_comparison()) {
+        let (left, right) = match (is_empty(&expr.left), is_empty(&expr.right)) {
+            (true, false) => (like(&expr.right), None),
+            (false, true) => (None, like(&expr.left)),
+            _ => (None, None),
+        };
+        expr.left = left.unwrap_or(expr.left);
+        expr.right = right.unwrap_or(expr.right);
+    }
+    expr
+}
+
 /// The call that an operator on lists stands for; `None` for what is left to others.
 fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (op, name) = operation(&expr.op)?;
@@ -236,27 +281,15 @@ fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let lists = (list_depth(&left) > 0, list_depth(&right) > 0);
     let (left, right) = match lists {
         (false, false) => return None,
-        // Two lists of one depth compare as wholes, and NULL compares with everything as in SQL.
+        // Two lists of one depth compare as wholes.
         (true, true) if op.is_comparison() && list_depth(&left) == list_depth(&right) => {
             return None;
         }
         (true, true) => (expr.left.clone(), expr.right.clone()),
-        _ if op.is_comparison()
-            && [(&left, &expr.left), (&right, &expr.right)]
-                .into_iter()
-                .any(|(t, e)| t.is_null() && !is_open(e)) =>
-        {
-            return None;
-        }
         (true, false) => (expr.left.clone(), narrowed(op, &expr.right, &left, false, schema)),
         (false, true) => (narrowed(op, &expr.left, &right, true, schema), expr.right.clone()),
     };
     Some(super::scalar(name)?.call(vec![left, right]))
-}
-
-/// A parameter whose type nothing has said: beside a list it stands for a single value.
-fn is_open(expr: &Expr) -> bool {
-    matches!(expr, Expr::Placeholder(parameter) if parameter.field.is_none())
 }
 
 fn operation(op: &BinaryOperator) -> Option<(Op, &'static str)> {

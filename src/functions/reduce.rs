@@ -272,7 +272,7 @@ fn planned(plan: &Plan<'_>, how: Reduction) -> Result<FieldRef> {
 }
 
 fn refused(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Error {
-    plan.refuse(0, format!("must be a list of values that have a {}; they are {leaf}", how.name()))
+    plan.refuse_values(format_args!("values that have a {}", how.name()), leaf)
 }
 
 fn computed(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {

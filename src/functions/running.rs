@@ -90,7 +90,7 @@ cumulative!(
 );
 
 fn numbers(plan: &Plan<'_>, lists: &Lists) -> crate::Error {
-    plan.refuse(0, format!("must be a list of numbers or times; its values are {}", lists.leaf()))
+    plan.refuse_values("numbers or times", lists.leaf())
 }
 
 /// `ragged_diff(x [, n [, axis]])`.
@@ -106,11 +106,11 @@ pub(super) static DIFF: Def = Def {
             X,
             (
                 "n",
-                "how many places before, written out: 1 if not given; a negative number looks behind",
+                "how many places before, written out: 1 if not given; with a negative number it is less the one that many places after",
             ),
             AXIS,
         ],
-        missing: "NULL less anything is NULL, and anything less NULL. Integers give `Int64` and refuse to overflow.",
+        missing: "Where one of both is NULL, the difference is. Integers give `Int64` and refuse to overflow.",
         duckdb: "`list_transform(x, lambda v, i: v - x[i - 1])`.",
         example: example!("ragged_diff"),
     },
@@ -139,7 +139,10 @@ pub(super) static SHIFT: Def = Def {
         syntax: &["ragged_shift(x, n [, fill [, axis]])"],
         args: &[
             X,
-            ("n", "how many places, written out; a negative number moves values forward"),
+            (
+                "n",
+                "how many places before, written out; with a negative number it is the one that many places after",
+            ),
             ("fill", "what stands where there is none, written out; NULL if not given"),
             AXIS,
         ],

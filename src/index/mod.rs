@@ -9,6 +9,8 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
 
 use crate::error::{Error, Result};
 
+#[cfg(feature = "sql")]
+pub(crate) use parse::item_positions;
 pub use parse::parse_index;
 
 /// One item of an index expression; the first is for the first axis, the next for the next.

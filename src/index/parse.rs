@@ -52,6 +52,21 @@ pub fn parse_index(text: &str) -> Result<Vec<Index>> {
     Ok(items)
 }
 
+/// Where each item of [`parse_index`] begins in the text, in characters from 0.
+#[cfg(feature = "sql")]
+pub(crate) fn item_positions(text: &str) -> Vec<usize> {
+    let mut position = 0usize;
+    let mut found = Vec::new();
+    for piece in pieces(text) {
+        let blank = piece.chars().take_while(|c| c.is_whitespace()).count();
+        if !piece.trim().is_empty() {
+            found.push(position.saturating_add(blank));
+        }
+        position = position.saturating_add(piece.chars().count()).saturating_add(1);
+    }
+    found
+}
+
 /// The text cut at its commas, but not at those within brackets.
 fn pieces(text: &str) -> Vec<&str> {
     let mut within = false;
@@ -151,6 +166,13 @@ mod tests {
             parse_index("newaxis, [1,2], ..., np.newaxis").unwrap(),
             [Index::NewAxis, vec![1, 2].into(), Index::Rest, Index::NewAxis]
         );
+    }
+
+    #[cfg(feature = "sql")]
+    #[test]
+    fn items_have_positions() {
+        assert_eq!(item_positions("[0, 1], -1,  ..., "), [0, 8, 13]);
+        assert_eq!(item_positions(" ä:2,3"), [1, 5]);
     }
 
     #[test]

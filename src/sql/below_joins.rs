@@ -3,9 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, JoinType};
 use datafusion::error::Result;
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Projection,
@@ -19,7 +21,7 @@ use crate::functions::is_ours;
 const PREFIX: &str = "__serrate_below_join";
 
 /// Logical optimizer rule: a function of ours over lists of one side of a join, above the join, moves
-/// below it.
+/// below it; so do `x[a:b]` and `x[a]`.
 ///
 /// A join copies the lists of every row it gives, once for each match. What is made of them is mostly
 /// small: a sum, a count, the last ten events. Made below, it is made once per row of its side and the
@@ -136,13 +138,14 @@ fn side_of(
     bare: &HashSet<Column>,
 ) -> Result<Option<usize>> {
     let Expr::ScalarFunction(call) = e else { return Ok(None) };
-    if !is_ours(&call.func) || e.is_volatile() {
+    if !(is_ours(&call.func) || is_slice(call)) || e.is_volatile() {
         return Ok(None);
     }
     // Rows that find no match are computed too: nothing here may fail over values.
     let harmless = !e.exists(|inner| {
         Ok(match inner {
             Expr::Column(_) | Expr::Literal(..) | Expr::Alias(_) => false,
+            Expr::ScalarFunction(call) if is_slice(call) => false,
             Expr::ScalarFunction(call) => !is_ours(&call.func) || !is_harmless(call.name()),
             _ => true,
         })
@@ -164,7 +167,7 @@ fn side_of(
         if here && lists {
             // A mask is no smaller than what it is of; what becomes of it may be.
             let small = match e.get_type(schema.as_ref()) {
-                Ok(t) => list_depth(&t) == 0 || shrinks(call.name()),
+                Ok(t) => list_depth(&t) == 0 || shrinks(call.name()) || is_slice(call),
                 Err(_) => false,
             };
             return Ok(small.then_some(i));
@@ -224,6 +227,27 @@ const HARMLESS: [&str; 20] = [
     "ragged_isin",
     "ragged_is_null",
 ];
+
+/// `x[a:b]`, `x[a:b:s]` and `x[a]` of DataFusion's, with numbers that are written out: those fail over no
+/// value, but for a step of 0.
+fn is_slice(call: &ScalarFunction) -> bool {
+    let number = |e: &Expr| match e {
+        Expr::Literal(value, _) => value.data_type().is_integer() && !value.is_null(),
+        _ => false,
+    };
+    let zero = |e: &Expr| match e {
+        Expr::Literal(value, _) => value.cast_to(&DataType::Int64).is_ok_and(|v| v == 0i64.into()),
+        _ => true,
+    };
+    match (call.name(), call.args.as_slice()) {
+        ("array_slice", [_, bounds @ .., step]) if bounds.len() == 2 => {
+            bounds.iter().all(number) && number(step) && !zero(step)
+        }
+        ("array_slice", [_, bounds @ ..]) => bounds.len() == 2 && bounds.iter().all(number),
+        ("array_element", [_, at]) => number(at),
+        _ => false,
+    }
+}
 
 fn shrinks(name: &str) -> bool {
     SHRINK.contains(&name) || REDUCE.contains(&name)

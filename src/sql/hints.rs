@@ -36,6 +36,13 @@ impl AnalyzerRule for ListHints {
 pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
+        if let LogicalPlan::Unnest(unnest) = node
+            && of_another(&unnest.input)?
+        {
+            return plan_err!(
+                "unnest in FROM of a column of the table beside it: write it in SELECT, as in SELECT id, unnest(x) FROM t"
+            );
+        }
         if let LogicalPlan::Join(join) = node
             && let Some(filter) = &join.filter
         {
@@ -49,6 +56,16 @@ pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
         })
     })?;
     Ok(())
+}
+
+/// Whether a plan needs columns of the row that it is made for.
+fn of_another(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply(|node| {
+        found |= node.contains_outer_reference();
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
 }
 
 fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
@@ -85,6 +102,23 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
                 );
             }
         }
+        Expr::Cast(cast) => cast_of_list("CAST", &cast.expr, cast.field.data_type(), schema)?,
+        Expr::TryCast(cast) => {
+            cast_of_list("TRY_CAST", &cast.expr, cast.field.data_type(), schema)?;
+        }
+        Expr::ScalarFunction(call) => {
+            // Lists become texts for these, which nobody means.
+            let of_text = ["character_length", "octet_length", "bit_length"];
+            if of_text.contains(&call.name())
+                && let [e] = call.args.as_slice()
+                && e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0)
+            {
+                return plan_err!(
+                    "{} is that of a text, and {e} is a list: array_length({e}) counts its elements, ragged_count({e}) the values at any depth",
+                    call.name()
+                );
+            }
+        }
         Expr::IsTrue(e) => one_truth("IS TRUE", e, schema)?,
         Expr::IsFalse(e) => one_truth("IS FALSE", e, schema)?,
         Expr::IsNotTrue(e) => one_truth("IS NOT TRUE", e, schema)?,
@@ -95,6 +129,15 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             }
         }
         Expr::AggregateFunction(call) => {
+            let name = call.func.name();
+            if matches!(name, "min" | "max")
+                && let [e] = call.params.args.as_slice()
+                && e.get_type(schema).is_ok_and(|t| list_depth(&t) > 1)
+            {
+                return plan_err!(
+                    "{name} compares lists of one level, and {e} is a list of lists: {name}(ragged_{name}({e})) is that of all values, ragged_{name}_agg({e}) that of each place"
+                );
+            }
             if let Some(filter) = &call.params.filter {
                 one_truth("FILTER (WHERE ..)", filter, schema)?;
             }
@@ -102,6 +145,21 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// Refuses a list as a single value other than a text.
+fn cast_of_list(what: &str, expr: &Expr, to: &DataType, schema: &DFSchema) -> Result<()> {
+    let from = match expr.get_type(schema) {
+        Ok(t) if list_depth(&t) > 0 => t,
+        _ => return Ok(()),
+    };
+    if to.is_nested() || to.is_string() || to.is_null() || matches!(to, DataType::Dictionary(..)) {
+        return Ok(());
+    }
+    let ours = if what == "CAST" { "ragged_cast" } else { "ragged_try_cast" };
+    plan_err!(
+        "{what} to {to} makes one value, and {expr} is a list ({from}): {ours}({expr}, '{to}') makes every value of it one"
+    )
 }
 
 /// How a mask becomes a condition.
@@ -193,6 +251,9 @@ fn reworded(message: &str, conditions: &[String]) -> Option<String> {
             )
         });
     }
+    if let Some(text) = about_call(message).or_else(|| about_bits(message)) {
+        return Some(text);
+    }
     let not = "Unary operator 'NOT' requires a boolean expression, got ";
     if let Some(found) = message.strip_prefix(not) {
         return is_list(found).then(|| {
@@ -202,4 +263,80 @@ fn reworded(message: &str, conditions: &[String]) -> Option<String> {
     message
         .starts_with("Unary operator '-' only supports")
         .then(|| format!("{message}; ragged_neg(..) negates every value of a list"))
+}
+
+/// Functions of single values, or of rows, and ours that do the same for the values of lists, where it is
+/// not called alike.
+const OURS: [(&str, &str); 31] = [
+    ("avg", "ragged_mean"),
+    ("mean", "ragged_mean"),
+    ("bool_and", "ragged_all"),
+    ("bool_or", "ragged_any"),
+    ("ceiling", "ragged_ceil"),
+    ("coalesce", "ragged_fill_null"),
+    ("cumsum", "ragged_cumsum"),
+    ("first_value", "ragged_first"),
+    ("greatest", "ragged_maximum"),
+    ("isnan", "ragged_is_nan"),
+    ("lag", "ragged_shift"),
+    ("last_value", "ragged_last"),
+    ("lead", "ragged_shift"),
+    ("least", "ragged_minimum"),
+    ("log", "ragged_log10"),
+    ("percentile_cont", "ragged_quantile"),
+    ("pow", "ragged_pow"),
+    ("power", "ragged_pow"),
+    ("quantile_cont", "ragged_quantile"),
+    ("signum", "ragged_sign"),
+    ("stddev", "ragged_std"),
+    ("stddev_pop", "ragged_std"),
+    ("stddev_samp", "ragged_std"),
+    ("trunc", "ragged_cast"),
+    ("var", "ragged_var"),
+    ("var_pop", "ragged_var"),
+    ("var_samp", "ragged_var"),
+    ("var_sample", "ragged_var"),
+    ("var_population", "ragged_var"),
+    ("nullif", "ragged_where"),
+    ("approx_percentile_cont", "ragged_quantile"),
+];
+
+/// Our function that does for the values of a list what another does for single values or rows.
+pub(super) fn ours(name: &str) -> Option<String> {
+    let alike = format!("ragged_{name}");
+    let known = |name: &str| crate::functions::all_scalar().iter().any(|f| f.name() == name);
+    match OURS.iter().find(|(other, _)| *other == name) {
+        Some((_, ours)) => Some((*ours).to_owned()),
+        None => known(&alike).then_some(alike),
+    }
+}
+
+/// A call of a function of single values, with a list.
+fn about_call(message: &str) -> Option<String> {
+    let (_, call) =
+        message.split_once("No function matches the given name and argument types '")?;
+    let call = call.split_once("'. You might").map_or(call, |(call, _)| call);
+    let (name, types) = call.split_once('(')?;
+    let is_list = ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| types.contains(l));
+    if !is_list || name.starts_with("ragged_") || name.starts_with("array_") {
+        return None;
+    }
+    Some(match ours(name) {
+        Some(ours) => format!(
+            "{name} takes single values, and here it is given a list ({call}): {ours}(..) is the function for lists"
+        ),
+        None => format!(
+            "{name} takes single values, and here it is given a list ({call}): ragged_map(x, lambda v: {name}(v)) does it for every value"
+        ),
+    })
+}
+
+/// An operator on bits, with a list.
+fn about_bits(message: &str) -> Option<String> {
+    let types = message.strip_prefix("Cannot infer common type for bitwise operation ")?;
+    let is_list = ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| types.contains(l));
+    is_list.then(|| match types.contains("BIT_XOR") {
+        true => "^ is the exclusive or of two integers, and this is of a list: ragged_pow(x, 2) is the power of every value, ragged_xor(a, b) the exclusive or of two masks".to_owned(),
+        false => format!("operators on bits take single integers, and this is of a list ({types}): ragged_map(x, lambda v: v & 1) does it for every value"),
+    })
 }

@@ -1,4 +1,4 @@
-//! LIKE, ILIKE, IN, `starts_with` and `regexp_like` on lists.
+//! LIKE, ILIKE, IN, `starts_with`, `regexp_like` and `length` on lists.
 //!
 //! DataFusion plans them without asking a planner, and by then the type of the result is fixed: one truth
 //! value. So a statement has them as operators, which planners are asked about; where the left side is no
@@ -32,7 +32,7 @@ impl VisitorMut for Predicates {
             Expr::Like { negated, any: false, escape_char: None, .. } => (like, *negated),
             Expr::ILike { negated, any: false, escape_char: None, .. } => (ilike, *negated),
             Expr::InList { negated, .. } => (isin, *negated),
-            Expr::Function(call) if is_test(call) => (ON_LISTS, false),
+            Expr::Function(call) if is_test(call) || is_length(call) => (ON_LISTS, false),
             _ => return ControlFlow::Continue(()),
         };
         // Put in its place while it is taken apart.
@@ -40,7 +40,12 @@ impl VisitorMut for Predicates {
         let (left, right) = match taken {
             Expr::Like { expr, pattern, .. } | Expr::ILike { expr, pattern, .. } => (expr, pattern),
             Expr::InList { expr, list, .. } => (expr, Box::new(make_array(list))),
-            call @ Expr::Function(_) => (Box::new(call), Box::new(Expr::value(Value::Null))),
+            Expr::Function(mut call) => {
+                if is_length(&call) {
+                    call.name = ObjectName::from(vec![Ident::new("length")]);
+                }
+                (Box::new(Expr::Function(call)), Box::new(Expr::value(Value::Null)))
+            }
             other => {
                 *expr = other;
                 return ControlFlow::Continue(());
@@ -52,6 +57,13 @@ impl VisitorMut for Predicates {
     }
 }
 
+/// Whether a call is `len(x)` or `length(x)`.
+fn is_length(call: &Function) -> bool {
+    let [name] = call.name.0.as_slice() else { return false };
+    let name = name.as_ident().map(|name| name.value.as_str()).unwrap_or_default();
+    ["len", "length"].iter().any(|length| length.eq_ignore_ascii_case(name))
+}
+
 /// Whether a call is of one of [`TESTS`].
 fn is_test(call: &Function) -> bool {
     let [name] = call.name.0.as_slice() else { return false };
@@ -60,7 +72,7 @@ fn is_test(call: &Function) -> bool {
 }
 
 /// `make_array(item, ..)`: what carries several expressions on one side of an operator.
-fn make_array(items: Vec<Expr>) -> Expr {
+pub(super) fn make_array(items: Vec<Expr>) -> Expr {
     let args = items.into_iter().map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)));
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new("make_array")]),

@@ -28,6 +28,7 @@ use super::contains::ContainsPushdown;
 use super::dok::{DokFormatFactory, DokTableFactory, register_dok_names};
 use super::from::{TableFunctionsPlanner, VocabFunction};
 use super::hints::ListHints;
+use super::lambdas::LambdaParameters;
 use super::lengths::{LengthsBelow, LengthsIntoScan};
 use super::listing::FilesTableFactory;
 use super::meds::MedsFunction;
@@ -115,8 +116,12 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let logical = builder.optimizer_rules().get_or_insert_default();
     logical.push(Arc::new(BelowJoins));
     logical.push(Arc::new(LengthsBelow));
-    let first: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 3] =
-        [Arc::new(MemoryOrder), Arc::new(AsOfProjections), Arc::new(ContainsPushdown)];
+    let first: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 4] = [
+        Arc::new(LambdaParameters),
+        Arc::new(MemoryOrder),
+        Arc::new(AsOfProjections),
+        Arc::new(ContainsPushdown),
+    ];
     let rules = &mut builder.physical_optimizers().get_or_insert_default().rules;
     rules.splice(0..0, first);
     let filters = rules.iter().position(|rule| rule.name() == "FilterPushdown");

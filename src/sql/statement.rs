@@ -23,6 +23,7 @@ use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, St
 use super::dok::DokFormatFactory;
 use super::from::{rewrite_factor, summarize_text};
 use super::hints::{check, conditions, explained};
+use super::lambdas;
 use super::nrt::NrtFormatFactory;
 use super::parquet::ParquetFileFormatFactory;
 use super::positions;
@@ -38,6 +39,8 @@ use super::written::rewrite_expr;
 /// * `LIKE`, `ILIKE`, `IN`, `starts_with` and `regexp_like` test the values of lists;
 /// * `FROM t` alone is all columns wherever a query may stand (`ctx.sql` knows it at the top and in
 ///   parentheses, not in WITH);
+/// * `f(a = 5)` compares, and is no argument by name; `len(x)` and `length(x)` count the elements of lists;
+/// * lists may be written in the bodies of lambdas: `lambda v: [v, 1]`;
 /// * `_file` and `_row` are columns of tables of `.nrt` files in statements that name them, and `*` is
 ///   without them;
 /// * `SUMMARIZE t` has a row per column, `FROM ragged_nest('t', 'key')`, `ragged_explode`, `ragged_axes`
@@ -118,6 +121,7 @@ pub async fn plan(ctx: &SessionContext, statement: Statement) -> Result<LogicalP
     let conditions = conditions(&statement);
     add_positions(ctx, &mut statement).await?;
     let state = ctx.state();
+    rewrite_lambdas(&state, &mut statement)?;
     as_operators(&state, &mut statement);
     let plan = state.statement_to_plan(statement).await;
     let mut plan = plan.map_err(|e| explained(e, &conditions))?;
@@ -126,6 +130,23 @@ pub async fn plan(ctx: &SessionContext, statement: Statement) -> Result<LogicalP
     }
     check(&plan)?;
     Ok(plan)
+}
+
+/// Bodies of lambdas as DataFusion can plan them.
+fn rewrite_lambdas(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
+    loop {
+        match statement {
+            Statement::Statement(inner) => return lambdas::prepare(state, inner.as_mut()),
+            Statement::CopyTo(copy) => {
+                return match &mut copy.source {
+                    CopyToSource::Query(query) => lambdas::prepare(state, query.as_mut()),
+                    CopyToSource::Relation(_) => Ok(()),
+                };
+            }
+            Statement::Explain(explain) => statement = explain.statement.as_mut(),
+            Statement::CreateExternalTable(_) | Statement::Reset(_) => return Ok(()),
+        }
+    }
 }
 
 /// Predicates that planners are not asked about become operators, which they are.

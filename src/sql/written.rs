@@ -1,13 +1,13 @@
-//! Expressions as they are written, made what the planner knows: slices with one bound, and calls that
-//! look into a table.
+//! Expressions as they are written, made what the planner knows: slices with one bound, comparisons as
+//! arguments, and calls that look into a table.
 
 use std::path::Path;
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
-    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Subscript,
-    UnaryOperator, Value,
+    AccessExpr, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator,
+    FunctionArguments, Ident, Subscript, UnaryOperator, Value,
 };
 
 use super::from::{one_name, query_text, text};
@@ -32,7 +32,10 @@ pub(super) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
             }
             Ok(())
         }
-        Expr::Function(call) => with_table(call),
+        Expr::Function(call) => {
+            comparisons(call);
+            with_table(call)
+        }
         _ => Ok(()),
     }
 }
@@ -46,6 +49,41 @@ fn bounded(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option<&E
     let back = matches!(stride, Some(Expr::UnaryOp { op: UnaryOperator::Minus, .. }));
     lower.get_or_insert_with(|| if back { last() } else { first() });
     upper.get_or_insert_with(|| if back { first() } else { last() });
+}
+
+/// `f(a = 5)` compares, as in DuckDB: the parser takes it for an argument by the name `a`.
+fn comparisons(call: &mut Function) {
+    let FunctionArguments::List(list) = &mut call.args else { return };
+    for arg in &mut list.args {
+        let taken = std::mem::replace(arg, FunctionArg::Unnamed(FunctionArgExpr::Wildcard));
+        *arg = match taken {
+            FunctionArg::Named {
+                name,
+                arg: FunctionArgExpr::Expr(e),
+                operator: FunctionArgOperator::Equals,
+            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(equal(Expr::Identifier(name), e))),
+            FunctionArg::ExprNamed {
+                name,
+                arg: FunctionArgExpr::Expr(e),
+                operator: FunctionArgOperator::Equals,
+            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(equal(name, e))),
+            other => other,
+        };
+    }
+}
+
+/// `left = right`, where `right` was read without what stands before it: operators that bind no stronger
+/// than `=` are around the comparison.
+fn equal(left: Expr, right: Expr) -> Expr {
+    use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or, Xor};
+    match right {
+        Expr::BinaryOp {
+            left: first,
+            op: op @ (And | Or | Xor | Eq | NotEq | Lt | LtEq | Gt | GtEq),
+            right,
+        } => Expr::BinaryOp { left: Box::new(equal(left, *first)), op, right },
+        right => Expr::BinaryOp { left: Box::new(left), op: Eq, right: Box::new(right) },
+    }
 }
 
 /// `ragged_lookup(x, 't', 'key', 'column')` with the pairs of the two columns behind: a function cannot

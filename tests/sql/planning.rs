@@ -148,6 +148,12 @@ async fn what_is_left_of_lists_is_made_below_joins() {
         ("sum(ragged_sum(t.code))", "JOIN labels l ON t.id = l.k", "ragged_sum"),
         ("sum(ragged_sum(t.code)), l.y", "JOIN labels l ON t.id = l.k GROUP BY l.y", "ragged_sum"),
         ("l.k, ragged_tail(t.code, 2, 2)", "JOIN labels l ON t.id = l.k", "ragged_tail"),
+        ("l.k, ragged_slice(t.code, 1, 3)", "JOIN labels l ON t.id = l.k", "ragged_slice"),
+        ("l.k, ragged_slice(t.code, -3, -1, 2)", "JOIN labels l ON t.id = l.k", "ragged_slice"),
+        ("l.k, t.code[2:3]", "JOIN labels l ON t.id = l.k", "array_slice"),
+        ("l.k, t.code[-3:-1]", "JOIN labels l ON t.id = l.k", "array_slice"),
+        ("l.k, ragged_sum(t.code[1:5:2])", "JOIN labels l ON t.id = l.k", "array_slice"),
+        ("l.k, t.code[1]", "JOIN labels l ON t.id = l.k", "array_element"),
         (
             "l.k, ragged_sum(ragged_tail(t.code, 2, 2)) + l.y",
             "JOIN labels l ON t.id = l.k",
@@ -170,6 +176,7 @@ async fn what_is_left_of_lists_is_made_below_joins() {
         // Rows of NULL come from nowhere; both sides are needed; the lists are asked for as well.
         ("l.k, ragged_max(t.code)", "RIGHT JOIN labels l ON t.id = l.k"),
         ("l.k, ragged_tail(t.code, l.y)", "JOIN labels l ON t.id = l.k"),
+        ("l.k, ragged_max(t.code[l.y:3])", "JOIN labels l ON t.id = l.k"),
         ("t.code, ragged_max(t.code)", "JOIN labels l ON t.id = l.k"),
     ] {
         let query = format!("SELECT {select} FROM '{t}' t {join}");

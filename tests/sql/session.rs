@@ -152,6 +152,38 @@ async fn lists_where_one_value_is_needed_are_explained() {
             assert!(batches(&ctx, sql).await.is_err(), "{sql}");
         }
     }
+    let cases = [
+        ("SELECT sum(x) FROM t", "sum takes single values"),
+        ("SELECT sum(x) FROM t", "ragged_sum(..)"),
+        ("SELECT avg(x) FROM t", "ragged_mean(..)"),
+        ("SELECT median(x) FROM t", "ragged_median(..)"),
+        ("SELECT stddev(x) FROM t", "ragged_std(..)"),
+        ("SELECT quantile_cont(x, 0.5) FROM t", "ragged_quantile(..)"),
+        ("SELECT round(x) FROM t", "ragged_round(..)"),
+        ("SELECT round([[1.5]]) FROM t", "ragged_round(..)"),
+        ("SELECT abs(x) FROM t", "ragged_abs(..)"),
+        ("SELECT sqrt(x) FROM t", "ragged_sqrt(..)"),
+        ("SELECT power(x, 2) FROM t", "ragged_pow(..)"),
+        ("SELECT log(x) FROM t", "ragged_log10(..)"),
+        ("SELECT greatest(x, 1) FROM t", "ragged_maximum(..)"),
+        ("SELECT coalesce(x, 0) FROM t", "ragged_fill_null(..)"),
+        ("SELECT upper(s) FROM t", "ragged_map(x, lambda v: upper(v))"),
+        ("SELECT x ^ 2 FROM t", "ragged_pow(x, 2)"),
+        ("SELECT x & 1 FROM t", "lambda v: v & 1"),
+        ("SELECT ragged_any(x == x) FROM t", "ragged_eq(a, b)"),
+        ("SELECT max([x]) FROM t", "max(ragged_max("),
+        ("SELECT n, v FROM t, unnest(t.x) AS u(v)", "SELECT id, unnest(x) FROM t"),
+        ("SELECT x::DOUBLE FROM t", "ragged_cast(t.x, 'Float64')"),
+        ("SELECT TRY_CAST(s AS BIGINT) FROM t", "ragged_try_cast(t.s, 'Int64')"),
+    ];
+    for (sql, hint) in cases {
+        let e = match serrate::sql::sql(&ctx, sql).await {
+            Ok(_) => panic!("{sql} worked"),
+            Err(e) => e.strip_backtrace(),
+        };
+        assert!(e.contains(hint), "{sql}: {e}");
+        assert!(!e.contains("bug in DataFusion"), "{sql}: {e}");
+    }
     let e = error(&ctx, "SELECT x BETWEEN 1 AND 2 FROM t").await;
     assert!(e.contains("ragged_between(t.x, Int64(1)"), "{e}");
     // LIKE and IN reach DataFusion as they are through its own entry.
@@ -161,6 +193,12 @@ async fn lists_where_one_value_is_needed_are_explained() {
     assert!(e.contains("ragged_isin(t.x, [1, 2])") && e.contains("array_has_any(t.x"), "{e}");
     // What compares lists with lists, or single values, stays as it is.
     for sql in [
+        "SELECT len(x) = 3 AND length(x) = 3 AND length('ab') = 2 AND len(s[1]) = 2 FROM t",
+        "SELECT ragged_any(x = 3) AND NOT ragged_any(x = 9) FROM t",
+        "SELECT ragged_any(x = 3 AND x > 2) AND ragged_all(n = 1 OR x = 7 OR x <> 7) FROM t",
+        "SELECT ragged_any(x = 1 + 2) FROM t",
+        "SELECT [x] <> [] AND NOT ([] = x) AND x[3:2] = [] AND [x][2:1] = [] FROM t",
+        "SELECT bool_or(n = 1) AND count(*) FILTER (WHERE n = 1) = 1 AND max(x) = [1, 2, 3] FROM t",
         "SELECT [1, 2] BETWEEN [0] AND [3] AND [1] IN ([1], [2]) AND NOT (n = 2) FROM t",
         "SELECT n BETWEEN 1 AND 2 AND s[1] LIKE 'a%' AND -n < 0 AND n IN (1, 2) FROM t",
         "SELECT ragged_any(x > 2) AND ragged_all(ragged_not(x > 3)) FROM t WHERE ragged_any(b)",
@@ -168,5 +206,45 @@ async fn lists_where_one_value_is_needed_are_explained() {
     ] {
         let all = serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
         assert!(all[0].column(0).as_boolean().value(0), "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn lambdas_hold_lists_and_refuse_what_is_about_rows() {
+    let ctx = serrate::sql::session();
+    let table = "CREATE TABLE t AS SELECT [1, 2] AS x, [3, 4] AS y, 5 AS u, 6 AS v";
+    batches(&ctx, table).await.unwrap();
+    for (body, expected) in [
+        ("ragged_map(x, y, lambda v, w: [v, w])", "[[1, 3], [2, 4]]"),
+        ("ragged_map(x, v -> [v, u])", "[[1, 5], [2, 5]]"),
+        ("list_transform(x, lambda v: ARRAY[v, 1])", "[[1, 1], [2, 1]]"),
+        ("ragged_map(x, lambda v: [v, v * 2][2])", "[2, 4]"),
+        ("ragged_map(x, lambda v: [[v], [1]])", "[[[1], [1]], [[2], [1]]]"),
+        (
+            "ragged_map(x, lambda v: ragged_map(y, lambda w: [v, w]))",
+            "[[[1, 3], [1, 4]], [[2, 3], [2, 4]]]",
+        ),
+        ("ragged_map(x, lambda v: ragged_quantile([v, 4], [0.5]))", "[[2.5], [3.0]]"),
+        ("ragged_map(x, lambda v: v + (SELECT max(u) FROM t))", "[6, 7]"),
+    ] {
+        let query = format!("SELECT {body} AS z FROM t");
+        let all = serrate::sql::sql(&ctx, &query).await.unwrap_or_else(|e| panic!("{query}\n{e}"));
+        let all = all.collect().await.unwrap_or_else(|e| panic!("{query}\n{e}"));
+        let shown = pretty_format_batches(&all).unwrap().to_string();
+        assert!(shown.contains(&format!("| {expected} ")), "{query}\n{shown}");
+    }
+    for (body, hint) in [
+        ("sum(v)", "ragged_sum(x) is that of a list"),
+        ("max(v) + 1", "an aggregate is of rows"),
+        ("row_number() OVER ()", "a window function is about rows"),
+        ("sum(v) OVER (ORDER BY u)", "a window function is about rows"),
+        ("v IN (SELECT u FROM t)", "ragged_isin(x, (SELECT array_agg(key)"),
+    ] {
+        let query = format!("SELECT ragged_map(x, lambda v: {body}) FROM t");
+        let e = match serrate::sql::sql(&ctx, &query).await {
+            Ok(_) => panic!("{query} worked"),
+            Err(e) => e.strip_backtrace(),
+        };
+        assert!(e.contains(hint) && e.contains("lambda"), "{query}: {e}");
     }
 }

@@ -89,9 +89,13 @@ fn leaf(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<DataType>
         types.refuse(
             0,
             format!(
-                "must be a list of values that have a {}; they are {}",
+                "must be a list of values that have a {}; they are {}{}",
                 how.name(),
-                lists.leaf()
+                lists.leaf(),
+                match lists.leaf() {
+                    t if t.is_decimal() => "; cast decimals first: ragged_cast(x, 'DOUBLE')",
+                    _ => "",
+                }
             ),
         )
     })

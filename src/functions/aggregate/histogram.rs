@@ -30,7 +30,7 @@ pub(super) static HISTOGRAM: AggDef = AggDef {
             ("x", "a list of any depth, or a single value per row"),
             ("n", "how many of the most frequent to give, written out; all if not given"),
         ],
-        missing: "NULL is not counted, NaN is. Values that occur equally often come in ascending order. A group in which no row is a list gives NULL, one of empty lists an empty list.",
+        missing: "NULL is not counted, NaN is, as one value; so are 0.0 and -0.0. Values that occur equally often come in ascending order. A group in which no row is a list gives NULL, one of empty lists an empty list.",
         duckdb: "`histogram(v)` over `unnest(flatten(x))`, which is a map.",
         example: example!("ragged_histogram_agg"),
     },

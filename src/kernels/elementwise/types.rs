@@ -25,7 +25,8 @@ pub enum OperandType<'a> {
 ///   it), else both widen as far as its value needs: `uint8` leaves and 300 meet as `uint16`, -1
 ///   as `int16`.
 /// * A literal float takes the type of float leaves unless it would become infinite. With integer
-///   leaves both become `float64`; a comparison with a whole number stays in integers.
+///   leaves both become `float64`; a comparison with a whole number below 2^53, which comes to the same,
+///   stays in integers.
 /// * Text compares with text of any kind; a literal text is read as a date, time, number or truth
 ///   value when the leaves are such. Times of different units meet in the finer one. A null takes
 ///   the type of the other side. Arithmetic on times is Arrow's: time - time, time ± duration or
@@ -265,7 +266,9 @@ fn with_literal(
             t.map(|t| (t.clone(), t))
         }
         (Some(Number::Float(x)), false) => {
-            let whole = whole(x).filter(|n| op.is_comparison() && holds(values, *n));
+            // Beyond that, several integers are the float that is compared with.
+            let exact = |n: i128| n.unsigned_abs() < 1 << f64::MANTISSA_DIGITS;
+            let whole = whole(x).filter(|n| op.is_comparison() && holds(values, *n) && exact(*n));
             let t = if whole.is_some() { values.clone() } else { DataType::Float64 };
             Some((t.clone(), t))
         }

@@ -12,10 +12,11 @@ use arrow::array::{
 use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
+    DataType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow::row::{RowConverter, SortField};
+use half::f16;
 
 use super::counts::Counts;
 use crate::error::Result;
@@ -126,7 +127,7 @@ impl Values {
             true => Arc::clone(values),
             false => cast(values, &self.data_type)?,
         };
-        let rows = seen.converter.convert_columns(&[values])?;
+        let rows = seen.converter.convert_columns(&[plain_floats(&values)])?;
         let number = |i: usize| {
             let row = rows.row(i);
             let bytes = row.as_ref();
@@ -182,6 +183,27 @@ impl Values {
             _ => 0,
         }
     }
+}
+
+/// Floats with one zero and one NaN; all else as it is.
+fn plain_floats(values: &ArrayRef) -> ArrayRef {
+    fn plain<T: ArrowPrimitiveType>(
+        values: &ArrayRef,
+        one: impl Fn(T::Native) -> T::Native,
+    ) -> Option<ArrayRef> {
+        Some(Arc::new(values.as_primitive_opt::<T>()?.unary::<_, T>(one)))
+    }
+    plain::<Float64Type>(values, |x| if x.is_nan() { f64::NAN } else { x + 0.0 })
+        .or_else(|| plain::<Float32Type>(values, |x| if x.is_nan() { f32::NAN } else { x + 0.0 }))
+        .or_else(|| {
+            let zero = f16::from_f32(0.0);
+            plain::<Float16Type>(values, |x| match x {
+                x if x.is_nan() => f16::NAN,
+                x if x == zero => zero,
+                x => x,
+            })
+        })
+        .unwrap_or_else(|| Arc::clone(values))
 }
 
 /// From how many values on all of a table of 2^16 is looked through instead of noting what is new.
