@@ -376,7 +376,11 @@ fn found(case: &Case) -> Checked<Result<Found>> {
                     made(a.and_then(|a| a.add(&b?)))
                 }
                 "mul" if args.get("scalar").is_some() => {
-                    let by = args.get("scalar").ok_or("no scalar")?.float()?;
+                    let by = args.get("scalar").ok_or("no scalar")?;
+                    let by = match by.int::<i64>() {
+                        Ok(v) => Fill::Int(v),
+                        Err(_) => Fill::Float(by.float()?),
+                    };
                     made(a.and_then(|a| a.scale(by)))
                 }
                 "mul" => {

@@ -448,3 +448,26 @@ fn explicit_zeros_and_overflow() {
         assert!(DokTensor::from_coo([4], &bad, &two, Duplicates::Last).is_err());
     }
 }
+
+#[test]
+fn of_sparse_values_for_one_element_the_last_counts_though_it_is_zero() {
+    let value = |dense: &[i32]| {
+        DokTensor::from_dense(&DenseTensor::from_vec([dense.len()], dense.to_vec()).unwrap())
+    };
+    for (index, written, expected) in [
+        ("[1, 1]", vec![9, 0], [1, 0, 3]),
+        ("[1, 1]", vec![0, 9], [1, 9, 3]),
+        ("[1, 1]", vec![8, 9], [1, 9, 3]),
+        ("[-1, 0, 2, 0]", vec![5, 6, 0, 7], [7, 2, 0]),
+        ("[2, 0, 2, 1, 0]", vec![5, 0, 6, 0, 0], [0, 0, 6]),
+    ] {
+        let mut t = value(&[1, 2, 3]).unwrap();
+        let dense = DenseTensor::from_vec([written.len()], written.clone()).unwrap();
+        let mut by_dense = t.try_clone().unwrap();
+        let index = parse_index(index).unwrap();
+        by_dense.set(&index, &dense).unwrap();
+        t.set(&index, &value(&written).unwrap()).unwrap();
+        assert_eq!(t.to_dense().unwrap().as_slice::<i32>().unwrap(), expected, "{written:?}");
+        assert_eq!(t.to_dense().unwrap(), by_dense.to_dense().unwrap());
+    }
+}

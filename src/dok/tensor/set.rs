@@ -140,9 +140,22 @@ impl DokTensor {
             }
             let values = entries.values.cast(dtype)?;
             let zero = is_zero(&values)?;
-            let written = entries.places()?.iter().zip(&zero).filter(|(_, zero)| !**zero);
-            let places: Vec<i64> = written.map(|(at, _)| selection.place_of(*at)).collect();
-            let rows: Vec<u64> = (0..).zip(&zero).filter(|(_, z)| !**z).map(|(i, _)| i).collect();
+            let mut written: Vec<(u64, i64)> = (0..)
+                .zip(entries.places()?.iter().zip(&zero))
+                .filter(|(_, (_, zero))| !**zero)
+                .map(|(row, (at, _))| (row, *at))
+                .collect();
+            let place = |(_, at): &(u64, i64)| selection.place_of(*at);
+            let mut places: Vec<i64> = written.iter().map(place).collect();
+            if selection.repeats() {
+                // The last value counts, which is a zero where no entry of the value is.
+                let mut last = vec![0u64; places.len()];
+                selection.find(&places, |at, i| last[i] = last[i].max(at));
+                let mut last = last.into_iter();
+                written.retain(|(_, at)| last.next() == u64::try_from(*at).ok());
+                places = written.iter().map(place).collect();
+            }
+            let rows: Vec<u64> = written.into_iter().map(|(row, _)| row).collect();
             let values = super::entries::take(&values, &rows)?;
             clear(&mut storage, &selection)?;
             let count = places.len();
