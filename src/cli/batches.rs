@@ -143,11 +143,7 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
         ));
     }
     if !tasks.is_empty() {
-        progress.note(&format!(
-            "the labels are those of {} tasks, one after the other: {}; name the folder of one for its own",
-            tasks.len(),
-            tasks.join(", ")
-        ));
+        progress.note(&of_tasks(&tasks));
     }
     let mut stats = EpochStats::default();
     for epoch in 0..args.epochs {
@@ -294,6 +290,15 @@ fn about(args: &BatchesArgs, loader: &MedsLoader) -> Map<String, Value> {
         say("categories", json!(loader.categories()));
     }
     about
+}
+
+/// What is to be said when labels are of several tasks.
+pub(super) fn of_tasks(tasks: &[String]) -> String {
+    format!(
+        "the labels are those of {} tasks, one after the other: {}; name the folder of one for its own",
+        tasks.len(),
+        tasks.join(", ")
+    )
 }
 
 fn unknown(count: usize, split: Option<&str>) -> String {

@@ -16,6 +16,7 @@ use datafusion::prelude::SessionContext;
 use futures::StreamExt;
 
 use super::args::{Format, QueryArgs};
+use super::batches::of_tasks;
 use super::error::{Failure, Outcome};
 use super::interrupt;
 use super::output::{self, Look, ResultWriter, Target, grouped, terminal_width};
@@ -164,7 +165,7 @@ impl Runner {
         let plan = frame.create_physical_plan().await?;
         let stream = execute_stream(Arc::clone(&plan), task)?;
         self.results_of(stream, done, explains).await?;
-        note_unknown_labels(&plan);
+        note_labels(&plan);
         Ok(())
     }
 
@@ -255,8 +256,12 @@ impl Runner {
     }
 }
 
-/// Says how many labels of `meds_asof` had no row.
-fn note_unknown_labels(plan: &Arc<dyn ExecutionPlan>) {
+/// Says how many labels of `meds_asof` had no row, and when they are of several tasks.
+fn note_labels(plan: &Arc<dyn ExecutionPlan>) {
+    let tasks = crate::sql::label_tasks(plan);
+    if !tasks.is_empty() {
+        eprintln!("{}", of_tasks(&tasks));
+    }
     let unknown = crate::sql::unknown_labels(plan);
     if unknown > 0 {
         let noun = if unknown == 1 { "label is" } else { "labels are" };

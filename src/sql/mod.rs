@@ -18,7 +18,6 @@ mod asof;
 mod batches;
 mod below_joins;
 mod changes;
-mod config;
 mod contains;
 pub(crate) mod dok;
 mod empty;
@@ -39,6 +38,7 @@ mod predicates;
 mod relation;
 mod safetensors;
 mod session;
+mod spool;
 mod statement;
 mod table;
 mod training;
@@ -46,12 +46,14 @@ mod urls;
 mod whole;
 mod written;
 
+pub use crate::config::{NrtNan, SerrateOptions};
 pub use crate::functions::{register_functions, register_operators};
-pub use asof::{AsOfOrder, AsOfProjections, MedsAsOfFunction, MedsAsOfTable, unknown_labels};
+pub use asof::{
+    AsOfOrder, AsOfProjections, MedsAsOfFunction, MedsAsOfTable, label_tasks, unknown_labels,
+};
 pub use batches::{BatchSizeExec, LeafBatches};
 pub use below_joins::BelowJoins;
 pub use changes::PlainChanges;
-pub use config::{NrtNan, SerrateOptions};
 pub use contains::ContainsPushdown;
 pub use dok::{DokFormat, DokFormatFactory, DokTable, DokTableFactory, register_dok_names};
 pub use from::{ExplodeExec, ExplodeOptions, NestExec, VocabFunction};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -22,15 +22,19 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use object_store::{ObjectMeta, ObjectStore};
 use serde_json::{Map, Value};
 
-use super::config::SerrateOptions;
 use super::order::ordered_sink;
 use super::output::{local_folder, write_blocking};
+use super::spool::Spool;
+use crate::config::SerrateOptions;
 use crate::dense::{Side, Size};
 use crate::loader::{BatchFolder, Form, Loader, LoaderOptions, Sampling, check_target};
 use crate::table::RaggedTable;
 
 /// The name of the format, in lower case.
 pub(super) const BATCHES: &str = "batches";
+
+/// Bytes of rows that are kept in memory.
+const IN_MEMORY: usize = 1 << 30;
 
 const READING: &str = "folders of batches are written by COPY and not read as tables; load their files with `safetensors`";
 
@@ -62,7 +66,8 @@ impl FileFormatFactory for BatchesFormatFactory {
 /// [`BatchFolder`] writes it.
 ///
 /// Items are the rows of the query, in source order, or windows of their axis 1; columns share their
-/// lists. All rows are in memory until the last batch is written. Options:
+/// lists. All rows are kept until the last batch is written: up to 1 GiB in memory, more of them in a
+/// temporary file beside the folder, which is mapped. Options:
 ///
 /// | option | |
 /// |---|---|
@@ -344,14 +349,18 @@ impl DataSink for BatchesSink {
         let (target, schema) = (self.target.clone(), Arc::clone(&self.schema));
         let options = self.options.clone();
         write_blocking(data, move |batches| {
-            // Rows stay in the batches they came in: to a loader, each is a shard.
-            let mut shards = Vec::new();
+            let folder = target.parent().filter(|p| !p.as_os_str().is_empty());
+            let mut spool = Spool::new(folder.unwrap_or(Path::new(".")), IN_MEMORY);
             for batch in batches {
-                let batch = batch?;
-                if batch.num_rows() > 0 {
-                    shards.push(RaggedTable::try_from_batch(&batch)?);
-                }
+                spool.push(batch?)?;
             }
+            let kept = spool.finish()?;
+            // Rows stay in the batches they came in: to a loader, each is a shard.
+            let mut shards = kept
+                .batches
+                .iter()
+                .map(RaggedTable::try_from_batch)
+                .collect::<crate::Result<Vec<_>>>()?;
             if shards.is_empty() {
                 let none = RecordBatch::new_empty(schema);
                 shards.push(RaggedTable::try_from_batch(&none)?);

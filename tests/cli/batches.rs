@@ -167,6 +167,18 @@ fn labels_are_items_that_end_with_them() {
     let said = place.run(&["q.sql", "--format", "csv"]);
     assert_eq!(said.out.trim(), "n\n0");
     assert!(said.err.contains("1 label is of subjects that are not in the data"), "{}", said.err);
+    assert!(!said.err.contains("tasks"), "{}", said.err);
+
+    // Labels of several tasks have nothing to tell them apart.
+    for task in ["a", "b"] {
+        let to = format!("TO 'tasks/{task}/0.parquet'");
+        assert_eq!(place.run(&["-c", &copy.replace("TO 'labels.parquet'", &to)]).code, 0);
+    }
+    let count = format!("SELECT count(*) AS n FROM meds_asof('{cohort}', 'tasks')");
+    let said = place.run(&["-c", &count]);
+    let tasks =
+        "the labels are those of 2 tasks, one after the other: a, b; name the folder of one";
+    assert!(said.code == 0 && said.err.contains(tasks), "{}", said.err);
 }
 
 #[test]

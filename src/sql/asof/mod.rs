@@ -24,7 +24,7 @@ use crate::io::meds::Labels;
 use crate::io::meds_torch::MedsFolder;
 
 pub use self::rule::{AsOfOrder, AsOfProjections};
-pub use self::source::unknown_labels;
+pub use self::source::{label_tasks, unknown_labels};
 
 /// Table function `meds_asof('DIR', 'LABELS')`.
 ///
@@ -32,7 +32,8 @@ pub use self::source::unknown_labels;
 /// there are (`boolean_value`, ..), then the columns of `meds('DIR')`. Lists of events and measurements
 /// end at `prediction_time`, which is included, so that no query sees past it; static facts are
 /// whole. A label with nothing before it has empty lists. Labels of subjects that are not in the data
-/// have no row; [`unknown_labels`] counts them.
+/// have no row; [`unknown_labels`] counts them. Labels of several tasks in one folder are one after the
+/// other; [`label_tasks`] names them.
 ///
 /// Rows are ranges of the subject's lists, which are in memory once however many labels there are.
 /// Values are copied for the columns that a query asks for, a batch at a time, after `ragged_head`,
@@ -68,6 +69,8 @@ impl TableFunctionImpl for MedsAsOfFunction {
 pub struct MedsAsOfTable {
     folder: MedsFolder,
     labels: Arc<Labels>,
+    /// Those that the labels are of, when they are several.
+    tasks: Arc<[String]>,
     /// Columns of the labels, then those of the data.
     schema: SchemaRef,
 }
@@ -79,8 +82,9 @@ impl MedsAsOfTable {
     /// When the folder is neither, its vocabulary or the labels cannot be read, or the data has a
     /// column that the labels have as well.
     pub fn open(root: impl AsRef<Path>, labels: impl AsRef<Path>) -> crate::Result<Self> {
+        let tasks = Labels::tasks(&labels)?.into();
         let labels = Labels::read(labels)?;
-        Self::try_new(MedsTable::open(root)?, labels)
+        Ok(Self { tasks, ..Self::try_new(MedsTable::open(root)?, labels)? })
     }
 
     /// Over a table of subjects and labels.
@@ -102,7 +106,12 @@ impl MedsAsOfTable {
             }
             fields.push(Arc::clone(field));
         }
-        Ok(Self { folder, labels: Arc::new(labels), schema: Arc::new(Schema::new(fields)) })
+        Ok(Self {
+            folder,
+            labels: Arc::new(labels),
+            tasks: Arc::default(),
+            schema: Arc::new(Schema::new(fields)),
+        })
     }
 }
 
@@ -151,7 +160,7 @@ impl TableProvider for MedsAsOfTable {
             .collect::<Result<Vec<_>>>()?;
         let source = AsOfSource::try_new(
             self.folder.clone(),
-            Arc::clone(&self.labels),
+            (Arc::clone(&self.labels), Arc::clone(&self.tasks)),
             Arc::clone(&self.schema),
             ProjectionExprs::from_indices(&columns, &self.schema),
             filters,

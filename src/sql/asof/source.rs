@@ -24,9 +24,9 @@ use rayon::prelude::*;
 use tokio::sync::OnceCell;
 
 use super::inputs::Inputs;
+use crate::config::SerrateOptions;
 use crate::io::meds::{AsOf, Labels, MedsOptions, Needed, stretches};
 use crate::io::meds_torch::MedsFolder;
-use crate::sql::config::SerrateOptions;
 use crate::sql::meds::further;
 
 /// Name of the metric that counts labels without a subject.
@@ -38,6 +38,7 @@ const UNKNOWN: &str = "labels_of_unknown_subjects";
 pub(super) struct AsOfSource {
     folder: MedsFolder,
     labels: Arc<Labels>,
+    tasks: Arc<[String]>,
     /// All columns there are, those of the labels first.
     table: SchemaRef,
     projection: ProjectionExprs,
@@ -54,7 +55,7 @@ pub(super) struct AsOfSource {
 impl AsOfSource {
     pub(super) fn try_new(
         folder: MedsFolder,
-        labels: Arc<Labels>,
+        (labels, tasks): (Arc<Labels>, Arc<[String]>),
         table: SchemaRef,
         projection: ProjectionExprs,
         filters: Vec<Arc<dyn PhysicalExpr>>,
@@ -64,6 +65,7 @@ impl AsOfSource {
         Ok(Self {
             folder,
             labels,
+            tasks,
             table,
             projection,
             filters,
@@ -327,6 +329,20 @@ pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
         }
     }
     unknown
+}
+
+/// The tasks whose labels `meds_asof` reads one after the other in a plan, because one folder has them
+/// all; empty where it is those of one task.
+pub fn label_tasks(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
+    let mut sources = Vec::new();
+    collect(plan, &mut sources);
+    let mut tasks: Vec<String> = Vec::new();
+    for task in sources.iter().flat_map(|source| source.tasks.iter()) {
+        if !tasks.contains(task) {
+            tasks.push(task.clone());
+        }
+    }
+    tasks
 }
 
 /// The scans of labels in a plan.
