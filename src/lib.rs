@@ -36,6 +36,8 @@ pub mod array;
 #[cfg(feature = "parquet")]
 pub mod audit;
 pub mod batching;
+#[cfg(feature = "sql")]
+mod config;
 pub mod dense;
 pub mod dok;
 pub mod error;

@@ -16,10 +16,10 @@ use super::example;
 use super::kept::Kept;
 use super::lists::Lists;
 use crate::array::RaggedArray;
+use crate::config::SerrateOptions;
 use crate::error::{Error, Result};
 use crate::io::meds::{CodeHierarchy, VOCABULARY_METADATA, Vocabulary};
 use crate::kernels::text::is_text;
-use crate::sql::SerrateOptions;
 
 const CODES: (&str, &str) = (
     "codes",

@@ -14,12 +14,12 @@ use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
 use crate::array::{RaggedArray, list_depth};
+use crate::config::SerrateOptions;
 use crate::dense::{DType, DenseOptions, DenseTensor, Fill, Side, tensor_field};
 use crate::error::{Error, Result};
 use crate::kernels::pad::{self, PadOptions};
 use crate::kernels::text::is_text;
 use crate::kernels::{RowArg, densify, mask};
-use crate::sql::SerrateOptions;
 
 const X: (&str, &str) = ("x", "a list of any depth of numbers, booleans, dates or times");
 const SIZES: (&str, &str) =

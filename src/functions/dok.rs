@@ -28,10 +28,10 @@ use crate::array::RaggedArray;
 use crate::dense::DenseTensor;
 use crate::dok::{DokTensor, Fallback};
 use crate::error::{Error, Result};
+use crate::io::keyed::{self, Contents, Spec, Version};
 use crate::kernels::align::aligned;
 use crate::kernels::coords::coord;
 use crate::kernels::text::is_text;
-use crate::sql::dok::{Contents, Names, Spec, Version};
 
 const TABLE: (&str, &str) = (
     "m",
@@ -422,20 +422,29 @@ fn as_stored(
     Ok((out, nulls.filter(|n| n.null_count() > 0)))
 }
 
+/// The tables of a session, by name.
+pub(crate) trait Names: fmt::Debug + Send + Sync {
+    /// What a table of this name holds now; `None` when there is no such table.
+    ///
+    /// # Errors
+    /// When it is a table of another kind, or its file cannot be read.
+    fn find(&self, name: &str) -> DfResult<Option<Arc<Version>>>;
+}
+
 /// A function whose first argument may be the name of a table of the session.
 struct Named {
     /// The same function of a [`Spec`] or path, which knows no session.
     inner: Arc<ScalarUDF>,
-    names: Names,
+    names: Arc<dyn Names>,
     /// Keeps the version that a plan is about in memory until the plan is done with.
     bound: Option<Arc<Version>>,
 }
 
 /// The functions as a session knows them that has tables.
-pub(crate) fn with_names(names: &Names) -> Vec<ScalarUDF> {
+pub(crate) fn with_names(names: &Arc<dyn Names>) -> Vec<ScalarUDF> {
     let named = [&GET, &CONTAINS].into_iter().filter_map(|def| {
         let inner = Arc::clone(super::scalar(def.name)?);
-        let names = names.clone();
+        let names = Arc::clone(names);
         Some(ScalarUDF::new_from_impl(Named { inner, names, bound: None }))
     });
     named.collect()
@@ -450,7 +459,7 @@ impl Named {
         let version = match self.names.find(text)? {
             Some(version) => version,
             None => match Spec::file(text) {
-                Some(path) => crate::sql::dok::open(path)?,
+                Some(path) => keyed::open(path)?,
                 None => return Ok(None),
             },
         };
@@ -526,7 +535,7 @@ impl ScalarUDFImpl for Named {
         }
         let bound = Self {
             inner: Arc::clone(&self.inner),
-            names: self.names.clone(),
+            names: Arc::clone(&self.names),
             bound: Some(version),
         };
         let function = Arc::new(ScalarUDF::new_from_impl(bound));

@@ -50,7 +50,7 @@ use datafusion::prelude::SessionContext;
 pub(crate) use codes::codes_file;
 use def::{Def, RaggedUdf};
 use doc::Section;
-pub(crate) use dok::with_names;
+pub(crate) use dok::{Names, with_names};
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
 pub(crate) use planner::{ON_LISTS, PREDICATES, TESTS, plans_predicates};
 pub(crate) use shape::LENGTHS_ONLY;

@@ -5,6 +5,8 @@ pub mod atomic;
 pub mod dictionary;
 pub mod dok;
 pub mod json;
+#[cfg(feature = "sql")]
+pub(crate) mod keyed;
 pub mod nrt;
 pub mod order;
 pub mod safetensors;

@@ -23,9 +23,9 @@ use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
-use super::config::SerrateOptions;
 use super::exec::one_input;
 use crate::array::{leaf_type, list_depth};
+use crate::config::SerrateOptions;
 
 /// Physical optimizer rule: lowers the batch size of the parts of plans that carry nested columns.
 #[derive(Debug, Default)]

@@ -22,10 +22,10 @@ use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use object_store::{ObjectMeta, ObjectStore};
 
-use super::config::SerrateOptions;
 use super::order::ordered_sink;
 use super::output::{OutputOptions, local_target, make_folder, write_blocking};
 use crate::array::list_depth;
+use crate::config::SerrateOptions;
 use crate::dense::{DType, DenseOptions, DenseTensor, Side, TableDenseOptions};
 use crate::io::safetensors::{SaveOptions, dense};
 use crate::table::RaggedTable;

@@ -23,7 +23,6 @@ use super::asof::{AsOfOrder, AsOfProjections, MedsAsOfFunction};
 use super::batches::LeafBatches;
 use super::below_joins::BelowJoins;
 use super::changes::PlainChanges;
-use super::config::SerrateOptions;
 use super::contains::ContainsPushdown;
 use super::dok::{DokFormatFactory, DokTableFactory, register_dok_names};
 use super::from::{TableFunctionsPlanner, VocabFunction};
@@ -42,6 +41,7 @@ use super::statement::FromAlone;
 use super::training::BatchesFormatFactory;
 use super::urls::PathTables;
 use super::whole::WholeFileFormatFactory;
+use crate::config::SerrateOptions;
 use crate::functions::{register_functions, register_operators};
 
 /// A session with everything: settings `serrate.*`, functions, operators on lists, file formats,

@@ -28,7 +28,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream;
 
-use super::config::SerrateOptions;
+use crate::config::SerrateOptions;
 use crate::table::RaggedTable;
 
 /// A [`RaggedTable`] as a table of SQL.

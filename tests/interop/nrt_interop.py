@@ -6,7 +6,7 @@
     venv/bin/python tests/interop/nrt_interop.py target/debug/examples/nrt_roundtrip
 
 The argument is the command that converts: it is run as `COMMAND IN OUT`, with `.nrt` and `.arrow`
-files; another command of that form, as `serrate convert`, can take its place.
+files; another command of that form, as `serrate convert --keep-nan`, can take its place.
 """
 
 import argparse

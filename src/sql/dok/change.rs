@@ -17,9 +17,8 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 
-use super::contents::Contents;
-use super::store::{self, Latest};
 use crate::dok::Duplicates;
+use crate::io::keyed::{self, Contents, Latest};
 use crate::sql::output::write_blocking;
 
 /// What a statement does to a file.
@@ -97,7 +96,7 @@ impl DataSink for ChangeSink {
             let rows = concat_batches(&nullable(&schema), &batches)?;
             drop(batches);
             let (version, count) =
-                store::change(&path, |before| apply(before, &change, &schema, &rows))?;
+                keyed::change(&path, |before| apply(before, &change, &schema, &rows))?;
             latest.set(version);
             Ok(count)
         })

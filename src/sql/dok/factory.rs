@@ -12,12 +12,11 @@ use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::Result;
 use datafusion::logical_expr::CreateExternalTable;
 
-use super::contents::{Contents, key_type};
 use super::options::DokOptions;
-use super::store::{self, Version};
 use super::{DokTable, blocking};
 use crate::dense::DType;
 use crate::error::Error;
+use crate::io::keyed::{self, Contents, Version, key_type};
 
 /// Makes tables of [`DokTable`].
 ///
@@ -82,9 +81,9 @@ fn table(
     if !path.exists() {
         let contents = empty(path, &declared, options)?;
         let schema = contents.schema();
-        return Ok((schema, store::create(path, contents, false)?));
+        return Ok((schema, keyed::create(path, contents, false)?));
     }
-    let version = store::open(path)?;
+    let version = keyed::open(path)?;
     let own = version.contents.schema();
     let wrong = |message: String| Error::file(path, message);
     match (&version.contents, &options.shape, &options.keys) {

@@ -22,11 +22,10 @@ use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use object_store::{ObjectMeta, ObjectStore};
 
-use super::contents::Contents;
 use super::factory::tensor_type;
 use super::options::DokOptions;
-use super::store;
 use crate::error::Error;
+use crate::io::keyed::{self, Contents};
 use crate::sql::order::ordered_sink;
 use crate::sql::output::{local_target, make_folder, write_blocking};
 
@@ -241,7 +240,7 @@ impl DataSink for DokSink {
             };
             let count = u64::try_from(rows.num_rows()).unwrap_or(u64::MAX);
             make_folder(&target)?;
-            store::create(&target, contents, options.overwrite)?;
+            keyed::create(&target, contents, options.overwrite)?;
             Ok(count)
         })
         .await

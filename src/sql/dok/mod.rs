@@ -1,15 +1,12 @@
 //! Sparse tensors and dictionaries of keys as tables: `STORED AS DOK`.
 
 mod change;
-mod contents;
 mod factory;
 mod format;
 mod names;
 mod options;
 mod probe;
 mod scan;
-mod spec;
-mod store;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -27,20 +24,16 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 
-pub(crate) use contents::Contents;
 pub use factory::DokTableFactory;
 pub use format::{DokFormat, DokFormatFactory};
-pub(crate) use names::Names;
 pub use names::register_dok_names;
-pub(crate) use spec::Spec;
-pub(crate) use store::{Version, open};
 
 use self::change::{Change, ChangeSink, nullable};
 use self::scan::DokSource;
-use self::store::Latest;
 use super::changes::{simplified, unqualified};
 use super::order::ordered_sink;
 use crate::dok::Duplicates;
+use crate::io::keyed::{Contents, Latest, Version, open};
 
 /// A sparse tensor, or a dictionary of keys, in a safetensors file as a table of SQL.
 ///

@@ -10,22 +10,22 @@ use datafusion::prelude::SessionContext;
 use futures::FutureExt;
 
 use super::DokTable;
-use super::store::Version;
+use crate::functions::Names;
+use crate::io::keyed::Version;
 
 /// Catalogs, and the catalog and schema of a name alone.
 type Catalogs = (Arc<dyn CatalogProviderList>, String, String);
 
 /// The tables of a session.
-#[derive(Clone)]
-pub(crate) struct Names(Arc<dyn Fn() -> Catalogs + Send + Sync>);
+struct Tables(Arc<dyn Fn() -> Catalogs + Send + Sync>);
 
-impl fmt::Debug for Names {
+impl fmt::Debug for Tables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Names")
+        f.write_str("Tables")
     }
 }
 
-impl Names {
+impl Tables {
     fn of(ctx: &SessionContext) -> Self {
         fn catalogs(state: &datafusion::execution::SessionState) -> Catalogs {
             let catalog = &state.config_options().catalog;
@@ -43,12 +43,10 @@ impl Names {
             None => (Arc::clone(&first.0), first.1.clone(), first.2.clone()),
         }))
     }
+}
 
-    /// What a table of this name holds now; `None` when there is no such table.
-    ///
-    /// # Errors
-    /// When it is a table of another kind, or its file cannot be read.
-    pub(crate) fn find(&self, name: &str) -> Result<Option<Arc<Version>>> {
+impl Names for Tables {
+    fn find(&self, name: &str) -> Result<Option<Arc<Version>>> {
         let (catalogs, catalog, schema) = (self.0)();
         let named = TableReference::parse_str(name).resolve(&catalog, &schema);
         let schema = catalogs.catalog(&named.catalog).and_then(|c| c.schema(&named.schema));
@@ -78,7 +76,7 @@ impl Names {
 /// # Errors
 /// When the registry of the session is read only.
 pub fn register_dok_names(ctx: &SessionContext) -> Result<()> {
-    let names = Names::of(ctx);
+    let names: Arc<dyn Names> = Arc::new(Tables::of(ctx));
     for function in crate::functions::with_names(&names) {
         ctx.register_udf(function);
     }

@@ -6,6 +6,7 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 
 use crate::dok::Duplicates;
+use crate::io::keyed::first_double;
 
 /// What OPTIONS say.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -84,7 +85,7 @@ fn names(text: &str) -> Result<Vec<String>> {
     if names.iter().any(String::is_empty) {
         return plan_err!("option 'keys' is a list of columns such as 'subject_id, code'");
     }
-    match super::contents::first_double(&names) {
+    match first_double(&names) {
         None => Ok(names),
         Some(name) => plan_err!("option 'keys' has the column '{name}' twice"),
     }

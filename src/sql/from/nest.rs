@@ -22,7 +22,7 @@ use datafusion::physical_plan::{
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use crate::sql::config::SerrateOptions;
+use crate::config::SerrateOptions;
 use crate::sql::exec::one_input;
 use crate::sql::table::batches;
 use crate::table::{NestOptions, RaggedTable, Unsorted};

@@ -36,9 +36,9 @@ use self::input::{Headers, Input};
 use self::positions::{FILE, ROW, with_positions};
 use self::sink::NrtSink;
 use self::source::NrtSource;
-use super::config::SerrateOptions;
 use super::order::ordered_sink;
 use super::output::{OutputOptions, local_target};
+use crate::config::SerrateOptions;
 use crate::io::order::natural;
 
 /// Makes [`NrtFormat`]; registered under the extension `nrt`.

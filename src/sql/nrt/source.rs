@@ -32,8 +32,8 @@ use super::input::{Headers, Input};
 use super::positions::{FILE, ROW, file_name};
 use super::scan::{Read, Scan, file_meets};
 use crate::array::{leaf_type, list_depth};
+use crate::config::{NrtNan, SerrateOptions};
 use crate::functions::LENGTHS_ONLY;
-use crate::sql::config::{NrtNan, SerrateOptions};
 
 /// A scan of `.nrt` files: which columns, which rows, and the settings in force when it was planned.
 #[derive(Clone)]

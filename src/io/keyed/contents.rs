@@ -1,5 +1,6 @@
 //! What a file holds: a sparse tensor, or a dictionary of keys.
 
+use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -84,6 +85,16 @@ impl TensorContents {
     }
 }
 
+/// Whether entries are in row-major order, each coordinate once, as all files of ours are.
+fn ascending(indices: &DenseTensor, ndim: usize) -> Result<bool> {
+    let all = indices.as_slice::<i64>()?;
+    let count = all.len().checked_div(ndim).unwrap_or(0);
+    let axes: Vec<&[i64]> = all.chunks_exact(count.max(1)).collect();
+    let first_other =
+        |i: usize| axes.iter().map(|at| at[i - 1].cmp(&at[i])).find(|order| order.is_ne());
+    Ok((1..count).all(|i| first_other(i) == Some(Ordering::Less)))
+}
+
 /// The columns that a tensor has where nobody named them.
 pub(crate) fn default_names(ndim: usize) -> Vec<String> {
     let axes = (0..ndim).map(|axis| format!("axis{axis}"));
@@ -92,7 +103,7 @@ pub(crate) fn default_names(ndim: usize) -> Vec<String> {
 
 impl Contents {
     /// Whether a file says that it is one of these.
-    pub(super) fn is_in(path: &Path) -> bool {
+    pub(crate) fn is_in(path: &Path) -> bool {
         SafetensorsFile::open(path, false).is_ok_and(|file| {
             let format = file.header().metadata().get("format");
             format.is_some_and(|f| f == crate::io::dok::FORMAT || f == dictionary::FORMAT)
@@ -100,7 +111,7 @@ impl Contents {
     }
 
     /// Reads a file; every number in it is checked.
-    pub(super) fn read(path: &Path) -> Result<Self> {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
         // Not mapped: entries stay in memory for as long as the table is there.
         let file = SafetensorsFile::open(path, false)?;
         if file.header().metadata().get("format").is_some_and(|f| f == dictionary::FORMAT) {
@@ -124,11 +135,17 @@ impl Contents {
         };
         let (indices, values) = file.coo()?;
         let shape = file.shape().to_vec();
-        Ok(Self::Tensor(TensorContents { names, shape, indices, values, tensor: OnceLock::new() }))
+        let different = ascending(&indices, ndim)?;
+        let tensor = TensorContents { names, shape, indices, values, tensor: OnceLock::new() };
+        if !different {
+            // Whether entries in another order are all different, the hash table tells.
+            tensor.tensor().map_err(|e| Error::file(path, e.to_string()))?;
+        }
+        Ok(Self::Tensor(tensor))
     }
 
     /// Writes a file that appears whole or not at all.
-    pub(super) fn write(&self, path: &Path, overwrite: bool) -> Result<()> {
+    pub(crate) fn write(&self, path: &Path, overwrite: bool) -> Result<()> {
         match self {
             Self::Keys(keys) => {
                 let options = SaveOptions { overwrite, ..SaveOptions::default() };
@@ -161,7 +178,7 @@ impl Contents {
     }
 
     /// All entries, column by column; numbers are not copied.
-    pub(super) fn columns(&self) -> Result<Vec<ArrayRef>> {
+    pub(crate) fn columns(&self) -> Result<Vec<ArrayRef>> {
         match self {
             Self::Keys(keys) => Ok(keys.columns.clone()),
             Self::Tensor(t) => {
@@ -172,7 +189,7 @@ impl Contents {
     }
 
     /// The entries among some keys (each given once), column by column.
-    pub(super) fn lookup(&self, asked: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+    pub(crate) fn lookup(&self, asked: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         match self {
             Self::Keys(keys) => {
                 let values = keys.dictionary.get(asked)?;
@@ -192,7 +209,7 @@ impl Contents {
 
     /// Others of the same kind, with these entries. Messages count rows from 0, after the first
     /// `before`.
-    pub(super) fn rebuilt(
+    pub(crate) fn rebuilt(
         &self,
         columns: &[ArrayRef],
         before: usize,
@@ -211,7 +228,7 @@ impl Contents {
 
     /// A dictionary of keys: the last column is the value. Messages count rows as those of
     /// [`rebuilt`](Self::rebuilt).
-    pub(super) fn keys(
+    pub(crate) fn keys(
         names: &[String],
         columns: &[ArrayRef],
         before: usize,
@@ -249,7 +266,7 @@ impl Contents {
     /// A tensor of coordinates and a value, the last column. Without a shape it is just as large as
     /// its coordinates need. Zeros are no entries. Messages count rows as those of
     /// [`rebuilt`](Self::rebuilt).
-    pub(super) fn tensor(
+    pub(crate) fn tensor(
         names: &[String],
         columns: &[ArrayRef],
         shape: Option<Vec<usize>>,
@@ -288,12 +305,12 @@ impl Contents {
 }
 
 /// How a column of a dictionary is kept: text of any form as text.
-pub(super) fn key_type(given: &DataType) -> DataType {
+pub(crate) fn key_type(given: &DataType) -> DataType {
     if is_text(given) { DataType::Utf8 } else { given.clone() }
 }
 
 /// A dictionary without keys; the last field is the value's.
-pub(super) fn empty_dictionary(fields: &[FieldRef]) -> Result<Dictionary> {
+fn empty_dictionary(fields: &[FieldRef]) -> Result<Dictionary> {
     match fields.split_last() {
         Some((value, keys)) if !keys.is_empty() => {
             Dictionary::new(keys.to_vec(), Arc::clone(value), MapOptions::default())
@@ -334,7 +351,7 @@ fn twice(row: usize, key: &str) -> Error {
 }
 
 /// The schema of a tensor.
-pub(super) fn tensor_schema(names: &[String], dtype: DType) -> SchemaRef {
+fn tensor_schema(names: &[String], dtype: DType) -> SchemaRef {
     let last = names.len().saturating_sub(1);
     let field = |(at, name): (usize, &String)| {
         let of = if at == last { dtype.to_arrow() } else { DataType::Int64 };
@@ -344,7 +361,7 @@ pub(super) fn tensor_schema(names: &[String], dtype: DType) -> SchemaRef {
 }
 
 /// The first name that is there twice.
-pub(super) fn first_double(names: &[String]) -> Option<&String> {
+pub(crate) fn first_double(names: &[String]) -> Option<&String> {
     names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
 }
 
@@ -415,4 +432,32 @@ fn duplicate(indices: &DenseTensor, names: &[String], before: usize) -> Error {
         }
     }
     Error::invalid("coordinates that are there twice")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_a_file_are_different_in_any_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.safetensors");
+        let read = |rows: [i64; 3], columns: [i64; 3]| {
+            let indices = DenseTensor::from_vec([2, 3], [rows, columns].concat()).unwrap();
+            let values = DenseTensor::from_vec([3], vec![1.0, 2.0, 3.0]).unwrap();
+            let options = SaveOptions { overwrite: true, ..SaveOptions::default() };
+            crate::io::dok::write_coo(&path, &[4, 5], &indices, &values, &options).unwrap();
+            Contents::read(&path)
+        };
+        for (rows, columns) in [([0, 1, 1], [4, 0, 2]), ([1, 0, 3], [2, 2, 0])] {
+            assert_eq!(read(rows, columns).unwrap().len(), 3);
+        }
+        for (rows, columns) in [([0, 1, 1], [4, 2, 2]), ([1, 0, 1], [2, 2, 2])] {
+            let said = read(rows, columns).unwrap_err().to_string();
+            assert!(
+                said.contains("m.safetensors: entry 2 at [1, 2] has the coordinates"),
+                "{said}"
+            );
+        }
+    }
 }

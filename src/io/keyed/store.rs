@@ -23,10 +23,10 @@ pub(crate) struct Version {
 
 /// The version that a table keeps in memory for as long as it is there.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Latest(Arc<Mutex<Option<Arc<Version>>>>);
+pub(crate) struct Latest(Arc<Mutex<Option<Arc<Version>>>>);
 
 impl Latest {
-    pub(super) fn set(&self, version: Arc<Version>) {
+    pub(crate) fn set(&self, version: Arc<Version>) {
         *locked(&self.0) = Some(version);
     }
 }
@@ -127,7 +127,7 @@ fn at(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
 
 /// Changes a file: `change` makes new entries of those that are there. Statements on one file, by
 /// whatever table, wait for each other; the file is replaced as a whole, or stays as it is.
-pub(super) fn change<T>(
+pub(crate) fn change<T>(
     path: &Path,
     change: impl FnOnce(&Contents) -> Result<(Option<Contents>, T)>,
 ) -> Result<(Arc<Version>, T)> {
@@ -148,7 +148,7 @@ pub(super) fn change<T>(
 }
 
 /// Writes a file that may be there already, if it may be replaced.
-pub(super) fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Version>> {
+pub(crate) fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Version>> {
     let existing = path.exists().then(|| full(path)).transpose()?;
     match existing {
         None => {
