@@ -91,7 +91,7 @@ impl<'a> Plan<'a> {
             )),
             DataType::Boolean => Err(self.refuse(
                 i,
-                "must be a list (List, LargeList or FixedSizeList); it is Boolean. Where it is a comparison of two lists: the operators compare lists as wholes, ragged_eq(a, b), ragged_ne, ragged_lt, ragged_le, ragged_gt and ragged_ge value by value",
+                "must be a list (List, LargeList or FixedSizeList); it is Boolean. Where it is a comparison of two lists: the operators compare lists as wholes, ragged_eq(a, b), ragged_ne, ragged_lt, ragged_le, ragged_gt and ragged_ge value by value; IS NULL asks about a list as a whole, ragged_is_null(x) about its values",
             )),
             _ if list_depth(found) == 0 => Err(self.refuse(
                 i,

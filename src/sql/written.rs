@@ -1,5 +1,5 @@
 //! Expressions as they are written, made what the planner knows: slices with one bound, comparisons as
-//! arguments, and calls that look into a table.
+//! arguments, aggregates by other names, and calls that look into a table.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     AccessExpr, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator,
-    FunctionArguments, Ident, Subscript, UnaryOperator, Value,
+    FunctionArguments, Ident, ObjectName, Subscript, UnaryOperator, Value,
 };
 
 use super::from::{one_name, query_text, text};
@@ -34,6 +34,7 @@ pub(super) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
         }
         Expr::Function(call) => {
             comparisons(call);
+            as_called_here(call);
             with_table(call)
         }
         _ => Ok(()),
@@ -69,6 +70,18 @@ fn comparisons(call: &mut Function) {
             } => FunctionArg::Unnamed(FunctionArgExpr::Expr(equal(name, e))),
             other => other,
         };
+    }
+}
+
+/// Aggregates by DuckDB's names, and by those they have here.
+const AGGREGATES: [(&str, &str); 3] =
+    [("list", "array_agg"), ("first", "first_value"), ("last", "last_value")];
+
+/// Gives an aggregate the name that it has here.
+fn as_called_here(call: &mut Function) {
+    let Some(name) = one_name(&call.name) else { return };
+    if let Some((_, here)) = AGGREGATES.iter().find(|(theirs, _)| *theirs == name) {
+        call.name = ObjectName::from(vec![Ident::new(*here)]);
     }
 }
 

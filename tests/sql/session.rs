@@ -197,6 +197,7 @@ async fn lists_where_one_value_is_needed_are_explained() {
         "SELECT ragged_any(x = 3) AND NOT ragged_any(x = 9) FROM t",
         "SELECT ragged_any(x = 3 AND x > 2) AND ragged_all(n = 1 OR x = 7 OR x <> 7) FROM t",
         "SELECT ragged_any(x = 1 + 2) FROM t",
+        "SELECT list(n) = [1] AND first(n ORDER BY n) = 1 AND last(x ORDER BY n) = [1, 2, 3] FROM t",
         "SELECT [x] <> [] AND NOT ([] = x) AND x[3:2] = [] AND [x][2:1] = [] FROM t",
         "SELECT bool_or(n = 1) AND count(*) FILTER (WHERE n = 1) = 1 AND max(x) = [1, 2, 3] FROM t",
         "SELECT [1, 2] BETWEEN [0] AND [3] AND [1] IN ([1], [2]) AND NOT (n = 2) FROM t",
