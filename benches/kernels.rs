@@ -5,7 +5,8 @@
 //! one pass that reads what it must read, or reads and writes what it must write (into fresh memory,
 //! as a kernel does). Kernel and floor take turns, and the fastest of each counts, so that neighbours
 //! on the machine are not measured. A filter on the command line holds for the table, too; with
-//! `--table` there is nothing but the table.
+//! `--table` there is nothing but the table. `--peer FILE` reads lists and leaves from a safetensors file
+//! and prints the same as JSON, for `benches/peers/kernels.py`.
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 #![allow(clippy::cast_possible_wrap)]
@@ -17,12 +18,14 @@ use std::time::{Duration, Instant};
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Float32Array, Int32Array, Int64Array, UInt16Array,
 };
-use arrow::datatypes::Float32Type;
+use arrow::datatypes::{Float32Type, Float64Type};
 use criterion::{Criterion, Throughput, criterion_group};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde_json::json;
 use serrate::array::{Offsets, RaggedArray};
-use serrate::kernels::elementwise::{Op, Operand, binary};
+use serrate::io::safetensors::dense;
+use serrate::kernels::elementwise::{Op, Operand, binary, binary_owned};
 use serrate::kernels::histogram::value_counts;
 use serrate::kernels::normalize::softmax;
 use serrate::kernels::reduce::{Reduction, reduce as reduced};
@@ -123,8 +126,7 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
     let bytes = 4 * LEAVES;
     let times =
         move |a: &RaggedArray| binary(Op::Mul, Operand::Array(a), Operand::Scalar(&two)).unwrap();
-    let plus =
-        move |a: &RaggedArray| binary(Op::Add, Operand::Array(a), Operand::Scalar(&one)).unwrap();
+    let plus = move |a: RaggedArray| binary_owned(Op::Add, a, Operand::Scalar(&one)).unwrap();
     let more: ArrayRef = Arc::new(Float32Array::from(vec![0.5]));
     let some: ArrayRef = Arc::new(Int32Array::from(vec![3]));
     let code: ArrayRef = Arc::new(UInt16Array::from(vec![1234]));
@@ -141,12 +143,16 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
         ("mean, a tenth null", holes, Reduction::Mean, Some(-1)),
         ("sum of whole rows", v, Reduction::Sum, None),
         ("max of whole rows", v, Reduction::Max, None),
+        ("min of whole rows", v, Reduction::Min, None),
+        ("mean of whole rows", v, Reduction::Mean, None),
         ("sum of whole rows, a tenth null", holes, Reduction::Sum, None),
+        ("mean of whole rows, a tenth null", holes, Reduction::Mean, None),
         ("max of whole rows, a tenth null", holes, Reduction::Max, None),
         ("sum over events (axis 1)", v, Reduction::Sum, Some(1)),
         ("max over events (axis 1)", v, Reduction::Max, Some(1)),
         ("mean over events (axis 1)", v, Reduction::Mean, Some(1)),
         ("sum over events, a tenth null", holes, Reduction::Sum, Some(1)),
+        ("mean over events, a tenth null", holes, Reduction::Mean, Some(1)),
         ("sum over rows (axis 0)", v, Reduction::Sum, Some(0)),
         ("median, innermost", v, Reduction::Median, Some(-1)),
         ("different values of rows", v, Reduction::Nunique, None),
@@ -154,6 +160,26 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
         let run = move || reduced(array, how, axis).unwrap().leaves().len();
         tasks.push((name, bytes, 0, Box::new(run)));
     }
+    for (name, how, axis) in [
+        ("any of whole rows, truth", Reduction::Any, None),
+        ("all of whole rows, truth", Reduction::All, None),
+        ("any of every event, truth", Reduction::Any, Some(-1)),
+        ("number of true, whole rows", Reduction::Sum, None),
+    ] {
+        let run = move || reduced(&d.mask, how, axis).unwrap().leaves().len();
+        tasks.push((name, LEAVES / 8, 0, Box::new(run)));
+    }
+    for (name, axis) in
+        [("count of whole rows, a tenth null", None), ("count, a tenth null", Some(-1))]
+    {
+        let run = move || reduced(holes, Reduction::Count, axis).unwrap().leaves().len();
+        tasks.push((name, LEAVES / 8, 0, Box::new(run)));
+    }
+    tasks.push(("sum of rows where v > 0", bytes + LEAVES / 8, 0, {
+        Box::new(move || {
+            reduce::reduce_where(v, &d.mask, Reduction::Sum, None).unwrap().leaves().len()
+        })
+    }));
     tasks.extend(moves(d));
     tasks.extend(streams(d, code));
     tasks.extend::<Vec<Task<'_>>>(vec![
@@ -161,7 +187,8 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
             let times = times.clone();
             Box::new(move || times(v).len())
         }),
-        ("v * 2 + 1", 2 * bytes, 2 * bytes, Box::new(move || plus(&times(v)).len())),
+        // The second step writes over what the first has made.
+        ("v * 2 + 1", bytes, bytes, Box::new(move || plus(times(v)).len())),
         ("v > 0.5", bytes, LEAVES / 8, {
             Box::new(move || {
                 binary(Op::Gt, Operand::Array(v), Operand::Scalar(&more)).unwrap().len()
@@ -273,8 +300,9 @@ fn pass(source: &[f32], read: usize, write: usize) {
         let n = read.min(source.len());
         let mut lanes = [0u32; 16];
         for chunk in source[..n].chunks_exact(16) {
-            for (lane, v) in lanes.iter_mut().zip(chunk) {
-                *lane ^= v.to_bits();
+            // Not zipped: a floor does not depend on what is inlined.
+            for i in 0..16 {
+                lanes[i] ^= chunk[i].to_bits();
             }
         }
         black_box(lanes);
@@ -308,6 +336,70 @@ fn report(d: &Data, wanted: &[String]) {
     }
 }
 
+/// What is compared with other libraries, on lists and leaves of theirs.
+fn peer(file: &str) {
+    let all = dense::read(file, false).unwrap();
+    let get = |name: &str| &all.iter().find(|(n, _)| n == name).unwrap().1;
+    let level = |name: &str| {
+        let bounds = get(name).as_slice::<i64>().unwrap();
+        Offsets::from_lengths(bounds.windows(2).map(|w| (w[1] - w[0]) as usize)).unwrap()
+    };
+    let leaves = get("values").as_slice::<f32>().unwrap().to_vec();
+    let flags =
+        |name: &str| -> Vec<bool> { get(name).as_bytes().iter().map(|b| *b != 0).collect() };
+    let (outer, inner) = (level("outer"), level("inner"));
+    let holes = leaves.iter().zip(flags("valid")).map(|(v, there)| there.then_some(*v));
+    let holes: ArrayRef = Arc::new(holes.collect::<Float32Array>());
+    let (rows, axes) = (outer.lists(), vec![outer.into(), inner.into()]);
+    let v = RaggedArray::try_new(rows, axes, Arc::new(Float32Array::from(leaves))).unwrap();
+    let holes = v.with_leaves(holes).unwrap();
+    let mask = v.with_leaves(Arc::new(BooleanArray::from(flags("mask")))).unwrap();
+    let number = |n: f32| -> ArrayRef { Arc::new(Float32Array::from(vec![n])) };
+    let (one, two, half) = (number(1.0), number(2.0), number(0.5));
+    let reduced = |a: &RaggedArray, how, axis| reduced(a, how, axis).unwrap();
+    let n = v.leaves().len();
+    // Name, bytes read and written.
+    type Work<'a> = (&'a str, usize, usize, &'a dyn Fn() -> RaggedArray);
+    let work: [Work<'_>; 13] = [
+        ("sum, innermost", 4 * n, 0, &|| reduced(&v, Reduction::Sum, Some(-1))),
+        ("max, innermost", 4 * n, 0, &|| reduced(&v, Reduction::Max, Some(-1))),
+        ("mean, innermost", 4 * n, 0, &|| reduced(&v, Reduction::Mean, Some(-1))),
+        ("sum, a tenth null", 4 * n, 0, &|| reduced(&holes, Reduction::Sum, Some(-1))),
+        ("max, a tenth null", 4 * n, 0, &|| reduced(&holes, Reduction::Max, Some(-1))),
+        ("sum of whole rows", 4 * n, 0, &|| reduced(&v, Reduction::Sum, None)),
+        ("max of whole rows", 4 * n, 0, &|| reduced(&v, Reduction::Max, None)),
+        ("sum over events (axis 1)", 4 * n, 0, &|| reduced(&v, Reduction::Sum, Some(1))),
+        ("max over events (axis 1)", 4 * n, 0, &|| reduced(&v, Reduction::Max, Some(1))),
+        ("mean over events (axis 1)", 4 * n, 0, &|| reduced(&v, Reduction::Mean, Some(1))),
+        ("v * 2 + 1", 4 * n, 4 * n, &|| {
+            let twice = binary(Op::Mul, Operand::Array(&v), Operand::Scalar(&two)).unwrap();
+            binary_owned(Op::Add, twice, Operand::Scalar(&one)).unwrap()
+        }),
+        ("v > 0.5", 4 * n, n / 8, &|| {
+            binary(Op::Gt, Operand::Array(&v), Operand::Scalar(&half)).unwrap()
+        }),
+        ("filter by v > 0", 4 * n + n / 8, 2 * n, &|| filter::filter(&v, &mask).unwrap()),
+    ];
+    let source = v.leaves().as_primitive::<Float32Type>().values();
+    let mut found = Vec::new();
+    for (name, read, write, run) in work {
+        let out = arrow::compute::cast(run().leaves(), &arrow::datatypes::DataType::Float64);
+        let out = out.unwrap();
+        let values = || out.as_primitive::<Float64Type>().iter().flatten();
+        let (mut best, mut floor) = (Duration::MAX, Duration::MAX);
+        for _ in 0..5 {
+            best = best.min(timed(|| drop(black_box(run()))));
+            floor = floor.min(timed(|| pass(source, read, write)));
+        }
+        found.push(json!({
+            "name": name, "seconds": best.as_secs_f64(), "floor": floor.as_secs_f64(),
+            "values": values().count(), "total": values().sum::<f64>(),
+            "absolute": values().map(f64::abs).sum::<f64>(),
+        }));
+    }
+    println!("{}", json!(found));
+}
+
 fn kernels(c: &mut Criterion) {
     let d = data();
     table(&d);
@@ -328,6 +420,10 @@ fn table(d: &Data) {
 }
 
 fn main() {
+    let words: Vec<String> = std::env::args().collect();
+    if let Some(at) = words.iter().position(|w| w == "--peer") {
+        return peer(&words[at + 1]);
+    }
     if std::env::args().any(|a| a == "--table") {
         return table(&data());
     }

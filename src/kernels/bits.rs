@@ -36,9 +36,12 @@ impl Rank {
     #[inline]
     pub(crate) fn word(&self, at: usize) -> u64 {
         let (word, bit) = (at / 64, at % 64);
-        let low = self.words.get(word).map_or(0, |w| w >> bit);
+        let low = if word < self.words.len() { self.words[word] >> bit } else { 0 };
+        if word + 1 >= self.words.len() {
+            return low;
+        }
         // In two steps, as nothing of the next word is wanted where the position is that of a word.
-        low | self.words.get(word + 1).map_or(0, |w| w << 1 << (63 - bit))
+        low | self.words[word + 1] << 1 << (63 - bit)
     }
 }
 
@@ -57,9 +60,49 @@ pub(crate) fn has_avx2() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
+/// Whether the processor has 512-bit registers, with masks of their lanes, too.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(crate) fn has_avx512() -> bool {
+    has_avx2()
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512bw")
+}
+
+/// Bytes that are asked for ahead of those that are read. Where short lists are read, the processor
+/// foresees the end of a list wrongly all the time and forgets what it asked for behind it.
+const AHEAD: usize = 4096;
+
+/// Asks for memory some way behind value `at`, wherever that is.
+#[inline(always)]
+pub(crate) fn ask_ahead<T>(values: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let bytes = at.wrapping_mul(size_of::<T>()).wrapping_add(AHEAD);
+        let place = values.as_ptr().cast::<i8>().wrapping_add(bytes);
+        // SAFETY: a hint, which reads nothing and faults at no address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(place) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (values, at);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_may_be_asked_for_anywhere() {
+        let values = [1u32, 2, 3];
+        for at in [0, 2, 3, 1 << 20, usize::MAX / 2, usize::MAX] {
+            ask_ahead(&values, at);
+            ask_ahead::<u64>(&[], at);
+        }
+        assert_eq!(values, [1, 2, 3]);
+    }
 
     #[test]
     fn ranks_and_words_of_a_sliced_map() {

@@ -8,6 +8,7 @@ use arrow::compute::FilterBuilder;
 use arrow::datatypes::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 
 use super::reduce::reinterpret;
+use super::room::with_room;
 use crate::error::Result;
 
 /// The values whose bit is set.
@@ -45,7 +46,7 @@ fn typed<T: ArrowPrimitiveType>(values: &ArrayRef, keep: &BooleanBuffer) -> Resu
 const FEW: u32 = 16;
 
 fn compressed<V: Copy + Default>(flat: &[V], keep: &BooleanBuffer, count: usize) -> Vec<V> {
-    let mut out: Vec<V> = Vec::with_capacity(count);
+    let mut out: Vec<V> = with_room(count);
     let mut room = [V::default(); 64];
     for (word, values) in keep.bit_chunks().iter_padded().zip(flat.chunks(64)) {
         match (word.count_ones(), <&[V; 64]>::try_from(values)) {

@@ -41,5 +41,6 @@ pub(crate) mod align;
 mod args;
 mod bits;
 mod kept;
+mod room;
 
 pub use args::{Count, RowArg};

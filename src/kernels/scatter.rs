@@ -15,6 +15,7 @@ use super::align::aligned;
 use super::args::{bits_of, check_size, exact, integers};
 use super::concat::concat;
 use super::gather::{lists_like, row_of_list, take_rows, with_axis};
+use super::room::with_room;
 use super::take::{beside, outer_nulls};
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
@@ -175,7 +176,8 @@ impl Write<'_> {
         old: &PrimitiveArray<T>,
         new: &PrimitiveArray<T>,
     ) -> Result<ArrayRef> {
-        let mut out = old.values().to_vec();
+        let mut out = with_room(old.len());
+        out.extend_from_slice(old.values());
         let values = new.values();
         self.each(|place, value| out[place] = values[value])?;
         let out = PrimitiveArray::<T>::new(out.into(), None);

@@ -11,6 +11,7 @@ use super::align::aligned;
 use super::args::integers;
 use super::gather::{lists_like, row_of_list, take_rows, with_axis};
 use super::index::slice;
+use super::room::with_room;
 use super::shape::list_axis;
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
@@ -162,7 +163,7 @@ fn taken_values<T: ArrowPrimitiveType>(
 ) -> std::result::Result<ArrayRef, (usize, usize)> {
     let data_type = values.data_type();
     let (values, indices) = (values.values(), at.values());
-    let mut out: Vec<T::Native> = Vec::with_capacity(indices.len());
+    let mut out: Vec<T::Native> = with_room(indices.len());
     for list in 0..to.lists() {
         let source = &values[from.range(list)];
         let mut outside = None;

@@ -9,7 +9,7 @@ use arrow::array::{
     Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray,
 };
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::kernels::arity::{try_unary, unary as each};
+use arrow::compute::kernels::arity::try_unary;
 use arrow::compute::{cast, is_null as null_places};
 use arrow::datatypes::{
     DataType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
@@ -19,6 +19,7 @@ use arrow::error::ArrowError;
 use half::f16;
 
 use super::elementwise;
+use super::room::unary as each;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 

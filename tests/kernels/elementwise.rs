@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BooleanArray, DictionaryArray, Float32Array, Float64Array, Int8Array,
+    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, Float32Array, Float64Array, Int8Array,
     Int64Array, StringArray, TimestampMicrosecondArray, UInt8Array, new_null_array,
 };
-use arrow::datatypes::{DataType, Int8Type, TimeUnit};
+use arrow::datatypes::{DataType, Float32Type, Int8Type, TimeUnit};
 use proptest::prelude::*;
 use rand::RngExt;
 use serrate::array::{Layout, Offsets, RaggedArray};
-use serrate::kernels::elementwise::{Op, Operand, OperandType, Types, binary, neg, not};
+use serrate::kernels::elementwise::{
+    Op, Operand, OperandType, Types, binary, binary_owned, neg, not,
+};
 
 use crate::cases;
 use crate::common::torture::{
@@ -336,4 +338,68 @@ fn nan_compares_as_in_sql() {
     let nan: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN]));
     let equal = binary(Op::Eq, Operand::Array(&a), Operand::Scalar(&nan)).unwrap();
     assert_eq!(meaning(&equal), [Node::List(vec![Node::Bool(true), Node::Bool(false)])]);
+}
+
+#[test]
+fn floats_are_changed_in_place_only_where_nothing_shares_them() {
+    let number = |n| -> ArrayRef { Arc::new(Float32Array::from(vec![n])) };
+    let made = || {
+        let leaves = Float32Array::from(vec![Some(1.0), None, Some(3.0), Some(f32::NAN)]);
+        let axis = Offsets::from_lengths([3, 1]).unwrap().into();
+        RaggedArray::try_new(2, vec![axis], Arc::new(leaves)).unwrap()
+    };
+    let place = |a: &RaggedArray| a.leaves().as_primitive::<Float32Type>().values().as_ptr();
+    for op in [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Rem, Op::Pow, Op::Maximum, Op::Gt] {
+        let two = number(2.0);
+        let expected = binary(op, Operand::Array(&made()), Operand::Scalar(&two)).unwrap();
+        // Of its own.
+        let own = made();
+        let before = place(&own);
+        let found = binary_owned(op, own, Operand::Scalar(&two)).unwrap();
+        assert_alike(&meaning(&found), &meaning(&expected));
+        if matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Div) {
+            assert_eq!(place(&found), before, "{op:?}");
+        }
+        // Shared as a whole, and a part of something.
+        let whole = made();
+        let found = binary_owned(op, whole.clone(), Operand::Scalar(&two)).unwrap();
+        assert_alike(&meaning(&found), &meaning(&expected));
+        assert_alike(&meaning(&whole), &meaning(&made()));
+        let found = binary_owned(op, whole.slice(1, 1).unwrap(), Operand::Scalar(&two)).unwrap();
+        assert_alike(&meaning(&found), &meaning(&expected.slice(1, 1).unwrap()));
+        assert_alike(&meaning(&whole), &meaning(&made()));
+        // One value that is null, and an array on the other side.
+        let null = arrow::array::new_null_array(&DataType::Float32, 1);
+        let expected = binary(op, Operand::Array(&made()), Operand::Scalar(&null)).unwrap();
+        let found = binary_owned(op, made(), Operand::Scalar(&null)).unwrap();
+        assert_alike(&meaning(&found), &meaning(&expected));
+        let expected = binary(op, Operand::Array(&made()), Operand::Array(&whole)).unwrap();
+        let found = binary_owned(op, made(), Operand::Array(&whole)).unwrap();
+        assert_alike(&meaning(&found), &meaning(&expected));
+    }
+    // Another type comes out than went in.
+    let wide: ArrayRef = Arc::new(Float64Array::from(vec![1e300]));
+    let found = binary_owned(Op::Add, made(), Operand::Scalar(&wide)).unwrap();
+    assert_eq!(found.leaf_type(), &DataType::Float64);
+}
+
+#[test]
+fn arithmetic_of_floats_from_either_side() {
+    let a = row(Arc::new(Float64Array::from(vec![Some(1.0), None, Some(4.0)])));
+    let one: ArrayRef = Arc::new(Float64Array::from(vec![2.0]));
+    for (op, right, left, both) in [
+        (Op::Add, [3.0, 6.0], [3.0, 6.0], [2.0, 8.0]),
+        (Op::Sub, [-1.0, 2.0], [1.0, -2.0], [0.0, 0.0]),
+        (Op::Mul, [2.0, 8.0], [2.0, 8.0], [1.0, 16.0]),
+        (Op::Div, [0.5, 2.0], [2.0, 0.5], [1.0, 1.0]),
+    ] {
+        let list =
+            |v: [f64; 2]| [Node::List(vec![Node::Float(v[0]), Node::Null, Node::Float(v[1])])];
+        let found = binary(op, Operand::Array(&a), Operand::Scalar(&one)).unwrap();
+        assert_eq!(meaning(&found), list(right), "{op:?}");
+        let found = binary(op, Operand::Scalar(&one), Operand::Array(&a)).unwrap();
+        assert_eq!(meaning(&found), list(left), "{op:?}");
+        let found = binary(op, Operand::Array(&a), Operand::Array(&a)).unwrap();
+        assert_eq!(meaning(&found), list(both), "{op:?}");
+    }
 }

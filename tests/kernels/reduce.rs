@@ -349,6 +349,92 @@ fn what_is_behind_a_list_or_under_a_null_counts_nothing() {
     behind_lists_counts_nothing::<Float64Type>([f64::NEG_INFINITY, f64::NAN], f64::from);
 }
 
+/// Rows of lists that lie over one another: none, one and many, short ones beside long ones, some of
+/// which end with the leaves, with and without nulls.
+#[test]
+fn lists_of_many_lengths_over_one_another() {
+    for every in [usize::MAX, 7, 2, 1] {
+        let there = |i: usize| i % every != every - 1;
+        for longest in [0usize, 1, 8, 31, 32, 33, 64, 65, 200] {
+            let lengths: Vec<Vec<usize>> = (0..12usize)
+                .map(|row| {
+                    (0..row * row % 23).map(|i| (row * 13 + i * 29) % (longest + 1)).collect()
+                })
+                .chain([vec![longest; 3]])
+                .collect();
+            let all: Vec<usize> = lengths.iter().flatten().copied().collect();
+            let leaves = all.iter().sum::<usize>();
+            let value = |i: usize| i32::try_from(i * 37 % 1009).unwrap();
+            // What is missing would be seen.
+            let floats = (0..leaves).map(|i| if there(i) { value(i) as f32 } else { f32::NAN });
+            let floats = PrimitiveArray::<Float32Type>::new(
+                floats.collect(),
+                Some((0..leaves).map(there).collect::<Vec<_>>().into()),
+            );
+            let integers = cast(&floats, &DataType::Int32).unwrap();
+            let outer = Offsets::from_lengths(lengths.iter().map(Vec::len)).unwrap();
+            let axes = vec![outer.into(), Offsets::from_lengths(all).unwrap().into()];
+            let array = |leaves| RaggedArray::try_new(lengths.len(), axes.clone(), leaves).unwrap();
+            let (floats, integers) = (array(Arc::new(floats)), array(integers));
+            // Every place of every row: the values that lie there.
+            let (mut columns, mut sizes, mut leaf) = (vec![], vec![], 0);
+            for row in &lengths {
+                let size = row.iter().max().copied().unwrap_or(0);
+                let mut places = vec![vec![]; size];
+                for n in row {
+                    for place in &mut places[..*n] {
+                        place.extend(there(leaf).then(|| f64::from(value(leaf))));
+                        leaf += 1;
+                    }
+                }
+                sizes.push(size);
+                columns.extend(places);
+            }
+            for how in
+                [Reduction::Sum, Reduction::Max, Reduction::Min, Reduction::Mean, Reduction::Count]
+            {
+                let expected: Vec<Option<f64>> = columns
+                    .iter()
+                    .map(|v| {
+                        let sum = v.iter().sum::<f64>();
+                        match how {
+                            Reduction::Sum => Some(sum),
+                            Reduction::Count => Some(v.len() as f64),
+                            Reduction::Mean => (!v.is_empty()).then(|| sum / v.len() as f64),
+                            Reduction::Max => v.iter().copied().reduce(f64::max),
+                            _ => v.iter().copied().reduce(f64::min),
+                        }
+                    })
+                    .collect();
+                for a in [&floats, &integers] {
+                    let found = reduce(a, how, Some(1)).unwrap();
+                    assert_eq!(
+                        found.lengths(1).unwrap(),
+                        sizes,
+                        "{} {every} {longest}",
+                        how.name()
+                    );
+                    let found = cast(found.leaves(), &DataType::Float64).unwrap();
+                    let found: Vec<_> = found.as_primitive::<Float64Type>().iter().collect();
+                    // A mean of float32 is rounded to that.
+                    let near = |a: &Option<f64>, b: &Option<f64>| match (a, b) {
+                        (Some(a), Some(b)) => (a - b).abs() <= b.abs() * 1e-7,
+                        (a, b) => a == b,
+                    };
+                    assert_eq!(found.len(), expected.len());
+                    for (place, (a, b)) in found.iter().zip(&expected).enumerate() {
+                        assert!(
+                            near(a, b),
+                            "{} {every} {longest} {place}: {a:?}, {b:?}",
+                            how.name()
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn integers_overflow_only_when_the_result_does() {
     let a = rows(&[1, 3], Arc::new(Int64Array::from(vec![1, i64::MAX, 5, -5])));

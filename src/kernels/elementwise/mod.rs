@@ -1,6 +1,7 @@
 //! Arithmetic, comparisons and logic, leaf by leaf.
 
 mod choose;
+mod floats;
 mod power;
 mod spread;
 mod types;
@@ -18,6 +19,7 @@ use super::dictionary::over_values;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
+pub use floats::binary_owned;
 pub(crate) use spread::{Pair, pair, repeat_values};
 pub use types::{OperandType, Types};
 
@@ -293,6 +295,9 @@ fn apply(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
             }
             _ => {}
         }
+    }
+    if let Some(found) = floats::arithmetic(op, left, right) {
+        return Ok(found);
     }
     let scalar;
     let (a, b): (&dyn Datum, &dyn Datum) = match (left, right) {

@@ -17,6 +17,8 @@ pub(super) trait Fold {
     const NEUTRAL: Self::In;
     /// Whether states side by side pay off: those that a register holds.
     const LANED: bool;
+    /// Whether the values are floats: what reads them is compiled for 512-bit registers, too.
+    const FLOATS: bool;
 
     fn push(acc: Self::Acc, value: Self::In) -> Self::Acc;
     /// What two states are together.
@@ -29,17 +31,19 @@ pub(super) trait Number: Copy {
     const ZERO: Self;
     const NOTHING: Self::Wide;
     const LANED: bool;
+    const FLOATS: bool;
 
     fn widen(self) -> Self::Wide;
 }
 
 macro_rules! number {
-    ($($t:ty => $wide:ty, $zero:expr, $laned:expr);*) => {$(
+    ($($t:ty => $wide:ty, $zero:expr, $laned:expr, $floats:expr);*) => {$(
         impl Number for $t {
             type Wide = $wide;
             const ZERO: Self = $zero;
             const NOTHING: $wide = $zero as $wide;
             const LANED: bool = $laned;
+            const FLOATS: bool = $floats;
 
             #[inline(always)]
             fn widen(self) -> $wide {
@@ -52,9 +56,10 @@ macro_rules! number {
 // 2^31 values of 32 bits fit 64 bits; more of them are handed over as 64 bits. 2^64 values of 64 bits
 // would be needed to overflow 128.
 number!(
-    i8 => i64, 0, true; i16 => i64, 0, true; i32 => i64, 0, true; i64 => i128, 0, false;
-    u8 => u64, 0, true; u16 => u64, 0, true; u32 => u64, 0, true; u64 => i128, 0, false;
-    f32 => f64, 0.0, true; f64 => f64, 0.0, true
+    i8 => i64, 0, true, false; i16 => i64, 0, true, false; i32 => i64, 0, true, false;
+    u8 => u64, 0, true, false; u16 => u64, 0, true, false; u32 => u64, 0, true, false;
+    i64 => i128, 0, false, false; u64 => i128, 0, false, false;
+    f32 => f64, 0.0, true, true; f64 => f64, 0.0, true, true
 );
 
 /// The sum.
@@ -66,6 +71,7 @@ impl<T: Number> Fold for Total<T> {
     const START: T::Wide = T::NOTHING;
     const NEUTRAL: T = T::ZERO;
     const LANED: bool = T::LANED;
+    const FLOATS: bool = T::FLOATS;
 
     #[inline(always)]
     fn push(acc: T::Wide, value: T) -> T::Wide {
@@ -89,6 +95,7 @@ macro_rules! float_product {
             const START: f64 = 1.0;
             const NEUTRAL: $t = 1.0;
             const LANED: bool = true;
+            const FLOATS: bool = true;
 
             #[inline(always)]
             fn push(acc: f64, value: $t) -> f64 {
@@ -115,6 +122,7 @@ macro_rules! int_product {
             const START: Option<i128> = Some(1);
             const NEUTRAL: $t = 1;
             const LANED: bool = false;
+            const FLOATS: bool = false;
 
             #[inline]
             fn push(acc: Option<i128>, value: $t) -> Option<i128> {
@@ -151,6 +159,7 @@ impl Which for Largest {
 pub(super) trait Ordered: Copy {
     const LEAST: Self;
     const GREATEST: Self;
+    const FLOATS: bool;
 
     /// The wanted one of both; of floats NaN, if one is.
     fn best<W: Which>(value: Self, so_far: Self) -> Self;
@@ -161,6 +170,7 @@ macro_rules! ordered_integers {
         impl Ordered for $t {
             const LEAST: Self = <$t>::MIN;
             const GREATEST: Self = <$t>::MAX;
+            const FLOATS: bool = false;
 
             #[inline(always)]
             fn best<W: Which>(value: Self, so_far: Self) -> Self {
@@ -176,6 +186,7 @@ macro_rules! ordered_floats {
         impl Ordered for $t {
             const LEAST: Self = <$t>::NEG_INFINITY;
             const GREATEST: Self = <$t>::INFINITY;
+            const FLOATS: bool = true;
 
             #[inline(always)]
             fn best<W: Which>(value: Self, so_far: Self) -> Self {
@@ -198,6 +209,7 @@ impl<T: Ordered, W: Which> Fold for Extreme<T, W> {
     const START: T = if W::MAX { T::LEAST } else { T::GREATEST };
     const NEUTRAL: T = Self::START;
     const LANED: bool = true;
+    const FLOATS: bool = T::FLOATS;
 
     #[inline(always)]
     fn push(acc: T, value: T) -> T {

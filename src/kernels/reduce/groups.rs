@@ -34,9 +34,19 @@ impl Groups {
         flat: &[F::In],
         valid: Option<&Rank>,
     ) -> Result<Vec<F::Acc>> {
+        self.fold_to::<F, _>(flat, valid, std::convert::identity)
+    }
+
+    /// What `finish` makes of the state of every group.
+    pub(super) fn fold_to<F: Fold, R>(
+        &self,
+        flat: &[F::In],
+        valid: Option<&Rank>,
+        finish: impl Fn(F::Acc) -> R,
+    ) -> Result<Vec<R>> {
         match self {
-            Self::Lists(level) => segments::fold::<F>(flat, valid, level.layout()),
-            Self::Overlay(overlay) => Ok(overlay.fold::<F>(flat, valid)),
+            Self::Lists(level) => segments::fold::<F, R>(flat, valid, level.layout(), finish),
+            Self::Overlay(overlay) => overlay.fold::<F, R>(flat, valid, finish),
         }
     }
 

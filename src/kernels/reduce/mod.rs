@@ -30,6 +30,7 @@ mod numbers;
 mod outer;
 mod pick;
 mod quantile;
+mod runs;
 mod segments;
 mod spread;
 mod truth;

@@ -242,12 +242,14 @@ trait Round: Number {
 
 impl Round for f32 {
     #[expect(clippy::cast_possible_truncation, reason = "rounding to the result's width is wanted")]
+    #[inline(always)]
     fn round_to(value: f64) -> Self {
         value as Self
     }
 }
 
 impl Round for f64 {
+    #[inline(always)]
     fn round_to(value: f64) -> Self {
         value
     }
@@ -257,18 +259,21 @@ fn float_sum<T>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef>
 where
     T: ArrowPrimitiveType<Native: Round + Number<Wide = f64>>,
 {
-    let found = states::<Total<T::Native>, T>(leaves, task)?;
-    finished::<T, _>(task, &found, |acc| Some(T::Native::round_to(acc)))
+    let (flat, valid) = (leaves.as_primitive::<T>().values(), ranks(leaves));
+    let round = T::Native::round_to;
+    let found = task.groups.fold_to::<Total<T::Native>, _>(flat, valid.as_ref(), round)?;
+    Ok(Arc::new(PrimitiveArray::<T>::try_new(found.into(), task.groups.nulls().cloned())?))
 }
 
 /// Totals over counts.
-fn means<T: ArrowPrimitiveType, A: Copy>(
+fn means<F: Fold<In = V::Native>, V: ArrowPrimitiveType, T: ArrowPrimitiveType>(
     leaves: &ArrayRef,
     task: &Task,
-    totals: &[A],
-    finish: impl Fn(A, usize) -> T::Native,
+    finish: impl Fn(F::Acc, usize) -> T::Native,
 ) -> Result<ArrayRef> {
-    let counts = task.groups.counts(ranks(leaves).as_ref());
+    let (flat, valid) = (leaves.as_primitive::<V>().values(), ranks(leaves));
+    let totals = task.groups.fold::<F>(flat, valid.as_ref())?;
+    let counts = task.groups.counts(valid.as_ref());
     let nulls = task.groups.nulls_where(|i| counts[i] > 0);
     let each = totals.iter().zip(&counts);
     let values = each.map(|(t, n)| if *n > 0 { finish(*t, *n) } else { T::Native::default() });
@@ -276,6 +281,7 @@ fn means<T: ArrowPrimitiveType, A: Copy>(
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a mean is a float")]
+#[inline(always)]
 pub(super) fn ratio(total: f64, count: usize) -> f64 {
     total / count as f64
 }
@@ -285,15 +291,15 @@ where
     T: ArrowPrimitiveType<Native: Number>,
     <T::Native as Number>::Wide: Into<i128>,
 {
-    let totals = states::<Total<T::Native>, T>(leaves, task)?;
     #[expect(clippy::cast_precision_loss, reason = "a mean is a float")]
-    means::<Float64Type, _>(leaves, task, &totals, |t, n| ratio(t.into() as f64, n))
+    let finish = |t: <T::Native as Number>::Wide, n| ratio(t.into() as f64, n);
+    means::<Total<T::Native>, T, Float64Type>(leaves, task, finish)
 }
 
 fn float_mean<T>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef>
 where
     T: ArrowPrimitiveType<Native: Round + Number<Wide = f64>>,
 {
-    let totals = states::<Total<T::Native>, T>(leaves, task)?;
-    means::<T, _>(leaves, task, &totals, |t, n| T::Native::round_to(ratio(t, n)))
+    let finish = |t, n| T::Native::round_to(ratio(t, n));
+    means::<Total<T::Native>, T, T>(leaves, task, finish)
 }

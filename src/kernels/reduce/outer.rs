@@ -3,6 +3,7 @@
 use arrow::array::UInt64Array;
 
 use super::fold::Fold;
+use super::runs::Runs;
 use super::segments::{self, LANES};
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::Result;
@@ -77,12 +78,32 @@ impl Overlay {
         self.slots.children()
     }
 
-    /// The state of every place of the result, null leaves left out.
-    pub(super) fn fold<F: Fold>(&self, flat: &[F::In], valid: Option<&Rank>) -> Vec<F::Acc> {
+    /// What `finish` makes of the state of every place of the result, null leaves left out.
+    pub(super) fn fold<F: Fold, R>(
+        &self,
+        flat: &[F::In],
+        valid: Option<&Rank>,
+        finish: impl Fn(F::Acc) -> R,
+    ) -> Result<Vec<R>> {
+        if let (true, Some(runs)) = (F::LANED, self.runs()?) {
+            return Ok(runs.fold::<F, R>(flat, valid, finish));
+        }
         let mut states = vec![F::START; self.len() + LANES];
         self.lay_over::<F>(flat, valid, &mut states);
         states.truncate(self.len());
-        states
+        Ok(states.into_iter().map(finish).collect())
+    }
+
+    /// The lists as runs, when those that lie over one another follow each other.
+    fn runs(&self) -> Result<Option<Runs<'_>>> {
+        if !self.starts.is_sorted() {
+            return Ok(None);
+        }
+        let offsets = match &self.inner {
+            Layout::Ragged(offsets) => offsets.clone(),
+            uniform @ Layout::Uniform { .. } => uniform.to_offsets()?,
+        };
+        Ok(Some(Runs { offsets, starts: &self.starts, slots: self.len() }))
     }
 
     /// With the widest registers that the processor has.
@@ -98,6 +119,9 @@ impl Overlay {
 
     /// How many leaves fell on every place, null ones left out.
     pub(super) fn counts(&self, valid: Option<&Rank>) -> Vec<usize> {
+        if let (Some(valid), Ok(Some(runs))) = (valid, self.runs()) {
+            return runs.counts(valid);
+        }
         let mut counts = vec![0usize; self.len()];
         let lists =
             self.starts.iter().enumerate().map(|(list, start)| (self.inner.range(list), *start));

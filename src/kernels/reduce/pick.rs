@@ -136,7 +136,12 @@ where
 {
     let flat: &[T::Native] = leaves.as_primitive::<T>().values();
     let valid = ranks(leaves);
-    let found = segments::fold::<Extreme<T::Native, W>>(flat, valid.as_ref(), level.layout())?;
+    let found = segments::fold::<Extreme<T::Native, W>, _>(
+        flat,
+        valid.as_ref(),
+        level.layout(),
+        std::convert::identity,
+    )?;
     let mut found = found.into_iter();
     Ok(each_list(level, |list| {
         let best = found.next()?;

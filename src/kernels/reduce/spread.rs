@@ -56,7 +56,7 @@ fn squares<T: Number<Wide = f64>>(
     layout: &Layout,
     counts: &[usize],
 ) -> Result<Vec<f64>> {
-    let totals = segments::fold::<Total<T>>(flat, valid, layout)?;
+    let totals = segments::fold::<Total<T>, _>(flat, valid, layout, std::convert::identity)?;
     let each = totals.iter().zip(counts).enumerate();
     Ok(each
         .map(|(list, (total, n))| {
