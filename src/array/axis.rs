@@ -24,6 +24,7 @@ pub enum Layout {
 
 impl Layout {
     /// Number of lists: the length of the parent axis.
+    #[inline]
     pub fn lists(&self) -> usize {
         match self {
             Self::Ragged(o) => o.lists(),
@@ -32,6 +33,7 @@ impl Layout {
     }
 
     /// Number of children: the length of this axis.
+    #[inline]
     pub fn children(&self) -> usize {
         match self {
             Self::Ragged(o) => o.children(),
@@ -40,6 +42,7 @@ impl Layout {
     }
 
     /// Children of list `i`.
+    #[inline]
     pub fn range(&self, i: usize) -> Range<usize> {
         match self {
             Self::Ragged(o) => o.range(i),
@@ -48,6 +51,7 @@ impl Layout {
     }
 
     /// Children of the lists `lists`.
+    #[inline]
     pub fn ranges(&self, lists: Range<usize>) -> Range<usize> {
         match self {
             Self::Ragged(o) => o.ranges(lists),
@@ -56,6 +60,7 @@ impl Layout {
     }
 
     /// Length of list `i`.
+    #[inline]
     pub fn length(&self, i: usize) -> usize {
         match self {
             Self::Ragged(o) => o.length(i),

@@ -134,43 +134,51 @@ impl Offsets {
     }
 
     /// Number of lists.
+    #[inline]
     pub fn lists(&self) -> usize {
         with_offsets!(self, o => o.len() - 1)
     }
 
     /// The first offset: what position 0 of the children is called in the numbers.
+    #[inline]
     pub fn base(&self) -> usize {
         self.at(0)
     }
 
     /// Number of children of all lists together.
+    #[inline]
     pub fn children(&self) -> usize {
         self.at(self.lists()) - self.base()
     }
 
     /// The `i`-th number as stored (not counted from [`base`](Self::base)).
+    #[inline]
     pub fn at(&self, i: usize) -> usize {
         with_offsets!(self, o => o[i].as_usize())
     }
 
     /// Children of list `i`, counted from the first child of the first list.
+    #[inline]
     pub fn range(&self, i: usize) -> Range<usize> {
         let base = self.base();
         self.at(i) - base..self.at(i + 1) - base
     }
 
     /// Children of the lists `lists`, counted from the first child of the first list.
+    #[inline]
     pub fn ranges(&self, lists: Range<usize>) -> Range<usize> {
         let base = self.base();
         self.at(lists.start) - base..self.at(lists.end) - base
     }
 
     /// Length of list `i`.
+    #[inline]
     pub fn length(&self, i: usize) -> usize {
         self.at(i + 1) - self.at(i)
     }
 
     /// Length of every list.
+    #[inline]
     pub fn lengths(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
         (0..self.lists()).map(|i| self.length(i))
     }
