@@ -32,7 +32,7 @@ use super::lengths::{LengthsBelow, LengthsIntoScan};
 use super::listing::FilesTableFactory;
 use super::meds::MedsFunction;
 use super::nrt::NrtFormatFactory;
-use super::order::{MemoryOrder, SourceOrder};
+use super::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
 use super::parquet::ParquetFileFormatFactory;
 use super::positions::PositionsPlanner;
 use super::relation::UnnestPlanner;
@@ -129,6 +129,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let physical = builder.physical_optimizer_rules().get_or_insert_default();
     physical.push(Arc::new(AsOfOrder));
     physical.push(Arc::new(SourceOrder));
+    physical.push(Arc::new(OffsetIntoScan));
     physical.push(Arc::new(LeafBatches));
     let functions = builder.table_functions().get_or_insert_default();
     for (name, function) in table_functions() {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow::array::{
     Array, ArrayData, ArrayRef, GenericByteArray, RecordBatch, RecordBatchOptions, make_array,
@@ -61,6 +61,7 @@ use crate::table::RaggedTable;
 pub struct RaggedTableProvider {
     table: Arc<RaggedTable>,
     schema: SchemaRef,
+    cuts: Arc<Cuts>,
 }
 
 impl RaggedTableProvider {
@@ -70,7 +71,7 @@ impl RaggedTableProvider {
     /// When the table has no Arrow schema: a uniform axis larger than 2^31 - 1.
     pub fn try_new(table: RaggedTable) -> crate::Result<Self> {
         let schema = table.arrow_schema()?;
-        Ok(Self { table: Arc::new(table), schema })
+        Ok(Self { table: Arc::new(table), schema, cuts: Arc::default() })
     }
 
     /// The table.
@@ -104,6 +105,7 @@ impl TableProvider for RaggedTableProvider {
             schema: Arc::new(self.schema.project(&columns)?),
             partitions: partitions(&self.table, state.config().target_partitions())?,
             table: Arc::clone(&self.table),
+            cuts: Arc::clone(&self.cuts),
             columns,
             limit,
         };
@@ -205,12 +207,46 @@ fn statistics(table: &RaggedTable, columns: &[usize], rows: usize) -> Statistics
 
 /// Ranges of rows of a table.
 #[derive(Clone, Debug)]
-struct TableSource {
+pub(super) struct TableSource {
     table: Arc<RaggedTable>,
+    cuts: Arc<Cuts>,
     columns: Vec<usize>,
     schema: SchemaRef,
     partitions: Vec<Range<usize>>,
     limit: Option<usize>,
+}
+
+impl TableSource {
+    /// From the first row on to the last; those between are all there.
+    fn rows(&self) -> Range<usize> {
+        let start = self.partitions.first().map_or(0, |part| part.start);
+        start..self.partitions.last().map_or(start, |part| part.end)
+    }
+
+    /// The same rows without the first `skip` of them, at most `fetch`. `None` where the limit of each
+    /// partition would leave rows out in between.
+    pub(super) fn window(&self, skip: usize, fetch: Option<usize>) -> Option<Self> {
+        let fetch = match (self.limit, self.partitions.len()) {
+            (None, _) => fetch,
+            (Some(limit), 1) => Some(fetch.unwrap_or(usize::MAX).min(limit.saturating_sub(skip))),
+            (Some(limit), _) => Some(fetch.filter(|n| skip.saturating_add(*n) <= limit)?),
+        };
+        let (mut skip, mut left) = (skip, fetch.unwrap_or(usize::MAX));
+        let mut partitions: Vec<Range<usize>> = Vec::new();
+        for part in &self.partitions {
+            let skipped = part.len().min(skip);
+            let taken = (part.len() - skipped).min(left);
+            let start = part.start + skipped;
+            (skip, left) = (skip - skipped, left - taken);
+            if taken > 0 {
+                partitions.push(start..start + taken);
+            }
+        }
+        if partitions.is_empty() {
+            partitions.push(0..0);
+        }
+        Some(Self { partitions, limit: None, ..self.clone() })
+    }
 }
 
 /// Some rows of some columns of a table as batches of about `leaves` leaves each and at most `batch_size`
@@ -220,9 +256,20 @@ pub(super) fn batches(
     columns: Vec<usize>,
     schema: SchemaRef,
     rows: Range<usize>,
-    (leaves, batch_size): (usize, usize),
+    size: (usize, usize),
 ) -> impl Iterator<Item = Result<RecordBatch>> + Send {
     let axis = depth(&table, &columns);
+    ranges(Arc::clone(&table), axis, rows, size)
+        .map(move |rows| Cut::new(&table, rows?)?.batch(&columns, &schema))
+}
+
+/// Rows in parts of about `leaves` elements of an axis each and at most `batch_size` rows.
+fn ranges(
+    table: Arc<RaggedTable>,
+    axis: usize,
+    rows: Range<usize>,
+    (leaves, batch_size): (usize, usize),
+) -> impl Iterator<Item = Result<Range<usize>>> + Send {
     let mut rows = rows;
     std::iter::from_fn(move || {
         if rows.is_empty() {
@@ -233,35 +280,101 @@ pub(super) fn batches(
             0 => Ok(most.len()),
             axis => rows_within(&table, most, axis, leaves),
         };
-        let batch = count.and_then(|count| {
-            let part = rows.start..rows.start + count;
-            rows.start = part.end;
-            batch(&table, &columns, &schema, part)
-        });
-        if batch.is_err() {
-            rows.start = rows.end;
-        }
-        Some(batch)
+        let part = count.map(|count| rows.start..rows.start + count);
+        rows.start = part.as_ref().map_or(rows.end, |part| part.end);
+        Some(part)
     })
 }
 
-fn batch(
-    table: &RaggedTable,
-    columns: &[usize],
-    schema: &SchemaRef,
+/// Rows of a table with offsets that begin at zero, which all columns share, and the columns that were
+/// asked for as Arrow arrays.
+#[derive(Debug)]
+struct Cut {
     rows: Range<usize>,
-) -> Result<RecordBatch> {
-    let part = table.slice(rows.clone())?;
-    let arrays = columns
-        .iter()
-        .zip(schema.fields())
-        .map(|(c, field)| {
-            let name = table.columns()[*c].name();
-            Ok(own_extent(&part.array(name)?.to_arrow_as(field.data_type())?))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
+    part: RaggedTable,
+    arrays: Vec<OnceLock<ArrayRef>>,
+}
+
+impl Cut {
+    fn new(table: &RaggedTable, rows: Range<usize>) -> Result<Self> {
+        let part = table.slice(rows.clone())?.rebased();
+        let arrays = part.columns().iter().map(|_| OnceLock::new()).collect();
+        Ok(Self { rows, part, arrays })
+    }
+
+    fn array(&self, column: usize, data_type: &DataType) -> Result<ArrayRef> {
+        if let Some(array) = self.arrays[column].get() {
+            return Ok(Arc::clone(array));
+        }
+        let array = self.part.column_array(&self.part.columns()[column])?;
+        let array = own_extent(&array.to_arrow_as(data_type)?);
+        Ok(Arc::clone(self.arrays[column].get_or_init(|| array)))
+    }
+
+    fn batch(&self, columns: &[usize], schema: &SchemaRef) -> Result<RecordBatch> {
+        let arrays = columns
+            .iter()
+            .zip(schema.fields())
+            .map(|(column, field)| self.array(*column, field.data_type()))
+            .collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows.len()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
+    }
+}
+
+/// Offsets of cuts that are kept may take so many bytes in all.
+const KEPT_BYTES: usize = 64 << 20;
+
+/// A way to cut a table: rows, the axis whose elements are counted, elements and rows at most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Way {
+    rows: Range<usize>,
+    axis: usize,
+    size: (usize, usize),
+}
+
+/// Rows of a table that are cut in one way.
+#[derive(Debug)]
+struct Kept {
+    way: Way,
+    bytes: usize,
+    cuts: Arc<Vec<Cut>>,
+}
+
+/// The cuts of a table that were scanned last, for the next scan: a query of a millisecond would spend
+/// it on offsets that begin at zero.
+#[derive(Debug, Default)]
+struct Cuts(Mutex<Vec<Kept>>);
+
+impl Cuts {
+    fn find(&self, way: &Way) -> Option<Arc<Vec<Cut>>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().find(|kept| kept.way == *way).map(|kept| Arc::clone(&kept.cuts))
+    }
+
+    /// The parts of a table cut in one way; `None` when their offsets are too many to be kept.
+    fn get(&self, table: &Arc<RaggedTable>, way: &Way) -> Result<Option<Arc<Vec<Cut>>>> {
+        if let Some(cuts) = self.find(way) {
+            return Ok(Some(cuts));
+        }
+        let lists: usize =
+            table.windows(way.rows.clone())?.iter().map(ExactSizeIterator::len).sum();
+        let bytes = lists.saturating_mul(size_of::<i64>());
+        if bytes > KEPT_BYTES {
+            return Ok(None);
+        }
+        let cuts = ranges(Arc::clone(table), way.axis, way.rows.clone(), way.size)
+            .map(|rows| Cut::new(table, rows?))
+            .collect::<Result<Vec<_>>>()?;
+        let cuts = Arc::new(cuts);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|kept| kept.way != *way);
+        while kept.iter().map(|kept| kept.bytes).sum::<usize>() > KEPT_BYTES - bytes {
+            kept.remove(0);
+        }
+        kept.push(Kept { way: way.clone(), bytes, cuts: Arc::clone(&cuts) });
+        Ok(Some(cuts))
+    }
 }
 
 impl DataSource for TableSource {
@@ -276,24 +389,34 @@ impl DataSource for TableSource {
         if let Some(limit) = self.limit {
             rows.end = rows.end.min(rows.start.saturating_add(limit));
         }
-        let batches = stream::iter(batches(
-            Arc::clone(&self.table),
-            self.columns.clone(),
-            Arc::clone(&self.schema),
-            rows,
-            (leaves, batch_size),
-        ));
-        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
+        let (columns, schema) = (self.columns.clone(), Arc::clone(&self.schema));
+        let size = (leaves, batch_size);
+        let way = Way { rows: rows.clone(), axis: depth(&self.table, &columns), size };
+        // A few rows are cut as they are wanted.
+        let few = self.limit.is_some() || self.rows().len() < self.table.num_rows();
+        let kept = if few { None } else { self.cuts.get(&self.table, &way)? };
+        Ok(match kept {
+            Some(cuts) => {
+                let of = Arc::clone(&schema);
+                let batches = (0..cuts.len()).map(move |i| cuts[i].batch(&columns, &of));
+                Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter(batches)))
+            }
+            None => {
+                let table = Arc::clone(&self.table);
+                let batches = batches(table, columns, Arc::clone(&schema), rows, size);
+                Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter(batches)))
+            }
+        })
     }
 
     fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
-        write!(
-            f,
-            "RaggedTable: rows={}, projection=[{}]",
-            self.table.num_rows(),
-            names.join(", ")
-        )?;
+        let rows = self.rows();
+        match rows.len() == self.table.num_rows() {
+            true => write!(f, "RaggedTable: rows={}", rows.len())?,
+            false => write!(f, "RaggedTable: rows={}..{}", rows.start, rows.end)?,
+        }
+        write!(f, ", projection=[{}]", names.join(", "))?;
         match self.limit {
             Some(limit) => write!(f, ", limit={limit}"),
             None => Ok(()),
@@ -462,6 +585,48 @@ mod tests {
         }
         let even = partitions(&table(&[1; 100]), 4).unwrap();
         assert_eq!(even, [0..25, 25..50, 50..75, 75..100]);
+    }
+
+    #[test]
+    fn a_window_is_what_a_limit_leaves() {
+        let table = table(&[1; 100]);
+        let provider = RaggedTableProvider::try_new(table).unwrap();
+        let source = |parts: &[Range<usize>], limit| TableSource {
+            table: Arc::clone(&provider.table),
+            cuts: Arc::clone(&provider.cuts),
+            columns: vec![0],
+            schema: Arc::clone(&provider.schema),
+            partitions: parts.to_vec(),
+            limit,
+        };
+        let halves = [0..40, 40..100];
+        for (parts, limit) in [
+            (&halves[..], None),
+            (&halves, Some(30)),
+            (&halves, Some(50)),
+            (&[0..100], None),
+            (&[0..100], Some(50)),
+        ] {
+            let given = source(parts, limit);
+            let rows: Vec<usize> =
+                parts.iter().flat_map(|p| p.clone().take(limit.unwrap_or(usize::MAX))).collect();
+            for (skip, fetch) in [
+                (0, Some(5)),
+                (10, Some(20)),
+                (35, Some(15)),
+                (38, Some(62)),
+                (7, None),
+                (200, None),
+            ] {
+                let Some(window) = given.window(skip, fetch) else {
+                    assert!(limit.is_some() && parts.len() > 1, "{skip} {fetch:?}");
+                    continue;
+                };
+                let expected = rows.iter().copied().skip(skip).take(fetch.unwrap_or(usize::MAX));
+                let found = window.partitions.iter().cloned().flatten();
+                assert!(found.eq(expected), "{parts:?} {limit:?} {skip} {fetch:?}");
+            }
+        }
     }
 
     #[test]

@@ -21,6 +21,43 @@ async fn a_table_in_memory_is_a_table() {
     assert!(plan.contains("projection=[id]"), "{plan}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_offset_skips_is_not_read() {
+    let ctx = four();
+    register_table(&ctx, "t", numbered(0, 1000)).unwrap();
+    for (query, rows, expected) in [
+        ("SELECT id FROM t LIMIT 2 OFFSET 500", Some("rows=500..502"), vec![500, 501]),
+        ("SELECT id + 1 FROM t LIMIT 2 OFFSET 998", Some("rows=998..1000"), vec![999, 1000]),
+        ("SELECT id FROM t OFFSET 997", Some("rows=997..1000"), vec![997, 998, 999]),
+        ("SELECT id FROM t LIMIT 3 OFFSET 1000", Some("rows=0..0"), vec![]),
+        ("SELECT id FROM (SELECT id FROM t LIMIT 5) OFFSET 3", Some("rows=3..5"), vec![3, 4]),
+        (
+            "SELECT id FROM (SELECT id FROM t LIMIT 5 OFFSET 10) LIMIT 9 OFFSET 3",
+            None,
+            vec![13, 14],
+        ),
+        ("SELECT id FROM t WHERE id % 2 = 1 LIMIT 2 OFFSET 3", None, vec![7, 9]),
+        ("SELECT id FROM t ORDER BY id DESC LIMIT 2 OFFSET 3", None, vec![996, 995]),
+        ("SELECT id FROM (SELECT id, unnest(code) FROM t) LIMIT 2 OFFSET 1", None, vec![2, 2]),
+    ] {
+        let plan = text(&ctx, &format!("EXPLAIN {query}")).await;
+        if let Some(rows) = rows {
+            assert!(plan.contains(rows) && !plan.contains("limit"), "{query}\n{plan}");
+            assert!(!plan.contains("GlobalLimitExec"), "{query}\n{plan}");
+        }
+        assert_eq!(ints(&ctx, query).await, expected, "{query}\n{plan}");
+    }
+    // Again and again from the same parts, in other sizes, and of other columns.
+    let codes: i64 = (0..1000).flat_map(|i| (0..i % 10).map(move |k| i * 10 + k)).sum();
+    for size in [300, 70, 300, 10_000] {
+        batches(&ctx, &format!("SET serrate.leaf_batch_size = {size}")).await.unwrap();
+        assert_eq!(one(&ctx, "SELECT sum(id) FROM t").await, 999 * 500);
+        assert_eq!(one(&ctx, "SELECT sum(ragged_sum(code)) FROM t").await, codes);
+        let both = "SELECT sum(id) FROM t WHERE ragged_count(code) = 9";
+        assert_eq!(one(&ctx, both).await, (0..100).map(|i| i * 10 + 9).sum::<i64>());
+    }
+}
+
 #[tokio::test]
 async fn batches_share_values_and_are_charged_for_their_own() {
     let table = numbered(0, 20_000);

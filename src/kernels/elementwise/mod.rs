@@ -1,6 +1,7 @@
 //! Arithmetic, comparisons and logic, leaf by leaf.
 
 mod choose;
+mod compare;
 mod floats;
 mod power;
 mod spread;
@@ -272,6 +273,9 @@ impl Side {
 
 fn apply(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
     let compares = op.is_comparison();
+    if compares && let Some(found) = compare::compared(op, left, right)? {
+        return Ok(found);
+    }
     let (one_left, one_right);
     let (left, right) = if compares && left.may_be_zero() && right.may_be_zero() {
         (one_left, one_right) = (left.with_one_zero(), right.with_one_zero());

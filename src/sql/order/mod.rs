@@ -8,6 +8,7 @@
 
 mod concat;
 mod fixed;
+mod offset;
 mod sink;
 mod sorted;
 
@@ -42,6 +43,7 @@ use crate::io::order::natural;
 
 pub use self::concat::SourceOrderExec;
 use self::fixed::FixedSource;
+pub(super) use self::offset::OffsetIntoScan;
 pub use self::sink::OrderedSinkExec;
 pub(super) use self::sink::ordered_sink;
 use self::sorted::SortedExec;

@@ -1,0 +1,327 @@
+//! Comparison of numbers and times of one type, 64 at a time.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow::datatypes::{
+    DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+
+use super::{Op, Side};
+use crate::error::Result;
+use crate::kernels::reduce::{native_int, reinterpret};
+
+/// Values that make a word of bits.
+const WORD: usize = 64;
+
+/// What a value is compared by: a number whose order is that of the values.
+trait Comparable: Copy + Default {
+    type Key: Copy + Ord;
+
+    fn key(self) -> Self::Key;
+}
+
+macro_rules! integers {
+    ($($t:ty),*) => {$(
+        impl Comparable for $t {
+            type Key = $t;
+
+            #[inline(always)]
+            fn key(self) -> $t {
+                self
+            }
+        }
+    )*};
+}
+integers!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+macro_rules! floats {
+    ($($t:ty => $key:ty),*) => {$(
+        /// The total order of IEEE 754, in which both zeros are one here.
+        impl Comparable for $t {
+            type Key = $key;
+
+            #[inline(always)]
+            fn key(self) -> $key {
+                let bits = self.to_bits().cast_signed();
+                let below = (bits >> (<$key>::BITS - 1)) & <$key>::MAX;
+                let key = bits ^ below;
+                // -0.0 stands right below 0.0, and nothing between them.
+                if key == -1 { 0 } else { key }
+            }
+        }
+    )*};
+}
+floats!(f32 => i32, f64 => i64);
+
+/// Left and right compared, when both are numbers or times of one type; `None` for everything else, and
+/// for one value that is null.
+pub(super) fn compared(op: Op, left: &Side, right: &Side) -> Result<Option<ArrayRef>> {
+    let given = left.values().data_type();
+    let one_null = |side: &Side| matches!(side, Side::One(v) if v.is_null(0));
+    if given != right.values().data_type() || one_null(left) || one_null(right) {
+        return Ok(None);
+    }
+    let of = native_int(given).unwrap_or_else(|| given.clone());
+    let as_one = |side: &Side| -> Result<Side> {
+        Ok(match side {
+            Side::Each(v) => Side::Each(reinterpret(v, &of)?),
+            Side::One(v) => Side::One(reinterpret(v, &of)?),
+        })
+    };
+    let (left, right) = (&as_one(left)?, &as_one(right)?);
+    Ok(match &of {
+        DataType::Int8 => typed::<Int8Type>(op, left, right),
+        DataType::Int16 => typed::<Int16Type>(op, left, right),
+        DataType::Int32 => typed::<Int32Type>(op, left, right),
+        DataType::Int64 => typed::<Int64Type>(op, left, right),
+        DataType::UInt8 => typed::<UInt8Type>(op, left, right),
+        DataType::UInt16 => typed::<UInt16Type>(op, left, right),
+        DataType::UInt32 => typed::<UInt32Type>(op, left, right),
+        DataType::UInt64 => typed::<UInt64Type>(op, left, right),
+        DataType::Float32 => typed::<Float32Type>(op, left, right),
+        DataType::Float64 => typed::<Float64Type>(op, left, right),
+        _ => None,
+    })
+}
+
+/// Values, or one of them again and again.
+#[derive(Clone, Copy)]
+enum Values<'a, T> {
+    Each(&'a [T]),
+    One([T; WORD]),
+}
+
+impl<T: Comparable> Values<'_, T> {
+    /// The word of values from `at` on, filled up with anything.
+    #[inline(always)]
+    fn last(&self, at: usize) -> [T; WORD] {
+        match self {
+            Self::Each(values) => {
+                let mut word = [T::default(); WORD];
+                let rest = &values[at.min(values.len())..];
+                let n = rest.len().min(WORD);
+                word[..n].copy_from_slice(&rest[..n]);
+                word
+            }
+            Self::One(word) => *word,
+        }
+    }
+}
+
+fn typed<T: ArrowPrimitiveType<Native: Comparable>>(
+    op: Op,
+    left: &Side,
+    right: &Side,
+) -> Option<ArrayRef> {
+    let values = |side: &Side| -> Option<(Option<usize>, Option<NullBuffer>)> {
+        let values = side.values().as_primitive_opt::<T>()?;
+        Some(match side {
+            Side::Each(_) => (Some(values.len()), values.nulls().cloned()),
+            Side::One(_) => (None, None),
+        })
+    };
+    let ((a_len, a_nulls), (b_len, b_nulls)) = (values(left)?, values(right)?);
+    let len = match (a_len, b_len) {
+        (Some(a), Some(b)) if a != b => return None,
+        (Some(len), _) | (_, Some(len)) => len,
+        (None, None) => return None,
+    };
+    let each = |side| match side {
+        &Side::Each(ref v) => Values::Each(v.as_primitive::<T>().values()),
+        &Side::One(ref v) => Values::One([v.as_primitive::<T>().value(0); WORD]),
+    };
+    let (a, b): (Values<'_, T::Native>, Values<'_, T::Native>) = (each(left), each(right));
+    // Two questions answer all: equal, less.
+    let (less, swapped, not) = match op {
+        Op::Eq => (false, false, false),
+        Op::NotEq => (false, false, true),
+        Op::Lt => (true, false, false),
+        Op::GtEq => (true, false, true),
+        Op::Gt => (true, true, false),
+        Op::LtEq => (true, true, true),
+        _ => return None,
+    };
+    let (a, b) = if swapped { (b, a) } else { (a, b) };
+    let flip = if not { u64::MAX } else { 0 };
+    let words = match less {
+        true => dispatched::<T::Native, true>(a, b, len, flip),
+        false => dispatched::<T::Native, false>(a, b, len, flip),
+    };
+    let bits = BooleanBuffer::new(Buffer::from_vec(words), 0, len);
+    let nulls = NullBuffer::union(a_nulls.as_ref(), b_nulls.as_ref());
+    Some(Arc::new(BooleanArray::new(bits, nulls)))
+}
+
+/// With the widest registers that the processor has.
+fn dispatched<T: Comparable, const LESS: bool>(
+    a: Values<'_, T>,
+    b: Values<'_, T>,
+    len: usize,
+    flip: u64,
+) -> Vec<u64> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn wide<T: Comparable, const LESS: bool>(
+            a: Values<'_, T>,
+            b: Values<'_, T>,
+            len: usize,
+            flip: u64,
+        ) -> Vec<u64> {
+            words::<T, LESS>(a, b, len, flip)
+        }
+        if crate::kernels::bits::has_avx2() {
+            // SAFETY: the processor has what the function was compiled for.
+            return unsafe { wide::<T, LESS>(a, b, len, flip) };
+        }
+    }
+    words::<T, LESS>(a, b, len, flip)
+}
+
+#[inline(always)]
+fn words<T: Comparable, const LESS: bool>(
+    a: Values<'_, T>,
+    b: Values<'_, T>,
+    len: usize,
+    flip: u64,
+) -> Vec<u64> {
+    let mut out = Vec::with_capacity(len.div_ceil(WORD));
+    match (&a, &b) {
+        (Values::Each(a), Values::Each(b)) => {
+            for (a, b) in a.as_chunks::<WORD>().0.iter().zip(b.as_chunks::<WORD>().0) {
+                out.push((word::<T, LESS>(a, b) ^ flip).to_le());
+            }
+        }
+        (Values::Each(a), Values::One(b)) => {
+            for a in a.as_chunks::<WORD>().0 {
+                out.push((word::<T, LESS>(a, b) ^ flip).to_le());
+            }
+        }
+        (Values::One(a), Values::Each(b)) => {
+            for b in b.as_chunks::<WORD>().0 {
+                out.push((word::<T, LESS>(a, b) ^ flip).to_le());
+            }
+        }
+        (Values::One(_), Values::One(_)) => {}
+    }
+    let done = out.len() * WORD;
+    if done < len {
+        let rest = word::<T, LESS>(&a.last(done), &b.last(done)) ^ flip;
+        out.push((rest & (u64::MAX >> (WORD - (len - done)))).to_le());
+    }
+    out
+}
+
+/// A bit for every pair, the first the lowest.
+#[inline(always)]
+fn word<T: Comparable, const LESS: bool>(a: &[T; WORD], b: &[T; WORD]) -> u64 {
+    let mut flags = [0u8; WORD];
+    for ((flag, a), b) in flags.iter_mut().zip(a).zip(b) {
+        let (a, b) = (a.key(), b.key());
+        *flag = u8::from(if LESS { a < b } else { a == b });
+    }
+    let mut word = 0;
+    for (i, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
+        // The lowest bits of eight bytes, side by side in the highest.
+        let packed = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        word |= packed << (8 * i);
+    }
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use arrow::array::{Date32Array, Float32Array, Float64Array, UInt16Array};
+
+    use super::*;
+
+    const OPS: [(Op, fn(Ordering) -> bool); 6] = [
+        (Op::Eq, Ordering::is_eq),
+        (Op::NotEq, Ordering::is_ne),
+        (Op::Lt, Ordering::is_lt),
+        (Op::LtEq, Ordering::is_le),
+        (Op::Gt, Ordering::is_gt),
+        (Op::GtEq, Ordering::is_ge),
+    ];
+
+    /// All ways round, whole and sliced, against an order of pairs.
+    fn check(a: &ArrayRef, b: &ArrayRef, order: impl Fn(usize, usize) -> Ordering) {
+        for (start, len) in [(0, a.len()), (3, 70), (1, 64), (5, 0), (2, 63)] {
+            let (a, b) = (a.slice(start, len), b.slice(start, len));
+            for (op, holds) in OPS {
+                let run = |l: Side, r: Side| compared(op, &l, &r).unwrap().unwrap();
+                let got = run(Side::Each(a.clone()), Side::Each(b.clone()));
+                let got = got.as_boolean();
+                assert_eq!(got.len(), len);
+                for i in 0..len {
+                    let there = a.is_valid(i) && b.is_valid(i);
+                    let expected = there.then(|| holds(order(start + i, start + i)));
+                    let found = got.is_valid(i).then(|| got.value(i));
+                    assert_eq!(found, expected, "{op:?} at {i} of {len}");
+                }
+                if len == 0 || b.is_null(len / 2) || a.is_null(len / 2) {
+                    continue;
+                }
+                let (one_a, one_b) = (a.slice(len / 2, 1), b.slice(len / 2, 1));
+                let right = run(Side::Each(a.clone()), Side::One(one_b));
+                let left = run(Side::One(one_a), Side::Each(b.clone()));
+                for i in 0..len {
+                    let found = |x: &ArrayRef| x.is_valid(i).then(|| x.as_boolean().value(i));
+                    let (i, middle) = (start + i, start + len / 2);
+                    let expected = holds(order(i, middle));
+                    assert_eq!(found(&right), a.is_valid(i - start).then_some(expected));
+                    let expected = holds(order(middle, i));
+                    assert_eq!(found(&left), b.is_valid(i - start).then_some(expected));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn integers_and_dates_of_any_number() {
+        let a: Vec<Option<u16>> =
+            (0..200u16).map(|i| (i % 11 != 4).then_some(i.wrapping_mul(40_503) % 7)).collect();
+        let b: Vec<Option<u16>> =
+            (0..200u16).map(|i| (i % 13 != 5).then_some(i.wrapping_mul(30_011) % 7)).collect();
+        let order = |i: usize, j: usize| a[i].unwrap_or(0).cmp(&b[j].unwrap_or(0));
+        let whole = |v: &[Option<u16>]| Arc::new(UInt16Array::from(v.to_vec())) as ArrayRef;
+        check(&whole(&a), &whole(&b), order);
+        let dates = |v: &[Option<u16>]| {
+            Arc::new(v.iter().map(|d| d.map(i32::from)).collect::<Date32Array>()) as ArrayRef
+        };
+        check(&dates(&a), &dates(&b), order);
+    }
+
+    #[test]
+    fn floats_in_their_total_order_with_one_zero() {
+        let some = [
+            f64::NEG_INFINITY,
+            -1.5,
+            -f64::MIN_POSITIVE,
+            -0.0,
+            0.0,
+            f64::MIN_POSITIVE,
+            1.5,
+            f64::INFINITY,
+            f64::NAN,
+        ];
+        let a: Vec<f64> = (0..150).map(|i| some[i * 5 % some.len()]).collect();
+        let b: Vec<f64> = (0..150).map(|i| some[i * 7 % some.len()]).collect();
+        let plain = |x: f64| if x == 0.0 { 0.0 } else { x };
+        let order = |i: usize, j: usize| plain(a[i]).total_cmp(&plain(b[j]));
+        let whole = |v: &[f64]| Arc::new(Float64Array::from(v.to_vec())) as ArrayRef;
+        check(&whole(&a), &whole(&b), order);
+        #[expect(clippy::cast_possible_truncation, reason = "small numbers of 32 bits")]
+        let narrow = |v: &[f64]| v.iter().map(|x| *x as f32).collect::<Vec<_>>();
+        let (a, b) = (narrow(&a), narrow(&b));
+        let plain = |x: f32| if x == 0.0 { 0.0 } else { x };
+        let order = |i: usize, j: usize| plain(a[i]).total_cmp(&plain(b[j]));
+        let whole = |v: &[f32]| Arc::new(Float32Array::from(v.to_vec())) as ArrayRef;
+        check(&whole(&a), &whole(&b), order);
+    }
+}

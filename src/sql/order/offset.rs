@@ -1,0 +1,78 @@
+//! [`OffsetIntoScan`]: tables in memory do not read what OFFSET skips.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::Result;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+
+use super::SourceOrderExec;
+use crate::sql::table::TableSource;
+
+/// Physical optimizer rule, once rows under limits are in source order: LIMIT and OFFSET over nothing but
+/// columns of a table in memory become a range of its rows.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct OffsetIntoScan;
+
+impl PhysicalOptimizerRule for OffsetIntoScan {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_down(|node| {
+            let Some(limit) = node.downcast_ref::<GlobalLimitExec>() else {
+                return Ok(Transformed::no(node));
+            };
+            Ok(match limit.skip() > 0 {
+                true => match skipping(limit.input(), limit.skip(), limit.fetch())? {
+                    Some(input) => Transformed::yes(input),
+                    None => Transformed::no(node),
+                },
+                false => Transformed::no(node),
+            })
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_offset_into_scan"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// The plan without the first `skip` rows and with at most `fetch`, when its rows are those of a table in
+/// memory, one for one and in order.
+fn skipping(
+    plan: &Arc<dyn ExecutionPlan>,
+    skip: usize,
+    fetch: Option<usize>,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
+        let source = scan.data_source().downcast_ref::<TableSource>();
+        let window = source.and_then(|source| source.window(skip, fetch));
+        return Ok(
+            window.map(|window| DataSourceExec::from_data_source(window) as Arc<dyn ExecutionPlan>)
+        );
+    }
+    // The rows are counted by the scan, so that no limit is left above it.
+    if let Some(order) = plan.downcast_ref::<SourceOrderExec>() {
+        let within = order.fetch().map(|given| given.saturating_sub(skip));
+        let fetch = [fetch, within].into_iter().flatten().min();
+        let ordered = skipping(order.children()[0], skip, fetch)?
+            .map(|input| Arc::new(SourceOrderExec::new(input, fetch)) as Arc<dyn ExecutionPlan>);
+        return Ok(ordered);
+    }
+    let Some(projection) = plan.downcast_ref::<ProjectionExec>() else { return Ok(None) };
+    let Some(input) = skipping(projection.input(), skip, fetch)? else { return Ok(None) };
+    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    Arc::clone(plan).replace_children(vec![input], options).map(Some)
+}
