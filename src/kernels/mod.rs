@@ -40,6 +40,7 @@ pub mod unary;
 pub(crate) mod align;
 mod args;
 mod bits;
+mod flags;
 mod kept;
 mod room;
 

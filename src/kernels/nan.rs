@@ -1,8 +1,10 @@
 //! NaN as null, for formats that have only one of the two.
 
 use arrow::array::{Array, ArrayRef, Float16Array, Float32Array, Float64Array, make_array};
-use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::buffer::NullBuffer;
+use half::f16;
 
+use super::flags::{Question, flags};
 use crate::error::Result;
 
 /// The same values in place, with null where a float is NaN. Arrays without NaN, and those of other
@@ -20,34 +22,41 @@ use crate::error::Result;
 pub fn nan_to_null(values: &ArrayRef) -> Result<ArrayRef> {
     let any = values.as_any();
     let valid = if let Some(v) = any.downcast_ref::<Float32Array>() {
-        valid(v.values(), |x| x.is_nan())
+        flags(v.values(), IsNumber)
     } else if let Some(v) = any.downcast_ref::<Float64Array>() {
-        valid(v.values(), |x| x.is_nan())
+        flags(v.values(), IsNumber)
     } else if let Some(v) = any.downcast_ref::<Float16Array>() {
-        valid(v.values(), |x| x.is_nan())
+        flags(v.values(), IsNumber)
     } else {
-        None
-    };
-    let Some(valid) = valid else {
         return Ok(values.clone());
     };
+    let valid = NullBuffer::new(valid);
+    if valid.null_count() == 0 {
+        return Ok(values.clone());
+    }
     let nulls = NullBuffer::union(values.nulls(), Some(&valid));
     let data = values.to_data().into_builder().nulls(nulls).build()?;
     Ok(make_array(data))
 }
 
-fn valid<T: Copy>(values: &[T], is_nan: impl Fn(T) -> bool) -> Option<NullBuffer> {
-    if !values.iter().any(|v| is_nan(*v)) {
-        return None;
-    }
-    Some(NullBuffer::new(BooleanBuffer::collect_bool(values.len(), |i| !is_nan(values[i]))))
+#[derive(Clone, Copy)]
+struct IsNumber;
+
+macro_rules! is_number {
+    ($($t:ty),*) => {$(
+        impl Question<$t> for IsNumber {
+            #[inline(always)]
+            fn holds(self, value: $t) -> bool {
+                !value.is_nan()
+            }
+        }
+    )*};
 }
+is_number!(f16, f32, f64);
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-
-    use half::f16;
 
     use super::*;
 

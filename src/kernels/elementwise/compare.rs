@@ -11,10 +11,8 @@ use arrow::datatypes::{
 
 use super::{Op, Side};
 use crate::error::Result;
+use crate::kernels::flags::{WORD, packed};
 use crate::kernels::reduce::{native_int, reinterpret};
-
-/// Values that make a word of bits.
-const WORD: usize = 64;
 
 /// What a value is compared by: a number whose order is that of the values.
 trait Comparable: Copy + Default {
@@ -223,13 +221,7 @@ fn word<T: Comparable, const LESS: bool>(a: &[T; WORD], b: &[T; WORD]) -> u64 {
         let (a, b) = (a.key(), b.key());
         *flag = u8::from(if LESS { a < b } else { a == b });
     }
-    let mut word = 0;
-    for (i, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
-        // The lowest bits of eight bytes, side by side in the highest.
-        let packed = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-        word |= packed << (8 * i);
-    }
-    word
+    packed(&flags)
 }
 
 #[cfg(test)]

@@ -1,0 +1,98 @@
+//! One bit per value, 64 at a time.
+
+use arrow::buffer::{BooleanBuffer, Buffer};
+
+/// Values that make a word of bits.
+pub(super) const WORD: usize = 64;
+
+/// What is asked of a value. (A closure may stay a call in functions compiled for wider registers.)
+pub(super) trait Question<T>: Copy {
+    fn holds(self, value: T) -> bool;
+}
+
+/// A bit for every value: whether `question` holds.
+pub(super) fn flags<T: Copy + Default, Q: Question<T>>(values: &[T], question: Q) -> BooleanBuffer {
+    BooleanBuffer::new(Buffer::from_vec(dispatched(values, question)), 0, values.len())
+}
+
+/// With the widest registers that the processor has.
+fn dispatched<T: Copy + Default, Q: Question<T>>(values: &[T], question: Q) -> Vec<u64> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn wide<T: Copy + Default, Q: Question<T>>(values: &[T], question: Q) -> Vec<u64> {
+            words(values, question)
+        }
+        if super::bits::has_avx2() {
+            // SAFETY: the processor has what the function was compiled for.
+            return unsafe { wide(values, question) };
+        }
+    }
+    words(values, question)
+}
+
+#[inline(always)]
+fn words<T: Copy + Default, Q: Question<T>>(values: &[T], question: Q) -> Vec<u64> {
+    let mut out = Vec::with_capacity(values.len().div_ceil(WORD));
+    let (chunks, rest) = values.as_chunks::<WORD>();
+    for chunk in chunks {
+        out.push(word(chunk, question).to_le());
+    }
+    if !rest.is_empty() {
+        let mut chunk = [T::default(); WORD];
+        chunk[..rest.len()].copy_from_slice(rest);
+        let mask = u64::MAX >> (WORD - rest.len());
+        out.push((word(&chunk, question) & mask).to_le());
+    }
+    out
+}
+
+#[inline(always)]
+fn word<T: Copy, Q: Question<T>>(values: &[T; WORD], question: Q) -> u64 {
+    let mut flags = [0u8; WORD];
+    for (flag, value) in flags.iter_mut().zip(values) {
+        *flag = u8::from(question.holds(*value));
+    }
+    packed(&flags)
+}
+
+/// Bytes that are 0 or 1 as bits, the first the lowest.
+#[inline(always)]
+pub(super) fn packed(flags: &[u8; WORD]) -> u64 {
+    let mut word = 0;
+    for (i, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
+        // The lowest bits of eight bytes, side by side in the highest.
+        let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        word |= bits << (8 * i);
+    }
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy)]
+    struct Divides(u32);
+
+    impl Question<u32> for Divides {
+        fn holds(self, value: u32) -> bool {
+            value % self.0 == 1
+        }
+    }
+
+    #[test]
+    fn every_length_around_words() {
+        for len in [0, 1, 7, 63, 64, 65, 127, 128, 200] {
+            let values: Vec<u32> = (0u32..len).map(|i| i.wrapping_mul(2_654_435_761) >> 7).collect();
+            for by in [2, 3, 5] {
+                let got = flags(&values, Divides(by));
+                assert_eq!(got.len(), values.len());
+                for (i, v) in values.iter().enumerate() {
+                    assert_eq!(got.value(i), v % by == 1, "{i} of {len}");
+                }
+                assert_eq!(got.count_set_bits(), values.iter().filter(|v| *v % by == 1).count());
+            }
+        }
+    }
+}
