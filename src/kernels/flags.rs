@@ -84,7 +84,8 @@ mod tests {
     #[test]
     fn every_length_around_words() {
         for len in [0, 1, 7, 63, 64, 65, 127, 128, 200] {
-            let values: Vec<u32> = (0u32..len).map(|i| i.wrapping_mul(2_654_435_761) >> 7).collect();
+            let values: Vec<u32> =
+                (0u32..len).map(|i| i.wrapping_mul(2_654_435_761) >> 7).collect();
             for by in [2, 3, 5] {
                 let got = flags(&values, Divides(by));
                 assert_eq!(got.len(), values.len());

@@ -357,8 +357,9 @@ impl Cuts {
         if let Some(cuts) = self.find(way) {
             return Ok(Some(cuts));
         }
-        let lists: usize =
-            table.windows(way.rows.clone())?.iter().map(ExactSizeIterator::len).sum();
+        // What stands on the last axis are leaves, of which nothing is copied.
+        let windows = table.windows(way.rows.clone())?;
+        let lists: usize = windows.iter().rev().skip(1).map(ExactSizeIterator::len).sum();
         let bytes = lists.saturating_mul(size_of::<i64>());
         if bytes > KEPT_BYTES {
             return Ok(None);
@@ -585,6 +586,29 @@ mod tests {
         }
         let even = partitions(&table(&[1; 100]), 4).unwrap();
         assert_eq!(even, [0..25, 25..50, 50..75, 75..100]);
+    }
+
+    #[test]
+    fn cuts_are_kept_as_far_as_their_offsets_are_few() {
+        let at = |cuts: &Arc<Vec<Cut>>| Arc::as_ptr(cuts);
+        let cuts = Cuts::default();
+        let few = Arc::new(table(&[KEPT_BYTES / 8, 1, 2, 3]));
+        let way = |end, size| Way { rows: 0..end, axis: 1, size: (size, 8) };
+        let first = cuts.get(&few, &way(4, 10)).unwrap().unwrap();
+        assert_eq!(first.len(), 2);
+        assert_eq!(at(&cuts.get(&few, &way(4, 10)).unwrap().unwrap()), at(&first));
+        assert_ne!(at(&cuts.get(&few, &way(4, 1)).unwrap().unwrap()), at(&first));
+        assert_ne!(at(&cuts.get(&few, &way(2, 10)).unwrap().unwrap()), at(&first));
+        let many = Arc::new(table(&vec![0; KEPT_BYTES / size_of::<i64>() + 1]));
+        assert!(cuts.get(&many, &way(many.num_rows(), 10)).unwrap().is_none());
+        // The oldest go when there is no room.
+        let half = Arc::new(table(&vec![0; KEPT_BYTES / size_of::<i64>() - 4]));
+        let way = |axis| Way { rows: 0..half.num_rows(), axis, size: (1 << 30, 1 << 30) };
+        let second = cuts.get(&half, &way(1)).unwrap().unwrap();
+        assert_eq!(at(&cuts.get(&half, &way(1)).unwrap().unwrap()), at(&second));
+        let kept: usize = cuts.0.lock().unwrap().iter().map(|kept| kept.bytes).sum();
+        assert!(kept <= KEPT_BYTES, "{kept}");
+        assert_eq!(cuts.0.lock().unwrap().len(), 2);
     }
 
     #[test]
