@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::{
-    DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    ArrowNativeType, DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 
 use super::{Op, Side};
@@ -92,13 +92,20 @@ enum Values<'a, T> {
     One([T; WORD]),
 }
 
-impl<T: Comparable> Values<'_, T> {
+impl<'a, N: Comparable + ArrowNativeType> Values<'a, N> {
+    fn of<T: ArrowPrimitiveType<Native = N>>(side: &'a Side) -> Self {
+        match side {
+            Side::Each(v) => Self::Each(v.as_primitive::<T>().values()),
+            Side::One(v) => Self::One([v.as_primitive::<T>().value(0); WORD]),
+        }
+    }
+
     /// The word of values from `at` on, filled up with anything.
     #[inline(always)]
-    fn last(&self, at: usize) -> [T; WORD] {
+    fn last(&self, at: usize) -> [N; WORD] {
         match self {
             Self::Each(values) => {
-                let mut word = [T::default(); WORD];
+                let mut word = [N::default(); WORD];
                 let rest = &values[at.min(values.len())..];
                 let n = rest.len().min(WORD);
                 word[..n].copy_from_slice(&rest[..n]);
@@ -127,11 +134,7 @@ fn typed<T: ArrowPrimitiveType<Native: Comparable>>(
         (Some(len), _) | (_, Some(len)) => len,
         (None, None) => return None,
     };
-    let each = |side| match side {
-        &Side::Each(ref v) => Values::Each(v.as_primitive::<T>().values()),
-        &Side::One(ref v) => Values::One([v.as_primitive::<T>().value(0); WORD]),
-    };
-    let (a, b): (Values<'_, T::Native>, Values<'_, T::Native>) = (each(left), each(right));
+    let (a, b) = (Values::of::<T>(left), Values::of::<T>(right));
     // Two questions answer all: equal, less.
     let (less, swapped, not) = match op {
         Op::Eq => (false, false, false),
@@ -154,7 +157,7 @@ fn typed<T: ArrowPrimitiveType<Native: Comparable>>(
 }
 
 /// With the widest registers that the processor has.
-fn dispatched<T: Comparable, const LESS: bool>(
+fn dispatched<T: Comparable + ArrowNativeType, const LESS: bool>(
     a: Values<'_, T>,
     b: Values<'_, T>,
     len: usize,
@@ -163,7 +166,7 @@ fn dispatched<T: Comparable, const LESS: bool>(
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn wide<T: Comparable, const LESS: bool>(
+        fn wide<T: Comparable + ArrowNativeType, const LESS: bool>(
             a: Values<'_, T>,
             b: Values<'_, T>,
             len: usize,
@@ -180,7 +183,7 @@ fn dispatched<T: Comparable, const LESS: bool>(
 }
 
 #[inline(always)]
-fn words<T: Comparable, const LESS: bool>(
+fn words<T: Comparable + ArrowNativeType, const LESS: bool>(
     a: Values<'_, T>,
     b: Values<'_, T>,
     len: usize,
@@ -215,7 +218,7 @@ fn words<T: Comparable, const LESS: bool>(
 
 /// A bit for every pair, the first the lowest.
 #[inline(always)]
-fn word<T: Comparable, const LESS: bool>(a: &[T; WORD], b: &[T; WORD]) -> u64 {
+fn word<T: Comparable + ArrowNativeType, const LESS: bool>(a: &[T; WORD], b: &[T; WORD]) -> u64 {
     let mut flags = [0u8; WORD];
     for ((flag, a), b) in flags.iter_mut().zip(a).zip(b) {
         let (a, b) = (a.key(), b.key());
@@ -232,7 +235,9 @@ mod tests {
 
     use super::*;
 
-    const OPS: [(Op, fn(Ordering) -> bool); 6] = [
+    type Holds = fn(Ordering) -> bool;
+
+    const OPS: [(Op, Holds); 6] = [
         (Op::Eq, Ordering::is_eq),
         (Op::NotEq, Ordering::is_ne),
         (Op::Lt, Ordering::is_lt),
