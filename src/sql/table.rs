@@ -623,13 +623,14 @@ mod tests {
             partitions: parts.to_vec(),
             limit,
         };
-        let halves = [0..40, 40..100];
+        let (halves, all) = ([0..40, 40..100], 0..100);
+        let all = std::slice::from_ref(&all);
         for (parts, limit) in [
             (&halves[..], None),
             (&halves, Some(30)),
             (&halves, Some(50)),
-            (&[0..100], None),
-            (&[0..100], Some(50)),
+            (all, None),
+            (all, Some(50)),
         ] {
             let given = source(parts, limit);
             let rows: Vec<usize> =
