@@ -197,14 +197,23 @@ proptest! {
             let out = x.reduce(how, Some(negative)).unwrap();
             same(&found(&out, dims - 1), &expected);
             let values: Vec<f64> = cells.values().copied().collect();
+            // A product may be too large: infinite as Float32, refused as Int64.
+            let wide = reference(&values);
+            let expected = match leaf {
+                DataType::Float32 => f64::from(wide as f32),
+                _ => wide,
+            };
             match x.reduce(how, None) {
                 Ok(one) => {
                     let one = node(&one).float().unwrap();
-                    let expected = reference(&values);
                     let near = (one - expected).abs() <= 1e-4 * (1.0 + expected.abs());
-                    prop_assert!(near || (one.is_nan() && values.is_empty()), "{one} {expected}");
+                    let nothing = one.is_nan() && values.is_empty();
+                    prop_assert!(one == expected || near || nothing, "{one} {expected}");
                 }
-                Err(e) => prop_assert!(values.is_empty(), "{}", e),
+                Err(e) => {
+                    let large = leaf == DataType::Int64 && wide.abs() > i64::MAX as f64;
+                    prop_assert!(values.is_empty() || large, "{}", e);
+                }
             }
         }
         // A sum is the sum of the slices.
