@@ -20,6 +20,8 @@ mod padded;
 mod pipeline;
 #[path = "loader/plan.rs"]
 mod plan;
+#[path = "loader/records.rs"]
+mod records;
 #[cfg(feature = "parquet")]
 #[path = "loader/reference.rs"]
 mod reference;
