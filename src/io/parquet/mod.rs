@@ -3,6 +3,7 @@
 //! [`ParquetTableWriter`] and [`ParquetTableReader`] stream chunks of rows; [`write()`] and [`read`] do a
 //! whole table at once.
 
+pub mod lists;
 mod reader;
 mod writer;
 
