@@ -22,6 +22,8 @@ mod meds;
 mod meds_torch;
 #[path = "formats/parquet.rs"]
 mod parquet_files;
+#[path = "formats/parquet_lists.rs"]
+mod parquet_lists;
 #[path = "formats/tiny.rs"]
 mod tiny;
 

@@ -4,7 +4,15 @@
 //! Lists of numbers are most of what ragged tables hold, and their levels follow a pattern: 64 of
 //! them are looked at together here.
 
+mod bits;
+mod cursor;
+mod delta;
+mod hybrid;
+#[expect(clippy::module_inception, reason = "lists are what this file makes")]
+mod lists;
+mod pages;
 mod shape;
+mod values;
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,6 +23,8 @@ use arrow::datatypes::Field;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 
+use cursor::Reader;
+use pages::Chunk;
 use shape::Shape;
 
 use crate::error::{Error, Result};
@@ -63,8 +73,22 @@ pub fn read_column<R: ChunkReader + 'static>(
     rows: Range<usize>,
     parts: Parts,
 ) -> Result<ArrayRef> {
-    let _ = (Shape::new(source.metadata, root, field), parts);
-    stock::read_column(source, group, root, rows)
+    let Some(shape) = Shape::new(source.metadata, root, field) else {
+        return Err(Error::file(
+            source.name,
+            format!(
+                "column {:?} of type {} is not one of lists around values of fixed width; check `supported` first",
+                field.name(),
+                field.data_type()
+            ),
+        ));
+    };
+    let mut reader = Reader::new(shape, parts);
+    reader.open(source, group, &rows)?;
+    let values = reader.expect(source, group, rows.len())?;
+    reader.reserve(values);
+    reader.append(rows.len())?;
+    reader.finish(field.data_type())
 }
 
 /// Ranges of bytes, ascending, that [`read_column`] reads of a file: the whole chunk of the column, or,
@@ -73,83 +97,15 @@ pub fn read_column<R: ChunkReader + 'static>(
 /// # Errors
 /// No such row group or column, and places that lie outside any file.
 pub fn ranges(
-    source: &Path,
+    file: &Path,
     metadata: &ParquetMetaData,
     group: usize,
     root: usize,
     rows: Range<usize>,
 ) -> Result<Vec<Range<u64>>> {
-    let _ = rows;
     let schema = metadata.file_metadata().schema_descr();
     let column = (0..schema.num_columns()).find(|i| schema.get_column_root_idx(*i) == root);
-    let chunk = column.and_then(|c| metadata.row_groups().get(group)?.columns().get(c));
-    let Some(chunk) = chunk else {
-        return Err(Error::file(source, format!("no column {root} in row group {group}")));
-    };
-    let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
-    let start = u64::try_from(start).ok();
-    let end = start.zip(u64::try_from(chunk.compressed_size()).ok());
-    let end = end.and_then(|(start, size)| Some(start..start.checked_add(size)?));
-    match end {
-        Some(range) => Ok(vec![range]),
-        None => Err(Error::file(source, "a column chunk outside the file")),
-    }
-}
-
-mod stock {
-    use parquet::arrow::ProjectionMask;
-    use parquet::arrow::arrow_reader::{
-        ArrowReaderMetadata, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
-    };
-    use parquet::file::reader::Length;
-
-    use super::*;
-
-    struct Shared<R>(Arc<R>);
-
-    impl<R: ChunkReader> Length for Shared<R> {
-        fn len(&self) -> u64 {
-            self.0.len()
-        }
-    }
-
-    impl<R: ChunkReader> ChunkReader for Shared<R> {
-        type T = R::T;
-
-        fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
-            self.0.get_read(start)
-        }
-
-        fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<bytes::Bytes> {
-            self.0.get_bytes(start, length)
-        }
-    }
-
-    pub(super) fn read_column<R: ChunkReader + 'static>(
-        source: &Source<'_, R>,
-        group: usize,
-        root: usize,
-        rows: Range<usize>,
-    ) -> Result<ArrayRef> {
-        let metadata =
-            ArrowReaderMetadata::try_new(Arc::new(source.metadata.clone()), Default::default())?;
-        let mask = ProjectionMask::roots(metadata.parquet_schema(), [root]);
-        let selection = RowSelection::from(vec![
-            RowSelector::skip(rows.start),
-            RowSelector::select(rows.len()),
-        ]);
-        let mut reader = ParquetRecordBatchReaderBuilder::new_with_metadata(
-            Shared(Arc::clone(source.reader)),
-            metadata,
-        )
-        .with_projection(mask)
-        .with_row_groups(vec![group])
-        .with_batch_size(rows.len().max(1))
-        .with_row_selection(selection)
-        .build()?;
-        match reader.next() {
-            Some(batch) => Ok(Arc::clone(batch?.column(0))),
-            None => Err(Error::file(source.name, format!("no row group {group}"))),
-        }
-    }
+    let chunk = Chunk::new(file, metadata, group, column.unwrap_or(usize::MAX))?;
+    chunk.check_rows(&rows)?;
+    Ok(chunk.ranges_of(&rows))
 }

@@ -1,0 +1,273 @@
+//! A column read on and on: rows are passed over or appended, page after page, chunk after chunk.
+
+use std::fmt;
+use std::ops::Range;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
+use parquet::file::reader::ChunkReader;
+
+use super::bits::{nth, ones};
+use super::hybrid::Fault;
+use super::lists::{Block, Lists};
+use super::pages::{Chunk, DataPage, Pages, Part, Place};
+use super::shape::Shape;
+use super::values::{Encoded, Sink, sink};
+use super::{Parts, Source};
+use crate::error::Result;
+
+/// Entries looked at together.
+const BLOCK: usize = 64;
+
+/// Entries that a byte of a compressed chunk is expected to hold at most; more make memory grow as it goes.
+const ENTRIES_PER_BYTE: u64 = 16;
+
+/// A page in progress.
+#[derive(Debug)]
+struct Open {
+    page: DataPage,
+    /// Entries taken out of the page that were not used yet.
+    block: Block,
+    values: Encoded,
+}
+
+/// A row group in progress.
+struct Cursor<R: ChunkReader> {
+    pages: Pages<R>,
+    place: Place,
+    open: Option<Open>,
+    /// Entries that pages may still have.
+    entries: usize,
+    /// Whether all pages of the chunk are read, so that its entries can be counted.
+    whole: bool,
+    /// Rows that were begun, and how many there are.
+    rows: usize,
+    all: usize,
+}
+
+/// Rows of one column, as one array.
+pub(super) struct Reader<R: ChunkReader> {
+    shape: Shape,
+    parts: Parts,
+    lists: Lists,
+    sink: Box<dyn Sink>,
+    cursor: Option<Cursor<R>>,
+}
+
+impl<R: ChunkReader> fmt::Debug for Reader<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").field("shape", &self.shape).finish_non_exhaustive()
+    }
+}
+
+impl<R: ChunkReader> Reader<R> {
+    pub(super) fn new(shape: Shape, parts: Parts) -> Self {
+        Self { lists: Lists::new(&shape), sink: sink(shape.leaf), cursor: None, parts, shape }
+    }
+
+    /// Goes to a row group; rows `rows` of it are what will be read.
+    pub(super) fn open(
+        &mut self,
+        source: &Source<'_, R>,
+        group: usize,
+        rows: &Range<usize>,
+    ) -> Result<()> {
+        let chunk = Chunk::new(source.name, source.metadata, group, self.shape.column)?;
+        chunk.check_rows(rows)?;
+        let selected = chunk.pages_of(rows);
+        let (window, held) = selected.unzip();
+        let held = held.unwrap_or(0..chunk.rows);
+        let pages = Pages::new(source, &chunk, &self.shape, window.clone())?;
+        self.sink.forget();
+        self.cursor = Some(Cursor {
+            pages,
+            place: chunk.place,
+            open: None,
+            entries: chunk.entries,
+            whole: window.is_none(),
+            rows: 0,
+            all: held.len(),
+        });
+        self.advance(rows.start - held.start, false)
+    }
+
+    /// Expects rows of a row group, so that memory is there at once.
+    pub(super) fn expect(
+        &mut self,
+        source: &Source<'_, R>,
+        group: usize,
+        rows: usize,
+    ) -> Result<usize> {
+        let chunk = Chunk::new(source.name, source.metadata, group, self.shape.column)?;
+        let bytes = chunk.bytes.end.min(source.reader.len()).saturating_sub(chunk.bytes.start);
+        let held = usize::try_from(bytes.saturating_mul(ENTRIES_PER_BYTE)).unwrap_or(usize::MAX);
+        let entries = chunk.entries.min(held) as u128 * rows as u128;
+        Ok(usize::try_from(entries.div_ceil(chunk.rows.max(1) as u128)).unwrap_or(held).min(held))
+    }
+
+    /// Memory for this many values.
+    pub(super) fn reserve(&mut self, values: usize) {
+        if self.parts == Parts::Values {
+            // Only a hint: what there is no room for is an error once it is there.
+            let _ = self.sink.room(values);
+        }
+    }
+
+    /// Appends the next rows of the row group.
+    pub(super) fn append(&mut self, rows: usize) -> Result<()> {
+        self.advance(rows, true)
+    }
+
+    /// What was appended, as an array of type `data_type`.
+    pub(super) fn finish(&mut self, data_type: &DataType) -> Result<ArrayRef> {
+        let lists = std::mem::replace(&mut self.lists, Lists::new(&self.shape));
+        let slots = lists.slots();
+        lists.finish(data_type, |leaf, nulls| self.sink.finish(slots, leaf, nulls))
+    }
+
+    fn advance(&mut self, rows: usize, keep: bool) -> Result<()> {
+        let Self { shape, parts, lists, sink, cursor, .. } = self;
+        let Some(cursor) = cursor else { return Ok(()) };
+        let mut steps = Steps { shape, values: *parts == Parts::Values, lists, sink: &mut **sink };
+        cursor.advance(&mut steps, rows, keep)
+    }
+}
+
+/// Where a cursor leaves what it reads.
+struct Steps<'a> {
+    shape: &'a Shape,
+    values: bool,
+    lists: &'a mut Lists,
+    sink: &'a mut dyn Sink,
+}
+
+impl<R: ChunkReader> Cursor<R> {
+    /// Goes on by whole rows, which end where the next one begins.
+    fn advance(&mut self, to: &mut Steps<'_>, mut rows: usize, keep: bool) -> Result<()> {
+        if rows == 0 {
+            return Ok(());
+        }
+        loop {
+            let Some(open) = &mut self.open else {
+                if self.next_page(to)? {
+                    continue;
+                }
+                return self.ended(rows);
+            };
+            let ended = open
+                .advance(to, &mut rows, &mut self.rows, keep)
+                .map_err(|fault| self.place.page(&fault))?;
+            if self.rows > self.all {
+                return Err(self.place.page(&Fault::new(format!(
+                    "a row more than the {} there should be",
+                    self.all
+                ))));
+            }
+            if ended {
+                return Ok(());
+            }
+            self.open = None;
+        }
+    }
+
+    /// No page is left; the rows that are due are there if none is missing.
+    fn ended(&self, rows: usize) -> Result<()> {
+        if rows > 0 || self.rows != self.all {
+            return Err(self.place.error(format!(
+                "its pages have {} row(s), where there should be {}",
+                self.rows, self.all
+            )));
+        }
+        if self.whole && self.entries > 0 {
+            return Err(self.place.error(format!(
+                "the footer counts {} value(s) more than its pages have",
+                self.entries
+            )));
+        }
+        Ok(())
+    }
+
+    /// Opens the next data page, if there is one.
+    fn next_page(&mut self, to: &mut Steps<'_>) -> Result<bool> {
+        loop {
+            match self.pages.next(&mut self.place)? {
+                None => return Ok(false),
+                Some(Part::Dictionary { values, count }) => {
+                    if to.values {
+                        let kept = to.sink.dictionary(&values, count);
+                        kept.map_err(|fault| self.place.error(fault.0))?;
+                    }
+                }
+                Some(Part::Data(page)) => {
+                    let Some(left) = self.entries.checked_sub(page.entries) else {
+                        return Err(self.place.page(&Fault::new(format!(
+                            "{} value(s), where the footer leaves {} for it",
+                            page.entries, self.entries
+                        ))));
+                    };
+                    self.entries = left;
+                    let values = if to.values {
+                        Encoded::new(page.encoding, page.values.clone(), to.shape.leaf)
+                            .map_err(|fault| self.place.page(&fault))?
+                    } else {
+                        Encoded::Plain(bytes::Bytes::new())
+                    };
+                    self.open = Some(Open { page, block: Block::default(), values });
+                    return Ok(true);
+                }
+            }
+        }
+    }
+}
+
+impl Open {
+    /// Whether the rows ended within the page; it is used up otherwise.
+    fn advance(
+        &mut self,
+        to: &mut Steps<'_>,
+        rows: &mut usize,
+        begun: &mut usize,
+        keep: bool,
+    ) -> Result<bool, Fault> {
+        let from = to.lists.slots();
+        let mut skipped = 0;
+        let ended = loop {
+            if self.block.n == 0 {
+                let n = self.page.entries.min(BLOCK);
+                if n == 0 {
+                    break false;
+                }
+                self.page.entries -= n;
+                let (rep, def) = (self.page.rep.planes(n)?, self.page.def.planes(n)?);
+                self.block = Block { rep, def, n };
+            }
+            let starts = self.block.rows();
+            if *begun == 0 && starts & 1 == 0 {
+                return Err(Fault::new("its first entry goes on with a row that was never begun"));
+            }
+            let here = ones(starts);
+            let ends = here > *rows;
+            let cut = if ends { nth(starts, *rows) } else { self.block.n };
+            let (now, later) = self.block.split(cut);
+            let counted = here.min(*rows);
+            *begun += counted;
+            *rows -= counted;
+            if keep {
+                to.lists.append(&now)?;
+            } else {
+                skipped += ones(now.values(to.shape));
+            }
+            self.block = later;
+            if ends {
+                break true;
+            }
+        };
+        if to.values && skipped > 0 {
+            to.sink.skip(&mut self.values, skipped)?;
+        }
+        if to.values && keep {
+            to.sink.append(&mut self.values, from..to.lists.slots(), to.lists.valid())?;
+        }
+        Ok(ended)
+    }
+}

@@ -1,0 +1,305 @@
+//! Runs of repeated and of bit-packed numbers, as levels, dictionary indices and booleans come.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::bits::{load, low};
+
+/// What is wrong with the bytes of a page.
+#[derive(Debug)]
+pub(super) struct Fault(pub(super) String);
+
+impl Fault {
+    pub(super) fn new(message: impl fmt::Display) -> Self {
+        Self(message.to_string())
+    }
+}
+
+/// Levels of 64 places: bit `i` of plane `b` is bit `b` of level `i`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Planes([u64; 4]);
+
+impl Planes {
+    /// Where the level is `least` or more; `least` has four bits.
+    #[inline(always)]
+    pub(super) fn at_least(&self, least: u8) -> u64 {
+        let (mut greater, mut equal) = (0, u64::MAX);
+        for b in (0..4).rev() {
+            if least >> b & 1 == 1 {
+                equal &= self.0[b];
+            } else {
+                greater |= equal & self.0[b];
+                equal &= !self.0[b];
+            }
+        }
+        greater | equal
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, i: usize) -> u8 {
+        let bit = |b: usize| u8::from(self.0[b] >> i & 1 == 1) << b;
+        bit(0) | bit(1) | bit(2) | bit(3)
+    }
+
+    /// Without the first `n` places, of 64 at most.
+    #[inline(always)]
+    pub(super) fn skip(&self, n: usize) -> Self {
+        if n < 64 { Self(self.0.map(|p| p >> n)) } else { Self::default() }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Run {
+    Repeated(u32),
+    /// From this bit of the data on.
+    Packed(usize),
+}
+
+/// Numbers of up to 32 bits.
+#[derive(Debug)]
+pub(super) struct Hybrid {
+    data: Bytes,
+    /// Place of the next run.
+    at: usize,
+    width: usize,
+    run: Run,
+    /// Numbers left in the run.
+    left: usize,
+}
+
+impl Hybrid {
+    /// Runs until the data ends; `width` is 32 at most.
+    pub(super) fn new(data: Bytes, width: usize) -> Self {
+        // Numbers of no bits are zeros, of which there are any number.
+        let left = if width == 0 { usize::MAX } else { 0 };
+        Self { data, at: 0, width, run: Run::Repeated(0), left }
+    }
+
+    /// All of the data is one run of bit-packed numbers.
+    pub(super) fn packed(data: Bytes, width: usize) -> Self {
+        let left = data.len().saturating_mul(8) / width.max(1);
+        Self { at: data.len(), data, width, run: Run::Packed(0), left }
+    }
+
+    fn next_run(&mut self) -> Result<(), Fault> {
+        while self.left == 0 {
+            let header = self.header()?;
+            let count = usize::try_from(header >> 1).unwrap_or(usize::MAX);
+            let rest = self.data.len() - self.at;
+            if header & 1 == 1 {
+                // The last run may be cut short after the last number that matters.
+                let bytes = count.saturating_mul(self.width).min(rest);
+                let held = bytes.saturating_mul(8) / self.width;
+                self.left = count.saturating_mul(8).min(held);
+                self.run = Run::Packed(self.at * 8);
+                self.at += bytes;
+            } else {
+                let bytes = self.width.div_ceil(8);
+                if bytes > rest {
+                    return Err(self.ended());
+                }
+                let value = load(&self.data, self.at) & low(8 * bytes);
+                let Some(value) = u32::try_from(value).ok().filter(|_| value <= low(self.width))
+                else {
+                    return Err(Fault::new(format!(
+                        "a run of the number {value}, where numbers have {} bit(s)",
+                        self.width
+                    )));
+                };
+                self.run = Run::Repeated(value);
+                self.left = count;
+                self.at += bytes;
+            }
+        }
+        Ok(())
+    }
+
+    fn header(&mut self) -> Result<u64, Fault> {
+        let mut header = 0;
+        for shift in (0..35).step_by(7) {
+            let byte = *self.data.get(self.at).ok_or_else(|| self.ended())?;
+            self.at += 1;
+            header |= u64::from(byte & 0x7F) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(header);
+            }
+        }
+        Err(Fault::new("the length of a run has more than 35 bits"))
+    }
+
+    #[cold]
+    fn ended(&self) -> Fault {
+        Fault::new(format!("{} byte(s) of runs end before the last number", self.data.len()))
+    }
+
+    /// The next `n` levels, 64 at most, of up to four bits.
+    #[inline]
+    pub(super) fn planes(&mut self, n: usize) -> Result<Planes, Fault> {
+        match self.width {
+            0 => Ok(Planes::default()),
+            1 => self.planes_of::<1>(n),
+            2 => self.planes_of::<2>(n),
+            3 => self.planes_of::<3>(n),
+            _ => self.planes_of::<4>(n),
+        }
+    }
+
+    #[inline]
+    fn planes_of<const W: usize>(&mut self, n: usize) -> Result<Planes, Fault> {
+        let mut planes = [0; 4];
+        let mut filled = 0;
+        while filled < n {
+            if self.left == 0 {
+                self.next_run()?;
+            }
+            let here = self.left.min(n - filled);
+            match &mut self.run {
+                Run::Repeated(value) => {
+                    let mask = low(here) << filled;
+                    for (b, plane) in planes[..W].iter_mut().enumerate() {
+                        *plane |= mask & u64::from(*value >> b & 1).wrapping_neg();
+                    }
+                }
+                Run::Packed(bit) => {
+                    let mut done = 0;
+                    while done < here {
+                        let word = load(&self.data, *bit / 8) >> (*bit % 8);
+                        // Of the 64 bits, up to 7 belong to numbers before.
+                        let step = (here - done).min(57 / W);
+                        for (b, plane) in planes[..W].iter_mut().enumerate() {
+                            *plane |= (every::<W>(word >> b) & low(step)) << (filled + done);
+                        }
+                        *bit += step * W;
+                        done += step;
+                    }
+                }
+            }
+            self.left -= here;
+            filled += here;
+        }
+        Ok(Planes(planes))
+    }
+
+    /// Passes over `n` numbers.
+    pub(super) fn skip(&mut self, mut n: usize) -> Result<(), Fault> {
+        while n > 0 {
+            if self.left == 0 {
+                self.next_run()?;
+            }
+            let here = self.left.min(n);
+            if let Run::Packed(bit) = &mut self.run {
+                *bit += here * self.width;
+            }
+            self.left -= here;
+            n -= here;
+        }
+        Ok(())
+    }
+
+    /// The next numbers, as many as there is room for.
+    pub(super) fn read(&mut self, mut out: &mut [u32]) -> Result<(), Fault> {
+        while !out.is_empty() {
+            if self.left == 0 {
+                self.next_run()?;
+            }
+            let here = self.left.min(out.len());
+            let (now, later) = out.split_at_mut(here);
+            match &mut self.run {
+                Run::Repeated(value) => now.fill(*value),
+                Run::Packed(bit) => {
+                    unpack(&self.data, *bit, self.width, now);
+                    *bit += here * self.width;
+                }
+            }
+            self.left -= here;
+            out = later;
+        }
+        Ok(())
+    }
+}
+
+/// Every `W`-th bit, moved together: at least the first `57 / W` of them.
+#[inline(always)]
+fn every<const W: usize>(x: u64) -> u64 {
+    match W {
+        1 => x,
+        2 => {
+            let mut x = x & 0x5555_5555_5555_5555;
+            x = (x | x >> 1) & 0x3333_3333_3333_3333;
+            x = (x | x >> 2) & 0x0F0F_0F0F_0F0F_0F0F;
+            x = (x | x >> 4) & 0x00FF_00FF_00FF_00FF;
+            x = (x | x >> 8) & 0x0000_FFFF_0000_FFFF;
+            (x | x >> 16) & 0xFFFF_FFFF
+        }
+        3 => {
+            let mut x = x & 0x1249_2492_4924_9249;
+            x = (x | x >> 2) & 0x10C3_0C30_C30C_30C3;
+            x = (x | x >> 4) & 0x100F_00F0_0F00_F00F;
+            x = (x | x >> 8) & 0x001F_0000_FF00_00FF;
+            x = (x | x >> 16) & 0x001F_0000_0000_FFFF;
+            (x | x >> 32) & 0x001F_FFFF
+        }
+        _ => {
+            let mut x = x & 0x1111_1111_1111_1111;
+            x = (x | x >> 3) & 0x0303_0303_0303_0303;
+            x = (x | x >> 6) & 0x000F_000F_000F_000F;
+            x = (x | x >> 12) & 0x0000_00FF_0000_00FF;
+            (x | x >> 24) & 0xFFFF
+        }
+    }
+}
+
+/// Bit-packed numbers from a bit on; the data holds them all.
+fn unpack(data: &[u8], mut bit: usize, width: usize, out: &mut [u32]) {
+    // Until the first number begins with a byte.
+    let ragged = out.iter().enumerate().position(|(i, _)| (bit + i * width).is_multiple_of(8));
+    let (head, body) = out.split_at_mut(ragged.unwrap_or(out.len()));
+    bit = unpack_any(data, bit, width, head);
+    let data = &data[(bit / 8).min(data.len())..];
+    macro_rules! widths {
+        ($($w:literal)*) => {
+            match width {
+                $($w => unpack_of::<$w>(data, body),)*
+                _ => _ = unpack_any(data, 0, width, body),
+            }
+        };
+    }
+    widths!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20);
+}
+
+/// One number at a time; gives the bit after the last.
+fn unpack_any(data: &[u8], mut bit: usize, width: usize, out: &mut [u32]) -> usize {
+    for value in out {
+        *value = narrow(load(data, bit / 8) >> (bit % 8) & low(width));
+        bit += width;
+    }
+    bit
+}
+
+/// Eight numbers in `W` bytes at a time, from the first byte on. `W` is 24 at most.
+fn unpack_of<const W: usize>(data: &[u8], out: &mut [u32]) {
+    let (eights, rest) = out.as_chunks_mut::<8>();
+    let mut at = 0;
+    for eight in eights {
+        // Four bytes at a time, of which the last may begin with the last byte.
+        match data.get(at..at + W + 3) {
+            Some(bytes) => {
+                for (i, value) in eight.iter_mut().enumerate() {
+                    let (byte, shift) = (i * W / 8, i * W % 8);
+                    let four = [bytes[byte], bytes[byte + 1], bytes[byte + 2], bytes[byte + 3]];
+                    *value = u32::from_le_bytes(four) >> shift & narrow(low(W));
+                }
+            }
+            None => _ = unpack_any(data, at * 8, W, eight),
+        }
+        at += W;
+    }
+    unpack_any(data, at * 8, W, rest);
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a number of up to 32 bits")]
+#[inline(always)]
+fn narrow(value: u64) -> u32 {
+    value as u32
+}
