@@ -1,26 +1,32 @@
 //! Columns of lists straight from Parquet pages, beside the reader of the `parquet` crate.
 
+use std::fs;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayData, ArrayRef, LargeListArray, ListArray, RecordBatch, make_array,
+    Array, ArrayData, ArrayRef, Int64Array, LargeListArray, ListArray, ListBuilder, RecordBatch,
+    StringArray, StringBuilder, make_array,
 };
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
-use arrow::compute::concat;
+use arrow::compute::{concat, concat_batches};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, TimeUnit};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
     RowSelector,
 };
-use parquet::arrow::{ArrowWriter, ProjectionMask};
+use parquet::arrow::{ArrowSchemaConverter, ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::file::metadata::PageIndexPolicy;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
+use parquet::file::writer::SerializedFileWriter;
 use proptest::prelude::*;
 use serrate::io::parquet::lists::{Parts, Source, ranges, read_column, supported};
+use serrate::io::parquet::{
+    ParquetReadOptions, ParquetTableReader, ParquetTableWriter, ParquetWriteOptions,
+};
 
 /// A small generator, so that a case is known by one number.
 struct Draw(u64);
@@ -312,7 +318,7 @@ fn random_case(seed: u64, depth: usize, leaf: usize) -> (FieldRef, Bytes, Draw) 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
 
     #[test]
     fn columns_are_those_of_the_parquet_crate(seed: u64, depth in 0usize..4, leaf in 0usize..18) {
@@ -332,4 +338,314 @@ fn columns_of_seven_levels() {
     // One more, and the level numbers have more bits than are looked at.
     let (field, bytes, _) = random_case(1, 8, 3);
     assert!(!supported(metadata(&bytes, false).metadata(), 0, &field));
+}
+
+/// Files that pyarrow wrote.
+fn foreign() -> Vec<(PathBuf, Bytes)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/parquet-lists");
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.retain(|p| p.extension().is_some_and(|e| e == "parquet"));
+    paths.sort();
+    assert_eq!(paths.len(), 5);
+    paths.into_iter().map(|p| (p.clone(), fs::read(p).unwrap().into())).collect()
+}
+
+#[test]
+fn files_of_pyarrow() {
+    for (path, bytes) in foreign() {
+        let mut draw = Draw(7);
+        let metadata = metadata(&bytes, true);
+        let fields = metadata.schema().fields();
+        for root in 0..fields.len() {
+            check(&bytes, root, &mut draw);
+        }
+        // All columns through the reader of tables, in small steps.
+        let all = usize::try_from(metadata.metadata().file_metadata().num_rows()).unwrap();
+        for rows in [None, Some(0..all), Some(all / 3..all - all / 5), Some(0..0)] {
+            let stock: Vec<RecordBatch> = ParquetRecordBatchReaderBuilder::try_new(bytes.clone())
+                .unwrap()
+                .build()
+                .unwrap()
+                .collect::<Result<_, _>>()
+                .unwrap();
+            let stock = concat_batches(metadata.schema(), &stock).unwrap();
+            let wanted = rows.clone().unwrap_or(0..all);
+            let stock = stock.slice(wanted.start, wanted.len());
+            for chunk_leaves in [1, 150, usize::MAX] {
+                let options =
+                    ParquetReadOptions { rows: rows.clone(), chunk_leaves, columns: None };
+                let mut reader = ParquetTableReader::open(&path, &options).unwrap();
+                let schema = reader.schema();
+                let batches: Vec<RecordBatch> =
+                    std::iter::from_fn(|| reader.next_batch()).map(Result::unwrap).collect();
+                assert!(chunk_leaves > 1 || batches.len() == wanted.len());
+                let got = concat_batches(&schema, &batches).unwrap();
+                assert_eq!(got, stock, "{} {rows:?} {chunk_leaves}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_of_both_readers_stand_side_by_side() {
+    let item = Arc::new(Field::new("element", DataType::Utf8, true));
+    let words = Field::new("words", DataType::List(item), true);
+    let item = Arc::new(Field::new("element", DataType::Int16, true));
+    let numbers = Field::new("numbers", DataType::List(item), true);
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("first", DataType::Int64, false),
+        words,
+        numbers.clone(),
+        Field::new("name", DataType::Utf8, true),
+    ]));
+    let mut text = ListBuilder::new(StringBuilder::new()).with_field(Arc::new(Field::new(
+        "element",
+        DataType::Utf8,
+        true,
+    )));
+    for i in 0..100 {
+        for j in 0..i % 4 {
+            text.values().append_option((j != 2).then(|| format!("w{i}")));
+        }
+        text.append(i % 9 != 0);
+    }
+    let names: StringArray = (0..100).map(|i| (i % 3 > 0).then(|| format!("n{i}"))).collect();
+    let batch = RecordBatch::try_new(
+        schema,
+        vec![
+            Arc::new(Int64Array::from_iter_values(0..100)),
+            Arc::new(text.finish()),
+            random_array(&mut Draw(3), &numbers, 100, 5),
+            Arc::new(names),
+        ],
+    )
+    .unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.parquet");
+    let options = ParquetWriteOptions { row_group_leaves: 60, ..Default::default() };
+    let mut writer = ParquetTableWriter::create(&path, &batch.schema(), &options).unwrap();
+    writer.write_batch(&batch).unwrap();
+    writer.finish().unwrap();
+    for columns in [None, Some(vec!["name", "numbers"]), Some(vec!["words"]), Some(vec![])] {
+        let names = columns.clone().unwrap_or(vec!["first", "words", "numbers", "name"]);
+        let mut places: Vec<usize> =
+            names.iter().map(|n| batch.schema().index_of(n).unwrap()).collect();
+        places.sort_unstable();
+        let columns = columns.map(|c| c.into_iter().map(String::from).collect::<Vec<_>>());
+        for rows in [None, Some(7..93)] {
+            let options = ParquetReadOptions {
+                columns: columns.clone(),
+                rows: rows.clone(),
+                chunk_leaves: 40,
+            };
+            let mut reader = ParquetTableReader::open(&path, &options).unwrap();
+            let mut at = reader.rows().start;
+            while let Some(got) = reader.next_batch() {
+                let got = got.unwrap();
+                let expected = batch.slice(at, got.num_rows()).project(&places).unwrap();
+                assert_eq!(got.columns(), expected.columns());
+                at += got.num_rows();
+            }
+            assert_eq!(at, rows.map_or(100, |r| r.end));
+        }
+    }
+}
+
+/// Reads all of a file that may be damaged.
+fn read_damaged(bytes: &Bytes, metadata: &ArrowReaderMetadata) -> (usize, Vec<String>) {
+    let reader = Arc::new(bytes.clone());
+    let parquet = metadata.metadata();
+    let source = Source { name: Path::new("some.parquet"), reader: &reader, metadata: parquet };
+    let (mut read, mut errors) = (0, Vec::new());
+    for (root, field) in metadata.schema().fields().iter().enumerate() {
+        for group in 0..parquet.num_row_groups() {
+            let all = usize::try_from(parquet.row_group(group).num_rows()).unwrap();
+            for parts in [Parts::Values, Parts::Lists] {
+                match read_column(&source, group, root, field, 0..all, parts) {
+                    Ok(array) => {
+                        assert_eq!(array.len(), all);
+                        array.to_data().validate_full().unwrap();
+                        read += 1;
+                    }
+                    Err(e) => errors.push(e.to_string()),
+                }
+            }
+        }
+    }
+    (read, errors)
+}
+
+#[test]
+fn damage_is_an_error_that_says_where() {
+    let (mut read, mut errors) = (0, Vec::new());
+    for (_, bytes) in foreign() {
+        let metadata = metadata(&bytes, false);
+        let end = metadata.metadata().row_groups().iter().flat_map(|g| g.columns());
+        let end = end.map(|c| c.byte_range()).map(|(s, n)| s + n).max().unwrap() as usize;
+        for case in 0..150 {
+            let mut draw = Draw(case);
+            let mut damaged = bytes.to_vec();
+            for _ in 0..1 + draw.below(3) {
+                let at = 4 + draw.below(end - 4);
+                damaged[at] = match draw.below(3) {
+                    0 => damaged[at] ^ 1 << draw.below(8),
+                    1 => 0xFF,
+                    _ => draw.next() as u8,
+                };
+            }
+            let (some, wrong) = read_damaged(&damaged.into(), &metadata);
+            read += some;
+            errors.extend(wrong);
+        }
+        // Cut off, and then one byte too short for the last chunk.
+        let (_, wrong) = read_damaged(&bytes.slice(..end - 1), &metadata);
+        assert!(!wrong.is_empty());
+    }
+    assert!(read > 1000 && errors.len() > 200, "{read} and {}", errors.len());
+    for e in &errors {
+        assert!(e.contains("some.parquet") && e.contains("column "), "{e}");
+        assert!(e.contains("row group "), "{e}");
+    }
+}
+
+/// A file of one column whose only page has these bytes, uncompressed, with a footer that says so.
+fn by_hand(max: (i16, i16), values: i32, page: &[u8]) -> (Bytes, ArrowReaderMetadata) {
+    let item = Arc::new(Field::new("element", DataType::Int32, max.0 == 3));
+    let list = Field::new("x", DataType::List(item), max.0 >= 2);
+    let schema = Arc::new(Schema::new(vec![list]));
+    let descriptor = ArrowSchemaConverter::new().convert(&schema).unwrap();
+    assert_eq!((descriptor.column(0).max_def_level(), descriptor.column(0).max_rep_level()), max);
+    let mut bytes = Vec::new();
+    let mut file = SerializedFileWriter::new(
+        &mut bytes,
+        descriptor.root_schema_ptr(),
+        Arc::new(WriterProperties::builder().build()),
+    )
+    .unwrap();
+    let mut group = file.next_row_group().unwrap();
+    // The footer of a chunk with as many rows, whose pages are then exchanged.
+    let mut column = group.next_column().unwrap().unwrap();
+    let n = usize::try_from(values).unwrap();
+    let levels = (vec![max.0; n], vec![0; n]);
+    let written = vec![7; n];
+    column
+        .typed::<parquet::data_type::Int32Type>()
+        .write_batch(&written, Some(&levels.0), Some(&levels.1))
+        .unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    file.close().unwrap();
+    let metadata = metadata(&bytes.into(), false);
+    // Page header of Thrift's compact protocol: kind 0, both sizes, then the header of a data page.
+    let zigzag = |n: i64| {
+        let mut n = (n << 1 ^ n >> 63).cast_unsigned();
+        let mut out = Vec::new();
+        while n >= 0x80 {
+            out.push(n as u8 | 0x80);
+            n >>= 7;
+        }
+        out.push(n as u8);
+        out
+    };
+    let size = zigzag(i64::try_from(page.len()).unwrap());
+    let mut chunk = vec![0x15, 0, 0x15];
+    chunk.extend(&size);
+    chunk.push(0x15);
+    chunk.extend(&size);
+    chunk.extend([0x2C, 0x15]);
+    chunk.extend(zigzag(values.into()));
+    // Values plain, both kinds of levels in runs.
+    chunk.extend([0x15, 0, 0x15, 6, 0x15, 6, 0, 0]);
+    chunk.extend(page);
+    let parquet = metadata.metadata();
+    let old = parquet.row_group(0).column(0).clone();
+    let column = old
+        .into_builder()
+        .set_data_page_offset(4)
+        .set_dictionary_page_offset(None)
+        .set_total_compressed_size(i64::try_from(chunk.len()).unwrap())
+        .build()
+        .unwrap();
+    let group = parquet.row_group(0).clone().into_builder();
+    let group = group.set_column_metadata(vec![column]).build().unwrap();
+    let parquet = ParquetMetaData::new(parquet.file_metadata().clone(), vec![group]);
+    let metadata = ArrowReaderMetadata::try_new(Arc::new(parquet), Default::default()).unwrap();
+    let mut file = b"PAR1".to_vec();
+    file.extend(chunk);
+    (file.into(), metadata)
+}
+
+/// Levels with their length before them.
+fn runs(bytes: &[u8]) -> Vec<u8> {
+    let mut out = (bytes.len() as u32).to_le_bytes().to_vec();
+    out.extend(bytes);
+    out
+}
+
+#[test]
+fn levels_that_make_no_lists_are_told() {
+    // Two rows of one element each: repetition levels 0 and 0, definition levels 3 and 3.
+    let page = |rep: &[u8], def: &[u8], values: usize| {
+        [runs(rep), runs(def), vec![1; 4 * values]].concat()
+    };
+    let good = page(&[2 << 1, 0], &[2 << 1, 3], 2);
+    let (bytes, metadata) = by_hand((3, 1), 2, &good);
+    assert_eq!(read_damaged(&bytes, &metadata), (2, vec![]));
+    for (page, message) in [
+        (page(&[2 << 1, 1], &[2 << 1, 3], 2), "data page 0: its first entry goes on with a row"),
+        (page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 3, 1 << 1, 1], 1), "an entry that is no element"),
+        (page(&[1 << 1, 0, 1 << 1, 1], &[2 << 1, 3], 2), "have 1 row(s), where there should be 2"),
+        (page(&[1 << 1, 0], &[2 << 1, 3], 2), "2 byte(s) of runs end before the last number"),
+        (
+            page(&[2 << 1, 0], &[2 << 1, 3], 1),
+            "2 value(s) of 4 bytes are due, where the page has 4",
+        ),
+        (page(&[2 << 1, 0], &[2 << 1, 4], 2), "a run of the number 4, where numbers have 2 bit(s)"),
+        (page(&[2 << 1, 0], &[0xFF; 9], 2), "more than 35 bits"),
+        (vec![200, 0, 0, 0, 1], "repetition levels of 200 bytes in 5"),
+        (vec![], "repetition levels of unknown bytes in 0"),
+    ] {
+        let (bytes, metadata) = by_hand((3, 1), 2, &page);
+        let (_, errors) = read_damaged(&bytes, &metadata);
+        let e = errors.first().unwrap_or_else(|| panic!("no error, but {message}"));
+        assert!(e.contains(message), "{e}, not {message}");
+        assert!(e.contains("column x.list.element, row group 0"), "{e}");
+    }
+    // Levels of 2 bits that go up to 2 only.
+    let page = [runs(&[2 << 1, 0]), runs(&[2 << 1, 3]), vec![1; 8]].concat();
+    let (bytes, metadata) = by_hand((2, 1), 2, &page);
+    let (_, errors) = read_damaged(&bytes, &metadata);
+    assert!(errors[0].contains("definition level 3, where the schema has levels up to 1 and 2"));
+    // More entries than the footer has, and fewer.
+    let (bytes, metadata) = by_hand((3, 1), 2, &good);
+    for (count, message) in [(1, "2 value(s), where the footer leaves 1"), (3, "1 value(s) more")] {
+        let parquet = metadata.metadata();
+        let column = parquet.row_group(0).column(0).clone().into_builder();
+        let column = column.set_num_values(count).build().unwrap();
+        let group = parquet.row_group(0).clone().into_builder();
+        let group = group.set_column_metadata(vec![column]).build().unwrap();
+        let parquet = ParquetMetaData::new(parquet.file_metadata().clone(), vec![group]);
+        let other = ArrowReaderMetadata::try_new(Arc::new(parquet), Default::default()).unwrap();
+        let (_, errors) = read_damaged(&bytes, &other);
+        assert!(errors[0].contains(message), "{errors:?}");
+    }
+}
+
+#[test]
+fn rows_and_columns_that_are_not_there() {
+    let (_, bytes) = foreign().swap_remove(0);
+    let metadata = metadata(&bytes, true);
+    let (parquet, fields) = (metadata.metadata(), metadata.schema().fields());
+    let reader = Arc::new(bytes);
+    let source = Source { name: Path::new("f"), reader: &reader, metadata: parquet };
+    let error = |group, rows| {
+        read_column(&source, group, 0, &fields[0], rows, Parts::Values).unwrap_err().to_string()
+    };
+    assert!(error(0, 0..100).contains("rows 0..100 of 6 were asked for"));
+    assert!(error(9, 0..1).contains("row group 9"));
+    assert!(ranges(Path::new("f"), parquet, 0, 99, 0..1).is_err());
+    let wrong = Field::new("code", DataType::Int32, true);
+    let e = read_column(&source, 0, 0, &wrong, 0..1, Parts::Values).unwrap_err();
+    assert!(e.to_string().contains("\"code\" of type Int32 is not one of lists"), "{e}");
 }

@@ -4,11 +4,13 @@
 //! whole table at once.
 
 pub mod lists;
+mod local;
 mod reader;
 mod writer;
 
 use std::path::Path;
 
+pub use local::LocalFile;
 pub use reader::{ParquetReadOptions, ParquetTableReader};
 pub use writer::{ParquetTableWriter, ParquetWriteOptions};
 

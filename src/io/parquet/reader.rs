@@ -1,10 +1,10 @@
 //! Streaming reader: some columns, some rows, a bounded number of leaves at a time.
 
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchReader};
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -13,6 +13,8 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::file::metadata::{PageIndexPolicy, RowGroupMetaData};
 
+use super::LocalFile;
+use super::lists::Columns;
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
@@ -44,7 +46,8 @@ impl ParquetReadOptions {
 /// Reads a Parquet file as chunks of a ragged table, in the order of its rows.
 ///
 /// List columns of any depth become columns on axes, lists of structs as in
-/// [`RaggedTable::try_from_batch`].
+/// [`RaggedTable::try_from_batch`]. Columns that [`lists`](super::lists) knows are read by it, one thread
+/// each; the others by the reader of the `parquet` crate.
 ///
 /// ```
 /// use serrate::io::parquet::{self, ParquetReadOptions, ParquetTableReader};
@@ -68,7 +71,14 @@ impl ParquetReadOptions {
 #[derive(Debug)]
 pub struct ParquetTableReader {
     path: PathBuf,
-    reader: ParquetRecordBatchReader,
+    columns: Columns<LocalFile>,
+    /// The other columns, or all of no columns.
+    others: Option<ParquetRecordBatchReader>,
+    /// For every column of the schema, whether it is one of the others.
+    other: Vec<bool>,
+    /// Rows of a chunk, and those that are not read yet.
+    batch: usize,
+    left: usize,
     schema: SchemaRef,
     rows: Range<usize>,
     file_rows: usize,
@@ -83,7 +93,7 @@ impl ParquetTableReader {
     pub fn open(path: impl AsRef<Path>, options: &ParquetReadOptions) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
         let fail = |e: parquet::errors::ParquetError| Error::file(&path, e.to_string());
-        let file = File::open(&path).map_err(|e| Error::io(&path, e))?;
+        let file = LocalFile::open(&path).map_err(|e| Error::io(&path, e))?;
         // The page index lets rows be skipped without decoding them.
         let policy = match options.rows {
             None => PageIndexPolicy::Skip,
@@ -107,9 +117,11 @@ impl ParquetTableReader {
                 format!("rows {}..{} of {file_rows} were asked for", rows.start, rows.end),
             ));
         }
-        let mask = projection(&path, &metadata, options.columns.as_deref())?;
+        let roots = projection(&path, &metadata, options.columns.as_deref())?;
+        let mask = ProjectionMask::roots(metadata.parquet_schema(), roots.iter().copied());
 
         let (mut groups, mut selectors, mut start) = (Vec::new(), Vec::new(), 0usize);
+        let mut spans = Vec::new();
         let (mut leaves, mut group_rows) = (0u128, 0u128);
         for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
             let length = count(group.num_rows())?;
@@ -117,6 +129,7 @@ impl ParquetTableReader {
             let (from, to) = (rows.start.max(start), rows.end.min(end));
             if from < to {
                 groups.push(i);
+                spans.push((i, from - start..to - start));
                 selectors.push(RowSelector::skip(from - start));
                 selectors.push(RowSelector::select(to - from));
                 selectors.push(RowSelector::skip(end - to));
@@ -125,23 +138,36 @@ impl ParquetTableReader {
             }
             start = end;
         }
-        let schema_metadata = metadata.schema().metadata().clone();
         let leaves_per_row = leaves.div_ceil(group_rows.max(1)).max(1);
         let batch = usize::try_from(options.chunk_leaves as u128 / leaves_per_row)
             .unwrap_or(usize::MAX)
             .clamp(1, rows.len().max(1));
 
-        let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
-            .with_projection(mask)
-            .with_row_groups(groups)
-            .with_batch_size(batch);
-        if options.rows.is_some() {
-            builder = builder.with_row_selection(RowSelection::from(selectors));
-        }
-        let reader = builder.build().map_err(fail)?;
-        // The reader's own schema has lost the metadata.
-        let schema = reader.schema().as_ref().clone().with_metadata(schema_metadata);
-        Ok(Self { path, reader, schema: schema.into(), rows, file_rows })
+        let schema = Arc::new(metadata.schema().project(&roots)?);
+        let parquet = Arc::clone(metadata.metadata());
+        let mut columns = Columns::new(Arc::new(file.clone()), parquet, spans);
+        let other: Vec<bool> = roots
+            .iter()
+            .zip(schema.fields())
+            .map(|(root, field)| !columns.add(*root, field))
+            .collect();
+        let others = if other.contains(&true) || other.is_empty() {
+            let others =
+                roots.iter().zip(&other).filter(|(_, other)| **other).map(|(root, _)| *root);
+            let mask = ProjectionMask::roots(metadata.parquet_schema(), others);
+            let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
+                .with_projection(mask)
+                .with_row_groups(groups)
+                .with_batch_size(batch);
+            if options.rows.is_some() {
+                builder = builder.with_row_selection(RowSelection::from(selectors));
+            }
+            Some(builder.build().map_err(fail)?)
+        } else {
+            None
+        };
+        let left = rows.len();
+        Ok(Self { path, columns, others, other, batch, left, schema, rows, file_rows })
     }
 
     /// Rows that are read, counted over the whole file.
@@ -164,13 +190,41 @@ impl ParquetTableReader {
     /// # Errors
     /// When the file is damaged.
     pub fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
-        let batch = self.reader.next()?;
+        if self.left == 0 {
+            return None;
+        }
+        let batch = self.read();
+        if batch.is_err() {
+            self.left = 0;
+        }
+        batch.transpose()
+    }
+
+    fn read(&mut self) -> Result<Option<RecordBatch>> {
+        let others = match &mut self.others {
+            None => None,
+            Some(reader) => match reader.next() {
+                None => {
+                    return Err(Error::file(
+                        &self.path,
+                        format!("{} row(s) that the footer counts are missing", self.left),
+                    ));
+                }
+                Some(batch) => Some(batch.map_err(|e| Error::file(&self.path, e.to_string()))?),
+            },
+        };
+        // All columns have as many rows as the batches of the other reader.
+        let rows = others.as_ref().map_or(self.batch, RecordBatch::num_rows).min(self.left);
+        self.left -= rows;
+        let mut ours = self.columns.next(&self.path, rows)?.into_iter();
+        let mut others = others.iter().flat_map(RecordBatch::columns).cloned();
+        let columns =
+            self.other.iter().filter_map(|other| if *other { others.next() } else { ours.next() });
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let schema = SchemaRef::clone(&self.schema);
-        Some(
-            batch
-                .and_then(|b| b.with_schema(schema))
-                .map_err(|e| Error::file(&self.path, e.to_string())),
-        )
+        RecordBatch::try_new_with_options(schema, columns.collect(), &options)
+            .map(Some)
+            .map_err(|e| Error::file(&self.path, e.to_string()))
     }
 }
 
@@ -183,14 +237,15 @@ impl Iterator for ParquetTableReader {
     }
 }
 
+/// The columns to read, by their place in the file.
 fn projection(
     path: &Path,
     metadata: &ArrowReaderMetadata,
     columns: Option<&[String]>,
-) -> Result<ProjectionMask> {
-    let Some(columns) = columns else { return Ok(ProjectionMask::all()) };
+) -> Result<Vec<usize>> {
     let fields = metadata.schema().fields();
-    let roots = columns
+    let Some(columns) = columns else { return Ok((0..fields.len()).collect()) };
+    let mut roots = columns
         .iter()
         .map(|name| {
             fields.iter().position(|f| f.name() == name).ok_or_else(|| {
@@ -202,7 +257,10 @@ fn projection(
             })
         })
         .collect::<Result<Vec<_>>>()?;
-    Ok(ProjectionMask::roots(metadata.parquet_schema(), roots))
+    // In the order of the file, each once.
+    roots.sort_unstable();
+    roots.dedup();
+    Ok(roots)
 }
 
 /// Values of the longest of the columns in a row group.

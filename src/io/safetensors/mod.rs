@@ -26,6 +26,8 @@ pub use safetensors::Dtype;
 pub use source::Source;
 #[cfg(feature = "object_store")]
 pub(crate) use source::covered;
+#[cfg(feature = "parquet")]
+pub(crate) use source::read_exact_at;
 pub use writer::{
     Encoded, SafetensorsWriter, SaveOptions, TensorId, encode_tensors, write_tensors,
 };

@@ -214,13 +214,19 @@ fn part(parts: &[(u64, Bytes)], range: &Range<u64>) -> Option<Buffer> {
     })
 }
 
+/// Fills a buffer from a place of a file, whose position stays as it is on Unix.
 #[cfg(unix)]
-fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
 }
 
+/// Fills a buffer from a place of a file.
 #[cfg(windows)]
-fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> std::io::Result<()> {
+pub(crate) fn read_exact_at(
+    file: &File,
+    mut buffer: &mut [u8],
+    mut offset: u64,
+) -> std::io::Result<()> {
     while !buffer.is_empty() {
         let n = std::os::windows::fs::FileExt::seek_read(file, buffer, offset)?;
         if n == 0 {

@@ -7,17 +7,15 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use parquet::file::reader::ChunkReader;
 
-use super::bits::{nth, ones};
+use super::bits::{low, nth, ones};
 use super::hybrid::Fault;
-use super::lists::{Block, Lists};
+use super::lists::Lists;
 use super::pages::{Chunk, DataPage, Pages, Part, Place};
 use super::shape::Shape;
 use super::values::{Encoded, Sink, sink};
+use super::window::{ENTRIES, Window};
 use super::{Parts, Source};
 use crate::error::Result;
-
-/// Entries looked at together.
-const BLOCK: usize = 64;
 
 /// Entries that a byte of a compressed chunk is expected to hold at most; more make memory grow as it goes.
 const ENTRIES_PER_BYTE: u64 = 16;
@@ -25,9 +23,8 @@ const ENTRIES_PER_BYTE: u64 = 16;
 /// A page in progress.
 #[derive(Debug)]
 struct Open {
+    /// Without the entries in the window.
     page: DataPage,
-    /// Entries taken out of the page that were not used yet.
-    block: Block,
     values: Encoded,
 }
 
@@ -36,6 +33,7 @@ struct Cursor<R: ChunkReader> {
     pages: Pages<R>,
     place: Place,
     open: Option<Open>,
+    window: Box<Window>,
     /// Entries that pages may still have.
     entries: usize,
     /// Whether all pages of the chunk are read, so that its entries can be counted.
@@ -83,6 +81,7 @@ impl<R: ChunkReader> Reader<R> {
             pages,
             place: chunk.place,
             open: None,
+            window: Box::new(Window::new(&self.shape)),
             entries: chunk.entries,
             whole: window.is_none(),
             rows: 0,
@@ -91,18 +90,19 @@ impl<R: ChunkReader> Reader<R> {
         self.advance(rows.start - held.start, false)
     }
 
-    /// Expects rows of a row group, so that memory is there at once.
-    pub(super) fn expect(
-        &mut self,
+    /// About how many values, null ones included, rows of a row group have.
+    pub(super) fn expected(
+        &self,
         source: &Source<'_, R>,
         group: usize,
         rows: usize,
     ) -> Result<usize> {
         let chunk = Chunk::new(source.name, source.metadata, group, self.shape.column)?;
         let bytes = chunk.bytes.end.min(source.reader.len()).saturating_sub(chunk.bytes.start);
-        let held = usize::try_from(bytes.saturating_mul(ENTRIES_PER_BYTE)).unwrap_or(usize::MAX);
-        let entries = chunk.entries.min(held) as u128 * rows as u128;
-        Ok(usize::try_from(entries.div_ceil(chunk.rows.max(1) as u128)).unwrap_or(held).min(held))
+        let most = usize::try_from(bytes.saturating_mul(ENTRIES_PER_BYTE)).unwrap_or(usize::MAX);
+        let entries = chunk.entries.min(most) as u128 * rows as u128;
+        let entries = entries.div_ceil(chunk.rows.max(1) as u128);
+        Ok(usize::try_from(entries).unwrap_or(most).min(most))
     }
 
     /// Memory for this many values.
@@ -155,7 +155,7 @@ impl<R: ChunkReader> Cursor<R> {
                 return self.ended(rows);
             };
             let ended = open
-                .advance(to, &mut rows, &mut self.rows, keep)
+                .advance(&mut self.window, to, &mut rows, &mut self.rows, keep)
                 .map_err(|fault| self.place.page(&fault))?;
             if self.rows > self.all {
                 return Err(self.place.page(&Fault::new(format!(
@@ -212,7 +212,7 @@ impl<R: ChunkReader> Cursor<R> {
                     } else {
                         Encoded::Plain(bytes::Bytes::new())
                     };
-                    self.open = Some(Open { page, block: Block::default(), values });
+                    self.open = Some(Open { page, values });
                     return Ok(true);
                 }
             }
@@ -224,6 +224,7 @@ impl Open {
     /// Whether the rows ended within the page; it is used up otherwise.
     fn advance(
         &mut self,
+        window: &mut Window,
         to: &mut Steps<'_>,
         rows: &mut usize,
         begun: &mut usize,
@@ -232,32 +233,33 @@ impl Open {
         let from = to.lists.slots();
         let mut skipped = 0;
         let ended = loop {
-            if self.block.n == 0 {
-                let n = self.page.entries.min(BLOCK);
+            if window.at == window.n {
+                let n = self.page.entries.min(ENTRIES);
                 if n == 0 {
                     break false;
                 }
                 self.page.entries -= n;
-                let (rep, def) = (self.page.rep.planes(n)?, self.page.def.planes(n)?);
-                self.block = Block { rep, def, n };
+                window.refill(&mut self.page.rep, &mut self.page.def, n, to.shape)?;
+                if *begun == 0 && window.rows[0] & 1 == 0 {
+                    return Err(Fault::new("its first entry goes on with a row never begun"));
+                }
             }
-            let starts = self.block.rows();
-            if *begun == 0 && starts & 1 == 0 {
-                return Err(Fault::new("its first entry goes on with a row that was never begun"));
-            }
+            let (word, used) = (window.at / 64, window.at % 64);
+            let mut now = low(window.n - word * 64) & !low(used);
+            let starts = window.rows[word] & now;
             let here = ones(starts);
             let ends = here > *rows;
-            let cut = if ends { nth(starts, *rows) } else { self.block.n };
-            let (now, later) = self.block.split(cut);
+            let end = if ends { nth(starts, *rows) } else { 64 };
+            now &= low(end);
             let counted = here.min(*rows);
             *begun += counted;
             *rows -= counted;
+            window.at = (word * 64 + end).min(window.n);
             if keep {
-                to.lists.append(&now)?;
+                to.lists.append(window, word, now)?;
             } else {
-                skipped += ones(now.values(to.shape));
+                skipped += ones(window.valid[word] & now);
             }
-            self.block = later;
             if ends {
                 break true;
             }

@@ -5,6 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::bits::{load, low};
+use super::window::Plane;
 
 /// What is wrong with the bytes of a page.
 #[derive(Debug)]
@@ -13,39 +14,6 @@ pub(super) struct Fault(pub(super) String);
 impl Fault {
     pub(super) fn new(message: impl fmt::Display) -> Self {
         Self(message.to_string())
-    }
-}
-
-/// Levels of 64 places: bit `i` of plane `b` is bit `b` of level `i`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Planes([u64; 4]);
-
-impl Planes {
-    /// Where the level is `least` or more; `least` has four bits.
-    #[inline(always)]
-    pub(super) fn at_least(&self, least: u8) -> u64 {
-        let (mut greater, mut equal) = (0, u64::MAX);
-        for b in (0..4).rev() {
-            if least >> b & 1 == 1 {
-                equal &= self.0[b];
-            } else {
-                greater |= equal & self.0[b];
-                equal &= !self.0[b];
-            }
-        }
-        greater | equal
-    }
-
-    #[inline(always)]
-    pub(super) fn get(&self, i: usize) -> u8 {
-        let bit = |b: usize| u8::from(self.0[b] >> i & 1 == 1) << b;
-        bit(0) | bit(1) | bit(2) | bit(3)
-    }
-
-    /// Without the first `n` places, of 64 at most.
-    #[inline(always)]
-    pub(super) fn skip(&self, n: usize) -> Self {
-        if n < 64 { Self(self.0.map(|p| p >> n)) } else { Self::default() }
     }
 }
 
@@ -115,7 +83,18 @@ impl Hybrid {
         Ok(())
     }
 
+    #[inline(always)]
     fn header(&mut self) -> Result<u64, Fault> {
+        match self.data.get(self.at) {
+            Some(byte) if *byte < 0x80 => {
+                self.at += 1;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_header(),
+        }
+    }
+
+    fn long_header(&mut self) -> Result<u64, Fault> {
         let mut header = 0;
         for shift in (0..35).step_by(7) {
             let byte = *self.data.get(self.at).ok_or_else(|| self.ended())?;
@@ -133,52 +112,58 @@ impl Hybrid {
         Fault::new(format!("{} byte(s) of runs end before the last number", self.data.len()))
     }
 
-    /// The next `n` levels, 64 at most, of up to four bits.
-    #[inline]
-    pub(super) fn planes(&mut self, n: usize) -> Result<Planes, Fault> {
+    /// The next `n` levels, of up to four bits: bit `b` of each goes to plane `b`, which is zero.
+    pub(super) fn levels(&mut self, planes: &mut [Plane; 4], n: usize) -> Result<(), Fault> {
+        let [a, b, c, d] = planes;
         match self.width {
-            0 => Ok(Planes::default()),
-            1 => self.planes_of::<1>(n),
-            2 => self.planes_of::<2>(n),
-            3 => self.planes_of::<3>(n),
-            _ => self.planes_of::<4>(n),
+            0 => Ok(()),
+            1 => self.levels_of([a], n),
+            2 => self.levels_of([a, b], n),
+            3 => self.levels_of([a, b, c], n),
+            _ => self.levels_of([a, b, c, d], n),
         }
     }
 
-    #[inline]
-    fn planes_of<const W: usize>(&mut self, n: usize) -> Result<Planes, Fault> {
-        let mut planes = [0; 4];
+    fn levels_of<const W: usize>(
+        &mut self,
+        mut planes: [&mut Plane; W],
+        n: usize,
+    ) -> Result<(), Fault> {
         let mut filled = 0;
         while filled < n {
             if self.left == 0 {
                 self.next_run()?;
             }
             let here = self.left.min(n - filled);
+            self.left -= here;
+            let end = filled + here;
             match &mut self.run {
                 Run::Repeated(value) => {
-                    let mask = low(here) << filled;
-                    for (b, plane) in planes[..W].iter_mut().enumerate() {
-                        *plane |= mask & u64::from(*value >> b & 1).wrapping_neg();
+                    while filled < end {
+                        let step = (end - filled).min(64);
+                        let bits = low(step);
+                        for (b, plane) in planes.iter_mut().enumerate() {
+                            let set = u64::from(*value >> b & 1).wrapping_neg();
+                            put(plane, filled, bits & set);
+                        }
+                        filled += step;
                     }
                 }
                 Run::Packed(bit) => {
-                    let mut done = 0;
-                    while done < here {
+                    while filled < end {
                         let word = load(&self.data, *bit / 8) >> (*bit % 8);
                         // Of the 64 bits, up to 7 belong to numbers before.
-                        let step = (here - done).min(57 / W);
-                        for (b, plane) in planes[..W].iter_mut().enumerate() {
-                            *plane |= (every::<W>(word >> b) & low(step)) << (filled + done);
+                        let step = (end - filled).min(57 / W);
+                        for (b, plane) in planes.iter_mut().enumerate() {
+                            put(plane, filled, every::<W>(word >> b) & low(step));
                         }
                         *bit += step * W;
-                        done += step;
+                        filled += step;
                     }
                 }
             }
-            self.left -= here;
-            filled += here;
         }
-        Ok(Planes(planes))
+        Ok(())
     }
 
     /// Passes over `n` numbers.
@@ -216,6 +201,16 @@ impl Hybrid {
             out = later;
         }
         Ok(())
+    }
+}
+
+/// Sets bits from a place on, without asking whether they cross into the next word.
+#[inline(always)]
+fn put(plane: &mut Plane, at: usize, bits: u64) {
+    let (word, shift) = (at / 64, at % 64);
+    if let Some([this, next]) = plane.get_mut(word..word + 2) {
+        *this |= bits << shift;
+        *next |= bits >> 1 >> (63 - shift);
     }
 }
 
@@ -284,11 +279,13 @@ fn unpack_of<const W: usize>(data: &[u8], out: &mut [u32]) {
     for eight in eights {
         // Four bytes at a time, of which the last may begin with the last byte.
         match data.get(at..at + W + 3) {
-            Some(bytes) => {
-                for (i, value) in eight.iter_mut().enumerate() {
+            Some(bytes) =>
+            {
+                #[expect(clippy::needless_range_loop, reason = "places are constants")]
+                for i in 0..8 {
                     let (byte, shift) = (i * W / 8, i * W % 8);
                     let four = [bytes[byte], bytes[byte + 1], bytes[byte + 2], bytes[byte + 3]];
-                    *value = u32::from_le_bytes(four) >> shift & narrow(low(W));
+                    eight[i] = u32::from_le_bytes(four) >> shift & narrow(low(W));
                 }
             }
             None => _ = unpack_any(data, at * 8, W, eight),

@@ -7,8 +7,9 @@ use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::bits::{Bits, compress, first, low, ones};
-use super::hybrid::{Fault, Planes};
+use super::hybrid::Fault;
 use super::shape::{ListLevel, Shape};
+use super::window::Window;
 use crate::array::list_kind;
 use crate::error::{Error, Result};
 
@@ -45,35 +46,6 @@ impl Starts {
     }
 }
 
-/// Up to 64 entries of a column: one per value, null, and list without elements.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Block {
-    pub(super) rep: Planes,
-    pub(super) def: Planes,
-    pub(super) n: usize,
-}
-
-impl Block {
-    /// Entries with which a row begins.
-    #[inline(always)]
-    pub(super) fn rows(&self) -> u64 {
-        !self.rep.at_least(1) & low(self.n)
-    }
-
-    /// The first `n` entries, and the rest.
-    #[inline(always)]
-    pub(super) fn split(self, n: usize) -> (Self, Self) {
-        let rest = Self { rep: self.rep.skip(n), def: self.def.skip(n), n: self.n - n };
-        (Self { n, ..self }, rest)
-    }
-
-    /// Entries with a value that is not null.
-    #[inline(always)]
-    pub(super) fn values(&self, shape: &Shape) -> u64 {
-        self.def.at_least(shape.max_def) & low(self.n)
-    }
-}
-
 /// Lists that are put together entry by entry.
 #[derive(Debug)]
 pub(super) struct Lists {
@@ -82,9 +54,6 @@ pub(super) struct Lists {
     valid: Bits,
     slots: usize,
     nullable: bool,
-    max_def: u8,
-    max_rep: u8,
-    slot: u8,
 }
 
 impl Lists {
@@ -99,9 +68,6 @@ impl Lists {
             valid: Bits::default(),
             slots: 0,
             nullable: shape.nullable,
-            max_def: shape.max_def,
-            max_rep: shape.max_rep,
-            slot: shape.slot(),
         }
     }
 
@@ -115,34 +81,23 @@ impl Lists {
         self.nullable.then_some(&self.valid)
     }
 
-    /// Appends the entries of a block.
-    #[inline]
-    pub(super) fn append(&mut self, block: &Block) -> Result<(), Fault> {
-        let all = low(block.n);
-        let slots = block.def.at_least(self.slot) & all;
-        let within = block.rep.at_least(self.max_rep) & all;
-        // Nothing above the largest levels, which may be all that their bits can say.
-        if block.def.at_least((self.max_def + 1).min(15)) & all != 0 && self.max_def < 15
-            || block.rep.at_least(self.max_rep + 1) & all != 0
-        {
-            return Err(self.too_large(block));
-        }
-        if self.max_rep > 0 {
-            if within & !slots != 0 {
-                return Err(Fault::new("a list goes on with an entry that is no element"));
-            }
-            let mut begun = all & !within;
+    /// Appends those entries of a word of a window whose bits are set in `now`.
+    #[inline(always)]
+    pub(super) fn append(&mut self, window: &Window, word: usize, now: u64) -> Result<(), Fault> {
+        let slots = window.slots[word] & now;
+        if !self.levels.is_empty() {
+            let mut begun = window.begun[word] & now;
             while begun != 0 {
                 let i = first(begun);
                 begun &= begun - 1;
-                let before = ones(slots & low(i));
-                self.begin(block.rep.get(i), block.def.get(i), self.slots + before)?;
+                let (rep, def) = window.levels(word, i);
+                self.begin(rep, def, self.slots + ones(slots & low(i)))?;
             }
         }
         let n = ones(slots);
         if self.nullable {
-            let valid = block.def.at_least(self.max_def) & all;
-            let valid = if slots == all { valid } else { compress(valid, slots) };
+            let valid = window.valid[word];
+            let valid = if slots == u64::MAX { valid } else { compress(valid, slots) };
             self.valid.append(valid, n);
         }
         self.slots += n;
@@ -175,16 +130,6 @@ impl Lists {
             }
         }
         Ok(())
-    }
-
-    #[cold]
-    fn too_large(&self, block: &Block) -> Fault {
-        let largest = |planes: &Planes| (0..block.n).map(|i| planes.get(i)).max().unwrap_or(0);
-        let (rep, def) = (largest(&block.rep), largest(&block.def));
-        Fault::new(format!(
-            "repetition level {rep} and definition level {def}, where the schema has levels up to {} and {}",
-            self.max_rep, self.max_def
-        ))
     }
 
     /// The lists around the values that `leaves` makes of their validity, as `data_type`.

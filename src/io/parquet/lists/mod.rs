@@ -5,6 +5,7 @@
 //! them are looked at together here.
 
 mod bits;
+mod columns;
 mod cursor;
 mod delta;
 mod hybrid;
@@ -13,6 +14,7 @@ mod lists;
 mod pages;
 mod shape;
 mod values;
+mod window;
 
 use std::ops::Range;
 use std::path::Path;
@@ -23,6 +25,7 @@ use arrow::datatypes::Field;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 
+pub(super) use columns::Columns;
 use cursor::Reader;
 use pages::Chunk;
 use shape::Shape;
@@ -85,7 +88,7 @@ pub fn read_column<R: ChunkReader + 'static>(
     };
     let mut reader = Reader::new(shape, parts);
     reader.open(source, group, &rows)?;
-    let values = reader.expect(source, group, rows.len())?;
+    let values = reader.expected(source, group, rows.len())?;
     reader.reserve(values);
     reader.append(rows.len())?;
     reader.finish(field.data_type())

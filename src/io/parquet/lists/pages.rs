@@ -156,9 +156,10 @@ impl<'a> Chunk<'a> {
         let at = |n: i64| u64::try_from(n).unwrap_or(0);
         let (first, last) = (&self.pages[pages.start], &self.pages[pages.end - 1]);
         let data = at(first.offset)..at(last.offset) + at(last.compressed_page_size.into());
-        let dictionary = self.bytes.start..at(self.pages[0].offset);
+        let mut dictionary = self.bytes.start..at(self.pages[0].offset);
         if dictionary.end == data.start {
-            return Vec::from([dictionary.start..data.end]);
+            dictionary.end = data.end;
+            return vec![dictionary];
         }
         let parts = [dictionary, data];
         parts.into_iter().filter(|r| !r.is_empty()).collect()

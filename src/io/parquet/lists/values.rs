@@ -293,14 +293,17 @@ fn read<T: Native>(
             for out in out.chunks_mut(STEP) {
                 let indices = &mut indices[..out.len()];
                 runs.read(indices)?;
-                let largest = indices.iter().copied().max().unwrap_or(0) as usize;
-                if largest >= dictionary.len() {
+                let mut largest = 0;
+                for index in &*indices {
+                    largest = if *index > largest { *index } else { largest };
+                }
+                if largest as usize >= dictionary.len() {
                     return Err(Fault::new(format!(
                         "value {largest} of a dictionary of {}",
                         dictionary.len()
                     )));
                 }
-                for (out, index) in out.iter_mut().zip(indices) {
+                for (out, index) in out.iter_mut().zip(&*indices) {
                     *out = dictionary[*index as usize];
                 }
             }
