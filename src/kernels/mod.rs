@@ -39,7 +39,7 @@ pub mod unary;
 
 pub(crate) mod align;
 mod args;
-mod bits;
+pub(crate) mod bits;
 mod flags;
 mod kept;
 mod room;

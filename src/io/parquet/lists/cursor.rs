@@ -7,7 +7,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use parquet::file::reader::ChunkReader;
 
-use super::bits::{low, nth, ones};
+use super::bits::ones;
 use super::hybrid::Fault;
 use super::lists::Lists;
 use super::pages::{Chunk, DataPage, Pages, Part, Place};
@@ -16,6 +16,8 @@ use super::values::{Encoded, Sink, sink};
 use super::window::{ENTRIES, Window};
 use super::{Parts, Source};
 use crate::error::Result;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::has_avx2;
 
 /// Entries that a byte of a compressed chunk is expected to hold at most; more make memory grow as it goes.
 const ENTRIES_PER_BYTE: u64 = 16;
@@ -244,23 +246,14 @@ impl Open {
                     return Err(Fault::new("its first entry goes on with a row never begun"));
                 }
             }
-            let (word, used) = (window.at / 64, window.at % 64);
-            let mut now = low(window.n - word * 64) & !low(used);
-            let starts = window.rows[word] & now;
-            let here = ones(starts);
-            let ends = here > *rows;
-            let end = if ends { nth(starts, *rows) } else { 64 };
-            now &= low(end);
-            let counted = here.min(*rows);
-            *begun += counted;
-            *rows -= counted;
-            window.at = (word * 64 + end).min(window.n);
-            if keep {
-                to.lists.append(window, word, now)?;
+            let left = *rows;
+            let ended = if keep {
+                append(window, to.lists, rows)?
             } else {
-                skipped += ones(window.valid[word] & now);
-            }
-            if ends {
+                skip(window, &mut skipped, rows)
+            };
+            *begun += left - *rows;
+            if ended {
                 break true;
             }
         };
@@ -272,4 +265,44 @@ impl Open {
         }
         Ok(ended)
     }
+}
+
+/// Appends entries until the window or the rows end; whether it was the rows.
+fn append(window: &mut Window, lists: &mut Lists, rows: &mut usize) -> Result<bool, Fault> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn wide(window: &mut Window, lists: &mut Lists, rows: &mut usize) -> Result<bool, Fault> {
+            append_any(window, lists, rows)
+        }
+        if has_avx2() {
+            // SAFETY: the processor has what the function was compiled for.
+            return unsafe { wide(window, lists, rows) };
+        }
+    }
+    append_any(window, lists, rows)
+}
+
+#[inline(always)]
+fn append_any(window: &mut Window, lists: &mut Lists, rows: &mut usize) -> Result<bool, Fault> {
+    while window.at < window.n {
+        let (word, now, ended) = window.step(rows);
+        lists.append(window, word, now)?;
+        if ended {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Counts values until the window or the rows end; whether it was the rows.
+fn skip(window: &mut Window, values: &mut usize, rows: &mut usize) -> bool {
+    while window.at < window.n {
+        let (word, now, ended) = window.step(rows);
+        *values += ones(window.valid[word] & now);
+        if ended {
+            return true;
+        }
+    }
+    false
 }

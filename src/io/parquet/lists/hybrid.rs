@@ -56,26 +56,32 @@ impl Hybrid {
             let count = usize::try_from(header >> 1).unwrap_or(usize::MAX);
             let rest = self.data.len() - self.at;
             if header & 1 == 1 {
-                // The last run may be cut short after the last number that matters.
-                let bytes = count.saturating_mul(self.width).min(rest);
-                let held = bytes.saturating_mul(8) / self.width;
-                self.left = count.saturating_mul(8).min(held);
                 self.run = Run::Packed(self.at * 8);
-                self.at += bytes;
+                let bytes = count.saturating_mul(self.width);
+                if bytes <= rest {
+                    self.left = count * 8;
+                    self.at += bytes;
+                } else {
+                    // The last run may be cut short after the last number that matters.
+                    self.left = rest.saturating_mul(8) / self.width;
+                    self.at = self.data.len();
+                }
             } else {
                 let bytes = self.width.div_ceil(8);
                 if bytes > rest {
                     return Err(self.ended());
                 }
-                let value = load(&self.data, self.at) & low(8 * bytes);
-                let Some(value) = u32::try_from(value).ok().filter(|_| value <= low(self.width))
-                else {
+                let value = match bytes {
+                    1 => u64::from(self.data[self.at]),
+                    _ => load(&self.data, self.at) & low(8 * bytes),
+                };
+                if value > low(self.width) {
                     return Err(Fault::new(format!(
                         "a run of the number {value}, where numbers have {} bit(s)",
                         self.width
                     )));
-                };
-                self.run = Run::Repeated(value);
+                }
+                self.run = Run::Repeated(narrow(value));
                 self.left = count;
                 self.at += bytes;
             }
@@ -113,6 +119,7 @@ impl Hybrid {
     }
 
     /// The next `n` levels, of up to four bits: bit `b` of each goes to plane `b`, which is zero.
+    #[inline(always)]
     pub(super) fn levels(&mut self, planes: &mut [Plane; 4], n: usize) -> Result<(), Fault> {
         let [a, b, c, d] = planes;
         match self.width {
@@ -124,6 +131,7 @@ impl Hybrid {
         }
     }
 
+    #[inline(always)]
     fn levels_of<const W: usize>(
         &mut self,
         mut planes: [&mut Plane; W],

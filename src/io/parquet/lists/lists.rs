@@ -108,6 +108,16 @@ impl Lists {
     #[inline(always)]
     fn begin(&mut self, rep: u8, def: u8, slots: usize) -> Result<(), Fault> {
         let outer = usize::from(rep);
+        if let Some(level) = self.levels.get_mut(outer..)
+            && let [level] = level
+            && def >= level.level.filled
+        {
+            // An innermost list with elements: most of them.
+            if level.level.nullable {
+                level.present.append(1, 1);
+            }
+            return if level.starts.push(slots) { Ok(()) } else { Err(too_many()) };
+        }
         if outer > 0 && def < self.levels[outer - 1].level.filled {
             return Err(Fault::new("a list goes on with an entry that is no element"));
         }
@@ -118,9 +128,7 @@ impl Lists {
             };
             let level = &mut self.levels[l];
             if !level.starts.push(below) {
-                return Err(Fault::new(
-                    "lists of more than 2^31 - 1 elements: read fewer rows at a time",
-                ));
+                return Err(too_many());
             }
             if level.level.nullable {
                 level.present.append(u64::from(def >= level.level.present), 1);
@@ -155,6 +163,11 @@ impl Lists {
         }
         Ok(array)
     }
+}
+
+#[cold]
+fn too_many() -> Fault {
+    Fault::new("lists of more than 2^31 - 1 elements: read fewer rows at a time")
 }
 
 fn close<O: OffsetSizeTrait>(

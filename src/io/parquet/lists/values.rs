@@ -7,6 +7,7 @@ use arrow::array::{ArrayData, ArrayRef, BooleanArray, make_array};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType};
 use bytes::Bytes;
+use memmap2::MmapMut;
 use parquet::basic::Encoding;
 
 use super::bits::{Bits, first, low, ones};
@@ -14,6 +15,9 @@ use super::delta::Delta;
 use super::hybrid::{Fault, Hybrid};
 use super::shape::Leaf;
 use crate::error::Result as Outcome;
+
+/// Bytes from which values that nobody wrote are mapped.
+const MAPPED: usize = 1 << 16;
 
 /// Values that are worked on at a time.
 const STEP: usize = 1024;
@@ -238,8 +242,7 @@ impl<T: Native> Sink for Values<T> {
     ) -> Outcome<ArrayRef> {
         let mut out = std::mem::take(&mut self.out);
         if out.is_empty() {
-            // Nobody wrote: zeros.
-            out = vec![T::default(); slots];
+            return zeros::<T>(slots, data_type, nulls);
         }
         out.truncate(slots);
         if out.capacity() - out.len() > out.len() / 4 {
@@ -249,13 +252,38 @@ impl<T: Native> Sink for Values<T> {
             let bits = BooleanBuffer::collect_bool(slots, |i| out[i] != T::default());
             return Ok(Arc::new(BooleanArray::new(bits, nulls)));
         }
-        let data = ArrayData::builder(data_type.clone())
-            .len(slots)
-            .add_buffer(Buffer::from_vec(out))
-            .nulls(nulls)
-            .build()?;
-        Ok(make_array(data))
+        array(Buffer::from_vec(out), slots, data_type, nulls)
     }
+}
+
+/// Values that nobody wrote.
+fn zeros<T: Native>(
+    slots: usize,
+    data_type: &DataType,
+    nulls: Option<NullBuffer>,
+) -> Outcome<ArrayRef> {
+    if *data_type == DataType::Boolean {
+        return Ok(Arc::new(BooleanArray::new(BooleanBuffer::new_unset(slots), nulls)));
+    }
+    let bytes = slots.saturating_mul(size_of::<T>());
+    // Pages of the system, which are memory only once somebody reads them; what an allocator has used
+    // before would have to be cleared.
+    let mapped = if bytes < MAPPED { None } else { MmapMut::map_anon(bytes).ok() };
+    let buffer = match mapped {
+        Some(pages) => Buffer::from(Bytes::from_owner(pages)),
+        None => Buffer::from_vec(vec![T::default(); slots]),
+    };
+    array(buffer, slots, data_type, nulls)
+}
+
+fn array(
+    values: Buffer,
+    slots: usize,
+    data_type: &DataType,
+    nulls: Option<NullBuffer>,
+) -> Outcome<ArrayRef> {
+    let data = ArrayData::builder(data_type.clone()).len(slots).add_buffer(values).nulls(nulls);
+    Ok(make_array(data.build()?))
 }
 
 /// Values to the places whose bits are set; as many as there are such places.

@@ -1,8 +1,10 @@
 //! A few thousand levels at a time, as bits: what is asked of each is asked of 64 together.
 
-use super::bits::low;
+use super::bits::{low, nth, ones};
 use super::hybrid::{Fault, Hybrid};
 use super::shape::Shape;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::has_avx2;
 
 const WORDS: usize = 64;
 
@@ -24,6 +26,7 @@ impl Levels {
         Self { planes: [[0; WORDS + 1]; 4], bits: 8 - max.leading_zeros() as usize }
     }
 
+    #[inline(always)]
     fn refill(&mut self, from: &mut Hybrid, n: usize) -> Result<(), Fault> {
         let words = n.div_ceil(64) + 1;
         for plane in &mut self.planes[..self.bits] {
@@ -33,6 +36,7 @@ impl Levels {
     }
 
     /// Where the level is `least` or more.
+    #[inline(always)]
     fn at_least(&self, least: u8, out: &mut [u64]) {
         out.fill(if least >> self.bits == 0 { u64::MAX } else { 0 });
         if least >> self.bits != 0 {
@@ -101,6 +105,34 @@ impl Window {
         n: usize,
         shape: &Shape,
     ) -> Result<(), Fault> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+            fn wide(
+                window: &mut Window,
+                rep: &mut Hybrid,
+                def: &mut Hybrid,
+                n: usize,
+                shape: &Shape,
+            ) -> Result<(), Fault> {
+                window.refill_any(rep, def, n, shape)
+            }
+            if has_avx2() {
+                // SAFETY: the processor has what the function was compiled for.
+                return unsafe { wide(self, rep, def, n, shape) };
+            }
+        }
+        self.refill_any(rep, def, n, shape)
+    }
+
+    #[inline(always)]
+    fn refill_any(
+        &mut self,
+        rep: &mut Hybrid,
+        def: &mut Hybrid,
+        n: usize,
+        shape: &Shape,
+    ) -> Result<(), Fault> {
         self.rep.refill(rep, n)?;
         self.def.refill(def, n)?;
         (self.at, self.n) = (0, n);
@@ -129,6 +161,7 @@ impl Window {
     }
 
     /// Whether a bit of an entry is set.
+    #[inline(always)]
     fn any(&self, bits: &[u64; WORDS]) -> bool {
         let (whole, rest) = (self.n / 64, self.n % 64);
         let mut any = if rest > 0 { bits[whole] & low(rest) } else { 0 };
@@ -136,6 +169,22 @@ impl Window {
             any |= word;
         }
         any != 0
+    }
+
+    /// The entries of the next word that belong to `rows` rows, which begin here or go on; and whether
+    /// another row begins after them.
+    #[inline(always)]
+    pub(super) fn step(&mut self, rows: &mut usize) -> (usize, u64, bool) {
+        let (word, used) = (self.at / 64, self.at % 64);
+        let mut now = low(self.n - word * 64) & !low(used);
+        let starts = self.rows[word] & now;
+        let here = ones(starts);
+        let ended = here > *rows;
+        let end = if ended { nth(starts, *rows) } else { 64 };
+        now &= low(end);
+        *rows -= here.min(*rows);
+        self.at = (word * 64 + end).min(self.n);
+        (word, now, ended)
     }
 
     /// Repetition and definition level of an entry.
