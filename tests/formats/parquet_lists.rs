@@ -633,6 +633,28 @@ fn levels_that_make_no_lists_are_told() {
 }
 
 #[test]
+fn counts_of_the_footer_are_no_reason_to_take_memory() {
+    let page = [runs(&[2 << 1, 0]), runs(&[2 << 1, 3]), vec![1; 8]].concat();
+    let (bytes, metadata) = by_hand((3, 1), 2, &page);
+    for (rows, values) in
+        [(1 << 50, 1 << 50), (i64::MAX, i64::MAX), (2, i64::MAX), (-1, 2), (2, -1)]
+    {
+        let parquet = metadata.metadata();
+        let column = parquet.row_group(0).column(0).clone().into_builder();
+        let column = column.set_num_values(values).build().unwrap();
+        let group = parquet.row_group(0).clone().into_builder().set_num_rows(rows);
+        let group = group.set_column_metadata(vec![column]).build().unwrap();
+        let parquet = ParquetMetaData::new(parquet.file_metadata().clone(), vec![group]);
+        let reader = Arc::new(bytes.clone());
+        let source = Source { name: Path::new("f"), reader: &reader, metadata: &parquet };
+        let field = metadata.schema().field(0);
+        let rows = 0..usize::try_from(rows).unwrap_or(2);
+        let e = read_column(&source, 0, 0, field, rows, Parts::Values).unwrap_err().to_string();
+        assert!(e.contains("there should be") || e.contains("the footer counts"), "{e}");
+    }
+}
+
+#[test]
 fn rows_and_columns_that_are_not_there() {
     let (_, bytes) = foreign().swap_remove(0);
     let metadata = metadata(&bytes, true);

@@ -22,6 +22,9 @@ use crate::kernels::bits::has_avx2;
 /// Entries that a byte of a compressed chunk is expected to hold at most; more make memory grow as it goes.
 const ENTRIES_PER_BYTE: u64 = 16;
 
+/// Most values that memory is asked for before they are there.
+const MOST_EXPECTED: usize = 1 << 28;
+
 /// A page in progress.
 #[derive(Debug)]
 struct Open {
@@ -110,6 +113,7 @@ impl<R: ChunkReader> Reader<R> {
     /// Memory for this many values.
     pub(super) fn reserve(&mut self, values: usize) {
         if self.parts == Parts::Values {
+            let values = values.min(MOST_EXPECTED);
             // Only a hint: what there is no room for is an error once it is there.
             let _ = self.sink.room(values);
         }

@@ -58,13 +58,38 @@ pub enum Parts {
 /// `field`, the field that the `parquet` crate gives it.
 ///
 /// Those are `List` and `LargeList` of any depth up to 7, or none, around booleans, integers, floats,
-/// dates, times, timestamps and durations.
+/// dates, times, timestamps and durations, whose row groups name no other encodings than PLAIN,
+/// dictionaries, RLE, DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT.
 pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool {
     Shape::new(metadata, root, field).is_some()
 }
 
 /// Rows `rows` of row group `group`, column `root`, as one array of exactly the type of `field`: what
 /// the reader of the `parquet` crate makes of them.
+///
+/// Pages before the rows are passed over by their levels, without decoding values, and pages after them
+/// are not read; with an offset index in the footer, neither are those before.
+///
+/// ```
+/// use std::{path::Path, sync::Arc};
+/// use arrow::array::Array;
+/// use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+/// use serrate::io::parquet::{self, LocalFile, lists::{Parts, Source, read_column, supported}};
+///
+/// let table = serrate::generate::mimic_table(9, 1)?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.parquet");
+/// parquet::write(&path, &table, &Default::default())?;
+///
+/// let reader = Arc::new(LocalFile::open(&path)?);
+/// let metadata = ArrowReaderMetadata::load(reader.as_ref(), Default::default())?;
+/// let source = Source { name: Path::new(&path), reader: &reader, metadata: metadata.metadata() };
+/// let (root, field) = metadata.schema().fields().find("numeric_value").expect("a column");
+/// assert!(supported(metadata.metadata(), root, field));
+/// let lists = read_column(&source, 0, root, field, 2..7, Parts::Lists)?;
+/// assert_eq!((lists.len(), lists.data_type()), (5, field.data_type()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// A column that is not [`supported`], rows outside the row group, a damaged file.

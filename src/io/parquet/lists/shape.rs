@@ -1,8 +1,8 @@
 //! What the levels of a column mean, from the schemas of Parquet and of Arrow.
 
 use arrow::datatypes::{DataType, Field};
-use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
-use parquet::file::metadata::ParquetMetaData;
+use parquet::basic::{ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::schema::types::Type;
 
 use crate::array::{ListKind, list_kind};
@@ -88,6 +88,9 @@ impl Shape {
         let leaf = leaf(node.get_physical_type(), data_type)?;
         let max_rep = u8::try_from(lists.len()).ok()?;
         let descriptor = schema.column(column);
+        if !metadata.row_groups().iter().all(|g| g.columns().get(column).is_some_and(readable)) {
+            return None;
+        }
         let levels = (descriptor.max_def_level(), descriptor.max_rep_level());
         (levels == (i16::from(max_def), i16::from(max_rep))).then_some(Self {
             column,
@@ -103,6 +106,21 @@ impl Shape {
     pub(super) fn slot(&self) -> u8 {
         self.lists.last().map_or(0, |l| l.filled)
     }
+}
+
+/// Whether levels and values of a chunk are in encodings that are read here.
+fn readable(chunk: &ColumnChunkMetaData) -> bool {
+    chunk.encodings().all(|encoding| {
+        matches!(
+            encoding,
+            Encoding::PLAIN
+                | Encoding::PLAIN_DICTIONARY
+                | Encoding::RLE
+                | Encoding::RLE_DICTIONARY
+                | Encoding::DELTA_BINARY_PACKED
+                | Encoding::BYTE_STREAM_SPLIT
+        )
+    })
 }
 
 /// Whether a node may be null; `None` for a repeated one.

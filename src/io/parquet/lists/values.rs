@@ -192,6 +192,8 @@ impl<T: Native> Sink for Values<T> {
             return Ok(());
         }
         if len == 0 {
+            // Zeros are had for nothing, but not without the risk of ending the process: asked first.
+            Vec::<T>::new().try_reserve_exact(slots).map_err(Fault::new)?;
             self.out = vec![T::default(); slots];
             return Ok(());
         }

@@ -1,7 +1,9 @@
 //! A few thousand levels at a time, as bits: what is asked of each is asked of 64 together.
 
 use super::bits::{low, nth, ones};
-use super::hybrid::{Fault, Hybrid};
+#[cfg(target_arch = "x86_64")]
+use super::hybrid::Bmi2;
+use super::hybrid::{Anywhere, Fault, Hybrid, Picks};
 use super::shape::Shape;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::bits::has_avx2;
@@ -27,12 +29,12 @@ impl Levels {
     }
 
     #[inline(always)]
-    fn refill(&mut self, from: &mut Hybrid, n: usize) -> Result<(), Fault> {
+    fn refill(&mut self, from: &mut Hybrid, n: usize, picks: impl Picks) -> Result<(), Fault> {
         let words = n.div_ceil(64) + 1;
         for plane in &mut self.planes[..self.bits] {
             plane[..words].fill(0);
         }
-        from.levels(&mut self.planes, n)
+        from.levels(&mut self.planes, n, picks)
     }
 
     /// Where the level is `least` or more.
@@ -115,14 +117,14 @@ impl Window {
                 n: usize,
                 shape: &Shape,
             ) -> Result<(), Fault> {
-                window.refill_any(rep, def, n, shape)
+                window.refill_any(rep, def, n, shape, Bmi2::new())
             }
             if has_avx2() {
                 // SAFETY: the processor has what the function was compiled for.
                 return unsafe { wide(self, rep, def, n, shape) };
             }
         }
-        self.refill_any(rep, def, n, shape)
+        self.refill_any(rep, def, n, shape, Anywhere)
     }
 
     #[inline(always)]
@@ -132,9 +134,10 @@ impl Window {
         def: &mut Hybrid,
         n: usize,
         shape: &Shape,
+        picks: impl Picks,
     ) -> Result<(), Fault> {
-        self.rep.refill(rep, n)?;
-        self.def.refill(def, n)?;
+        self.rep.refill(rep, n, picks)?;
+        self.def.refill(def, n, picks)?;
         (self.at, self.n) = (0, n);
         let words = n.div_ceil(64);
         let mut most = [0; WORDS];
