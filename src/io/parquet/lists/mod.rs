@@ -74,12 +74,12 @@ pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool
 /// use std::{path::Path, sync::Arc};
 /// use arrow::array::Array;
 /// use parquet::arrow::arrow_reader::ArrowReaderMetadata;
-/// use serrate::io::parquet::{self, LocalFile, lists::{Parts, Source, read_column, supported}};
+/// use serrate::io::parquet::{self as io, LocalFile, lists::{Parts, Source, read_column, supported}};
 ///
 /// let table = serrate::generate::mimic_table(9, 1)?;
 /// let dir = tempfile::tempdir()?;
 /// let path = dir.path().join("t.parquet");
-/// parquet::write(&path, &table, &Default::default())?;
+/// io::write(&path, &table, &Default::default())?;
 ///
 /// let reader = Arc::new(LocalFile::open(&path)?);
 /// let metadata = ArrowReaderMetadata::load(reader.as_ref(), Default::default())?;
