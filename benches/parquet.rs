@@ -85,7 +85,7 @@ fn columns(c: &mut Criterion) {
         let stock = file.stock(root);
         assert!(file.ours(root, field, Parts::Values) == stock, "{field}");
         // The floor is that of writing the arrays once.
-        let bytes: usize = stock.iter().map(|a| a.get_array_memory_size()).sum();
+        let bytes: usize = stock.iter().map(|a| a.to_data().get_slice_memory_size().unwrap()).sum();
         let mut group = c.benchmark_group(format!("parquet/{}", field.name()));
         group.sample_size(10).throughput(Throughput::Bytes(bytes as u64));
         group.bench_function("floor: bytes of the arrays", |b| {
