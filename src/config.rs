@@ -72,6 +72,9 @@ pub struct SerrateOptions {
     /// The `codes.parquet`, or the MEDS folder that has one, that `descendants` looks into when none is
     /// written out. Default none: an empty text.
     pub codes: String,
+    /// Whether columns of lists in Parquet files are decoded by a decoder made for them (default), or by
+    /// DataFusion's scan like all others.
+    pub parquet_lists: bool,
 }
 
 impl Default for SerrateOptions {
@@ -83,6 +86,7 @@ impl Default for SerrateOptions {
             leaf_batch_size: 262_144,
             meds_shared_subjects: false,
             codes: String::new(),
+            parquet_lists: true,
         }
     }
 }
@@ -117,6 +121,7 @@ impl ExtensionOptions for SerrateOptions {
             "mmap" => self.mmap = parse_bool(key, value)?,
             "meds_shared_subjects" => self.meds_shared_subjects = parse_bool(key, value)?,
             "codes" => self.codes = value.into(),
+            "parquet_lists" => self.parquet_lists = parse_bool(key, value)?,
             "nrt_nan" => self.nrt_nan = value.parse()?,
             "leaf_batch_size" => {
                 self.leaf_batch_size = match value.trim().parse() {
@@ -130,7 +135,7 @@ impl ExtensionOptions for SerrateOptions {
             }
             _ => {
                 return config_err!(
-                    "there is no setting serrate.{key}; the settings are max_dense_bytes, mmap, nrt_nan, leaf_batch_size, meds_shared_subjects, codes"
+                    "there is no setting serrate.{key}; the settings are max_dense_bytes, mmap, nrt_nan, leaf_batch_size, meds_shared_subjects, codes, parquet_lists"
                 );
             }
         }
@@ -169,6 +174,11 @@ impl ExtensionOptions for SerrateOptions {
                 "codes",
                 self.codes.clone(),
                 "The codes.parquet or MEDS folder whose codes descendants(..) follows",
+            ),
+            entry(
+                "parquet_lists",
+                self.parquet_lists.to_string(),
+                "Decode columns of lists in Parquet files by a decoder made for them",
             ),
         ]
     }

@@ -26,6 +26,8 @@ mod order;
 mod outputs;
 #[path = "sql/parquet.rs"]
 mod parquet_files;
+#[path = "sql/parquet_lists.rs"]
+mod parquet_lists;
 #[path = "sql/planning.rs"]
 mod planning;
 #[path = "sql/pushdown.rs"]

@@ -23,12 +23,13 @@ use crate::functions::LENGTHS_ONLY;
 /// Names of the columns that this rule makes begin so.
 const PREFIX: &str = "__serrate_lengths";
 
-/// Logical optimizer rule, the last of each pass: over a scan of `.nrt`, calls such as
+/// Logical optimizer rule, the last of each pass: over a scan of `.nrt` or Parquet, calls such as
 /// `ragged_count(code)` under aggregates, in conditions and in orders become columns of a projection
 /// right above the scan, where nothing else needs the column they look at.
 ///
 /// DataFusion gives a scan the expressions of a projection above it, and no others. A scan of `.nrt` that
-/// knows that a column is looked at for its lengths reads bounds and no values.
+/// knows that a column is looked at for its lengths reads bounds and no values; one of Parquet decodes
+/// levels and no values.
 #[derive(Debug, Default)]
 pub struct LengthsBelow;
 
@@ -50,7 +51,7 @@ impl OptimizerRule for LengthsBelow {
         if !top || !plan.expressions().iter().any(calls) && !below(&plan, calls) {
             return Ok(Transformed::no(plan));
         }
-        let Some(base) = base(&plan) else { return Ok(Transformed::no(plan)) };
+        let Some(base) = base(&plan, &config.options()) else { return Ok(Transformed::no(plan)) };
         // A projection right above the scan is what this rule makes.
         let direct = matches!(plan, LogicalPlan::Projection(_))
             && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
@@ -145,22 +146,23 @@ fn chosen(plan: &LogicalPlan) -> Option<Vec<&Column>> {
 }
 
 /// The scan that a plan is over, under its other name if it has one.
-fn base(plan: &LogicalPlan) -> Option<&LogicalPlan> {
+fn base<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a LogicalPlan> {
     let [input] = plan.inputs()[..] else { return None };
     match input {
-        LogicalPlan::TableScan(scan) => is_nrt(scan).then_some(input),
+        LogicalPlan::TableScan(scan) => has_lengths(scan, options).then_some(input),
         LogicalPlan::SubqueryAlias(alias) => match alias.input.as_ref() {
-            LogicalPlan::TableScan(scan) => is_nrt(scan).then_some(input),
+            LogicalPlan::TableScan(scan) => has_lengths(scan, options).then_some(input),
             _ => None,
         },
-        input if passes(input) => base(input),
+        input if passes(input) => base(input, options),
         _ => None,
     }
 }
 
-fn is_nrt(scan: &TableScan) -> bool {
+fn has_lengths(scan: &TableScan, options: &ConfigOptions) -> bool {
     let table = source_as_provider(&scan.source);
-    table.is_ok_and(|table| table.downcast_ref::<FilesTable>().is_some_and(FilesTable::is_nrt))
+    let of = |files: &FilesTable| files.has_lengths(options);
+    table.is_ok_and(|table| table.downcast_ref::<FilesTable>().is_some_and(of))
 }
 
 /// The list columns of the scan that nothing looks at but for their lengths.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider, TableProviderFactory};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Constraints, Statistics};
+use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::error::Result;
 use datafusion::logical_expr::dml::InsertOp;
@@ -18,6 +20,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::empty::refuse_empty;
 use super::nrt::NrtFormat;
 use super::nrt::positions::with_positions;
+use super::parquet::ParquetFileFormat;
+use crate::config::SerrateOptions;
 
 /// A table over files that never leaves files out under a limit.
 ///
@@ -33,13 +37,19 @@ impl FilesTable {
         Self { inner }
     }
 
-    /// Whether its files are `.nrt`.
-    pub(super) fn is_nrt(&self) -> bool {
+    /// Whether its files are of one format.
+    fn is_of<F: FileFormat>(&self) -> bool {
         if let Some(inner) = self.inner.downcast_ref::<Self>() {
-            return inner.is_nrt();
+            return inner.is_of::<F>();
         }
         let table = self.inner.downcast_ref::<ListingTable>();
-        table.is_some_and(|table| table.options().format.is::<NrtFormat>())
+        table.is_some_and(|table| table.options().format.is::<F>())
+    }
+
+    /// Whether the lengths of lists in its files can be read without the values.
+    pub(super) fn has_lengths(&self, options: &ConfigOptions) -> bool {
+        let parquet = || SerrateOptions::of(options).parquet_lists;
+        self.is_of::<NrtFormat>() || self.is_of::<ParquetFileFormat>() && parquet()
     }
 
     /// The same table with those of the columns `_file` and `_row` in `names` that it does not have;

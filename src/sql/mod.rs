@@ -62,7 +62,7 @@ pub use lengths::LengthsBelow;
 pub use meds::{MedsFunction, MedsTable};
 pub use nrt::{NrtFormat, NrtFormatFactory};
 pub use order::{MemoryOrder, OrderedSinkExec, SourceOrder, SourceOrderExec, in_source_order};
-pub use parquet::{ParquetFileFormat, ParquetFileFormatFactory};
+pub use parquet::{ParquetFileFormat, ParquetFileFormatFactory, ParquetLists};
 pub use safetensors::{SafetensorsFormat, SafetensorsFormatFactory};
 pub use session::{configure, register_formats, session, session_with};
 pub use statement::{execute, parse, plan, sql};

@@ -33,7 +33,7 @@ use super::listing::FilesTableFactory;
 use super::meds::MedsFunction;
 use super::nrt::NrtFormatFactory;
 use super::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
-use super::parquet::ParquetFileFormatFactory;
+use super::parquet::{ParquetFileFormatFactory, ParquetLists};
 use super::positions::PositionsPlanner;
 use super::relation::UnnestPlanner;
 use super::safetensors::SafetensorsFormatFactory;
@@ -131,6 +131,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     physical.push(Arc::new(SourceOrder));
     physical.push(Arc::new(OffsetIntoScan));
     physical.push(Arc::new(LeafBatches));
+    physical.push(Arc::new(ParquetLists));
     let functions = builder.table_functions().get_or_insert_default();
     for (name, function) in table_functions() {
         functions.insert(name.into(), Arc::new(TableFunction::new(name.into(), function)));

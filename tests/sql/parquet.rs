@@ -38,7 +38,7 @@ async fn a_parquet_file_that_exists_is_replaced_only_when_told() {
 async fn parquet_row_groups_are_as_large_as_their_dictionaries_are_worth() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = four();
-    // 8 rows of 300 000 leaves, of the 16 Mi that a row group has. In structs as well.
+    // 8 rows of 300 000 leaves, of the 4 Mi that a row group has. In structs as well.
     for (name, value) in [("list", "range(0, 300000)"), ("struct", "{'v': range(0, 300000)}")] {
         let out = dir.path().join(format!("{name}.parquet"));
         let sql = format!(

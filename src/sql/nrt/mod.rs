@@ -4,7 +4,7 @@ mod columns;
 mod filter;
 mod input;
 pub(super) mod positions;
-mod runs;
+pub(super) mod runs;
 mod scan;
 mod schema;
 mod sink;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use arrow::array::{Array, BooleanArray, BooleanBufferBuilder};
 
 /// The rows that are in both.
-pub(super) fn intersect(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usize>> {
+pub(in crate::sql) fn intersect(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usize>> {
     let (mut i, mut j) = (0, 0);
     let mut out = Vec::new();
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
@@ -19,7 +19,7 @@ pub(super) fn intersect(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usi
 }
 
 /// The runs with gaps of at most `gap` rows filled.
-pub(super) fn bridged(runs: &[Range<usize>], gap: usize) -> Vec<Range<usize>> {
+pub(in crate::sql) fn bridged(runs: &[Range<usize>], gap: usize) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::with_capacity(runs.len());
     for run in runs {
         match out.last_mut() {
@@ -31,12 +31,12 @@ pub(super) fn bridged(runs: &[Range<usize>], gap: usize) -> Vec<Range<usize>> {
 }
 
 /// Number of rows.
-pub(super) fn count(runs: &[Range<usize>]) -> usize {
+pub(in crate::sql) fn count(runs: &[Range<usize>]) -> usize {
     runs.iter().map(Range::len).sum()
 }
 
 /// The first `rows` rows.
-pub(super) fn first(runs: Vec<Range<usize>>, rows: usize) -> Vec<Range<usize>> {
+pub(in crate::sql) fn first(runs: Vec<Range<usize>>, rows: usize) -> Vec<Range<usize>> {
     let mut left = rows;
     let mut out = Vec::with_capacity(runs.len());
     for run in runs {
@@ -51,7 +51,7 @@ pub(super) fn first(runs: Vec<Range<usize>>, rows: usize) -> Vec<Range<usize>> {
 }
 
 /// The rows of `spans`, one after the other, whose bit is set; null counts as not set.
-pub(super) fn chosen(spans: &[Range<usize>], bits: &BooleanArray) -> Vec<Range<usize>> {
+pub(in crate::sql) fn chosen(spans: &[Range<usize>], bits: &BooleanArray) -> Vec<Range<usize>> {
     let set = match bits.nulls() {
         None => bits.values().clone(),
         Some(nulls) => bits.values() & nulls.inner(),
@@ -68,7 +68,7 @@ pub(super) fn chosen(spans: &[Range<usize>], bits: &BooleanArray) -> Vec<Range<u
 }
 
 /// Whether each row of `spans` is in one of `runs`, all of which lie within spans.
-pub(super) fn mask(spans: &[Range<usize>], runs: &[Range<usize>]) -> BooleanArray {
+pub(in crate::sql) fn mask(spans: &[Range<usize>], runs: &[Range<usize>]) -> BooleanArray {
     let mut bits = BooleanBufferBuilder::new(count(spans));
     let mut runs = runs.iter().peekable();
     for span in spans {

@@ -1,9 +1,10 @@
-//! [`OffsetIntoScan`]: tables in memory do not read what OFFSET skips.
+//! [`OffsetIntoScan`]: tables in memory and Parquet files do not read what OFFSET skips.
 
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -12,10 +13,12 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::SourceOrderExec;
+use crate::sql::parquet::windowed;
 use crate::sql::table::TableSource;
 
 /// Physical optimizer rule, once rows under limits are in source order: LIMIT and OFFSET over nothing but
-/// columns of a table in memory become a range of its rows.
+/// columns of a table in memory, or of Parquet files whose numbers of rows are known, become a range of
+/// their rows: row groups outside it are not read, and of those at its ends only the rows within.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct OffsetIntoScan;
 
@@ -50,13 +53,18 @@ impl PhysicalOptimizerRule for OffsetIntoScan {
 }
 
 /// The plan without the first `skip` rows and with at most `fetch`, when its rows are those of a table in
-/// memory, one for one and in order.
+/// memory or of Parquet files, one for one and in order.
 fn skipping(
     plan: &Arc<dyn ExecutionPlan>,
     skip: usize,
     fetch: Option<usize>,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
+        if let Some(files) = scan.data_source().downcast_ref::<FileScanConfig>() {
+            let window = windowed(files, skip, fetch);
+            return Ok(window
+                .map(|window| DataSourceExec::from_data_source(window) as Arc<dyn ExecutionPlan>));
+        }
         let source = scan.data_source().downcast_ref::<TableSource>();
         let window = source.and_then(|source| source.window(skip, fetch));
         return Ok(

@@ -24,10 +24,10 @@ use datafusion::physical_expr::{LexOrdering, LexRequirement};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use object_store::{ObjectMeta, ObjectStore};
 
-use super::order::ordered_sink;
-use super::output::{OutputOptions, make_folder, single_file, write_blocking};
 use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
+use crate::sql::order::ordered_sink;
+use crate::sql::output::{OutputOptions, make_folder, single_file, write_blocking};
 
 /// Makes [`ParquetFileFormat`]; registered under the extension `parquet`, in place of DataFusion's own
 /// factory, which it wraps.
@@ -74,7 +74,8 @@ impl FileFormatFactory for ParquetFileFormatFactory {
     }
 }
 
-/// Parquet files as tables: reading is DataFusion's own.
+/// Parquet files as tables: reading is DataFusion's own, lists excepted; see
+/// [`ParquetLists`](super::ParquetLists).
 ///
 /// COPY to one local file whose name ends in `.parquet` writes as
 /// [`ParquetTableWriter`] does: row groups of about as many leaves each, a file that appears whole or

@@ -1,0 +1,121 @@
+//! [`Fetched`]: ranges of a file in memory.
+
+use std::ops::Range;
+
+use bytes::{Buf, Bytes};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::reader::{ChunkReader, Length};
+
+/// Parts of a file that were fetched; in the order of the file, apart from each other.
+#[derive(Clone, Debug)]
+pub(super) struct Fetched {
+    size: u64,
+    blocks: Vec<(u64, Bytes)>,
+}
+
+impl Fetched {
+    /// Nothing yet of a file of `size` bytes.
+    pub(super) fn new(size: u64) -> Self {
+        Self { size, blocks: Vec::new() }
+    }
+
+    /// What is not there yet of some ranges, in order and apart from each other. Short gaps are bridged:
+    /// reading them along is cheaper than asking twice.
+    pub(super) fn missing(&self, mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+        ranges.retain(|range| range.start < range.end && self.find(range).is_none());
+        ranges.sort_unstable_by_key(|range| (range.start, range.end));
+        let mut out: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            match out.last_mut() {
+                Some(last) if range.start <= last.end.saturating_add(GAP) => {
+                    last.end = last.end.max(range.end);
+                }
+                _ => out.push(range),
+            }
+        }
+        out
+    }
+
+    /// With more of it.
+    pub(super) fn add(&mut self, more: impl IntoIterator<Item = (u64, Bytes)>) {
+        self.blocks.extend(more);
+        self.blocks.sort_by_key(|(start, _)| *start);
+    }
+
+    /// The block that holds a range, from its start on.
+    fn find(&self, range: &Range<u64>) -> Option<Bytes> {
+        // Blocks overlap where a later one was fetched around an earlier one.
+        let candidates = self.blocks.partition_point(|(start, _)| *start <= range.start);
+        self.blocks[..candidates].iter().rev().find_map(|(start, bytes)| {
+            let from = usize::try_from(range.start - start).ok()?;
+            let len = usize::try_from(range.end - range.start).ok()?;
+            let end = from.checked_add(len)?;
+            (end <= bytes.len()).then(|| bytes.slice(from..))
+        })
+    }
+}
+
+/// Bytes between two ranges that are fetched along.
+const GAP: u64 = 64 << 10;
+
+impl Length for Fetched {
+    fn len(&self) -> u64 {
+        self.size
+    }
+}
+
+impl ChunkReader for Fetched {
+    type T = bytes::buf::Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        match self.find(&(start..start.saturating_add(1))) {
+            Some(bytes) => Ok(bytes.reader()),
+            None => Err(absent(start, 1)),
+        }
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        let end = start.saturating_add(length as u64);
+        match self.find(&(start..end)) {
+            Some(bytes) => Ok(bytes.slice(..length)),
+            None if length == 0 => Ok(Bytes::new()),
+            None => Err(absent(start, length)),
+        }
+    }
+}
+
+fn absent(start: u64, length: usize) -> ParquetError {
+    ParquetError::EOF(format!(
+        "{length} bytes at {start} lie outside the column chunk that the footer describes"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_not_fetched_again() {
+        let file: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
+        let block = |range: Range<u64>| {
+            let part = &file[range.start as usize..range.end as usize];
+            (range.start, Bytes::copy_from_slice(part))
+        };
+        let mut fetched = Fetched::new(1 << 20);
+        assert_eq!(
+            fetched.missing(vec![300_000..300_010, 10..20, 15..30]),
+            [10..30, 300_000..300_010]
+        );
+        fetched.add([block(300_000..300_010), block(10..30)]);
+        assert!(fetched.missing(vec![12..30, 300_001..300_010, 7..7]).is_empty());
+        assert_eq!(fetched.missing(vec![12..31]), [12..31]);
+        assert_eq!(fetched.get_bytes(12, 3).unwrap(), Bytes::from_static(&[12, 13, 14]));
+        assert!(fetched.get_bytes(28, 3).is_err());
+        assert!(fetched.get_bytes(u64::MAX, 3).is_err());
+        // A block around one that was there.
+        fetched.add([block(0..40)]);
+        assert_eq!(fetched.get_bytes(28, 3).unwrap(), Bytes::from_static(&[28, 29, 30]));
+        assert_eq!(fetched.get_bytes(12, 3).unwrap(), Bytes::from_static(&[12, 13, 14]));
+        assert!(fetched.get_read(29).is_ok() && fetched.get_read(500).is_err());
+    }
+}

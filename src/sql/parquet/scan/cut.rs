@@ -1,0 +1,267 @@
+//! Parts of files: row groups cut by rows.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::{
+    ParquetAccessPlan, ParquetRowSelection, RowGroupAccess,
+};
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig, FileScanConfigBuilder};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
+use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+
+/// A file without its byte range, which has become a plan of rows: rows lie in a row group one after the
+/// other, as far apart as its bytes allow, and belong to the range that holds their place.
+///
+/// DataFusion gives a row group to the range that holds its start, whole. Here it can be cut where
+/// columns of lists have an offset index, with which reading starts in the middle; others stay
+/// whole. Under conditions that change while they are tested, which drop whole row groups, nothing is
+/// cut.
+pub(super) fn by_rows(
+    mut file: PartitionedFile,
+    metadata: &ParquetMetaData,
+    roots: &[usize],
+    filter: Option<&Arc<dyn PhysicalExpr>>,
+) -> PartitionedFile {
+    let dynamic = |e: &Arc<dyn PhysicalExpr>| {
+        e.exists(|e| Ok(e.downcast_ref::<DynamicFilterPhysicalExpr>().is_some())).unwrap_or(true)
+    };
+    let planned = file.extension::<ParquetAccessPlan>().is_some()
+        || file.extension::<ParquetRowSelection>().is_some();
+    let Some(range) = file.range.as_ref() else { return file };
+    let (Ok(start), Ok(end)) = (u64::try_from(range.start), u64::try_from(range.end)) else {
+        return file;
+    };
+    if planned || filter.is_some_and(dynamic) {
+        return file;
+    }
+    let schema = metadata.file_metadata().schema_descr();
+    let wanted = |column: &usize| roots.contains(&schema.get_column_root_idx(*column));
+    let leaves: Vec<usize> = (0..schema.num_columns()).filter(wanted).collect();
+    let Some(access) = metadata
+        .row_groups()
+        .iter()
+        .map(|group| {
+            let indexed = leaves.iter().all(|leaf| {
+                let chunk = group.columns().get(*leaf);
+                chunk.is_some_and(|chunk| chunk.offset_index_offset().is_some())
+            });
+            access(group, start..end, indexed)
+        })
+        .collect::<Option<Vec<_>>>()
+    else {
+        // Places that lie outside any file: whoever reads there says so.
+        return file;
+    };
+    file.range = None;
+    file.with_extension(ParquetAccessPlan::new(access))
+}
+
+/// What of a row group belongs to some bytes of the file; `None` where its place is nonsense.
+fn access(group: &RowGroupMetaData, bytes: Range<u64>, indexed: bool) -> Option<RowGroupAccess> {
+    let rows = usize::try_from(group.num_rows()).ok()?;
+    let (mut start, mut end) = (u64::MAX, 0);
+    for chunk in group.columns() {
+        let first = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+        let first = u64::try_from(first).ok()?;
+        start = start.min(first);
+        end = end.max(first.checked_add(u64::try_from(chunk.compressed_size()).ok()?)?);
+    }
+    let first = group.columns().first()?;
+    let first = first.dictionary_page_offset().unwrap_or(first.data_page_offset());
+    if !indexed || start >= end || rows == 0 {
+        let held = bytes.contains(&u64::try_from(first).ok()?);
+        return Some(if held { RowGroupAccess::Scan } else { RowGroupAccess::Skip });
+    }
+    // The first row whose place is at `byte` or after it: the place of row r is start + r * size / rows.
+    let from = |byte: u64| {
+        let scaled = u128::from(byte.saturating_sub(start)).saturating_mul(rows as u128);
+        let row = scaled.div_ceil(u128::from(end - start));
+        usize::try_from(row).unwrap_or(rows).min(rows)
+    };
+    let (skipped, stop) = (from(bytes.start), from(bytes.end));
+    Some(match stop.saturating_sub(skipped) {
+        0 => RowGroupAccess::Skip,
+        all if all == rows => RowGroupAccess::Scan,
+        some => RowGroupAccess::Selection(selection(skipped..skipped + some, rows)),
+    })
+}
+
+/// The rows of a file that OFFSET and LIMIT leave, for whoever looks at the plan.
+#[derive(Clone, Debug)]
+struct Window(Range<usize>);
+
+/// Which rows of files a scan reads; none for files that are read whole.
+pub(super) fn windows(config: &FileScanConfig) -> Vec<Range<usize>> {
+    let files = config.file_groups.iter().flat_map(FileGroup::iter);
+    files.filter_map(|file| Some(file.extension::<Window>()?.0.clone())).collect()
+}
+
+/// Some of `rows` rows.
+fn selection(chosen: Range<usize>, rows: usize) -> RowSelection {
+    RowSelection::from(vec![
+        RowSelector::skip(chosen.start),
+        RowSelector::select(chosen.len()),
+        RowSelector::skip(rows.saturating_sub(chosen.end)),
+    ])
+}
+
+/// A scan of Parquet files without its first `skip` rows and with at most `fetch`, in one partition;
+/// `None` when it has conditions, or nobody knows how many rows its files have.
+pub(in crate::sql) fn windowed(
+    config: &FileScanConfig,
+    skip: usize,
+    fetch: Option<usize>,
+) -> Option<FileScanConfig> {
+    let source = config.file_source();
+    if source.file_type() != "parquet" || source.filter().is_some() {
+        return None;
+    }
+    let files: Vec<&PartitionedFile> =
+        config.file_groups.iter().flat_map(FileGroup::iter).collect();
+    // A limit of each partition leaves rows out in between.
+    let fetch = match (config.limit, config.file_groups.len()) {
+        (None, _) => fetch,
+        (Some(limit), 1) => Some(fetch.unwrap_or(usize::MAX).min(limit.saturating_sub(skip))),
+        (Some(limit), _) => Some(fetch.filter(|n| skip.saturating_add(*n) <= limit)?),
+    };
+    let (mut skip, mut left) = (skip, fetch.unwrap_or(usize::MAX));
+    let mut chosen = Vec::new();
+    for file in whole(&files)? {
+        let planned = file.extension::<ParquetAccessPlan>().is_some()
+            || file.extension::<ParquetRowSelection>().is_some();
+        let Precision::Exact(rows) = file.statistics.as_ref()?.num_rows else { return None };
+        if planned {
+            return None;
+        }
+        let skipped = rows.min(skip);
+        let taken = (rows - skipped).min(left);
+        (skip, left) = (skip - skipped, left - taken);
+        if taken == rows && taken > 0 {
+            chosen.push(file);
+        } else if taken > 0 {
+            let window = skipped..skipped + taken;
+            let rows = ParquetRowSelection::new(selection(window.clone(), rows));
+            chosen.push(file.with_extension(rows).with_extension(Window(window)));
+        }
+    }
+    let builder = FileScanConfigBuilder::from(config.clone())
+        .with_limit(None)
+        .with_file_groups(vec![FileGroup::new(chosen)])
+        .with_output_partitioning(None)
+        // Those of all rows: averages are what is left to learn from them.
+        .with_statistics(config.statistics().to_inexact());
+    Some(builder.build())
+}
+
+/// The files, put together again where they were cut into byte ranges that follow each other.
+fn whole(files: &[&PartitionedFile]) -> Option<Vec<PartitionedFile>> {
+    let mut out: Vec<PartitionedFile> = Vec::new();
+    let mut open: Option<(&PartitionedFile, i64)> = None;
+    for file in files {
+        let size = i64::try_from(file.object_meta.size).ok()?;
+        let Some(range) = &file.range else {
+            if open.is_some() {
+                return None;
+            }
+            out.push((*file).clone());
+            continue;
+        };
+        let end = match open {
+            None => 0,
+            Some((before, end)) if before.object_meta == file.object_meta => end,
+            Some(_) => return None,
+        };
+        if range.start != end {
+            return None;
+        }
+        open = Some((file, range.end));
+        if range.end >= size {
+            out.push(PartitionedFile { range: None, ..(*file).clone() });
+            open = None;
+        }
+    }
+    open.is_none().then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
+
+    /// What the ranges of a file, cut into `cuts`, have of its row groups.
+    fn shared(metadata: &ParquetMetaData, size: i64, cuts: i64, indexed: bool) -> Vec<Vec<usize>> {
+        let bytes = |c: i64| u64::try_from(size * c / cuts).unwrap();
+        let rows = |access: RowGroupAccess, all: i64| match access {
+            RowGroupAccess::Skip => 0,
+            RowGroupAccess::Scan => usize::try_from(all).unwrap(),
+            RowGroupAccess::Selection(rows) => rows.row_count(),
+        };
+        let group = |group: &RowGroupMetaData, c| {
+            rows(access(group, bytes(c)..bytes(c + 1), indexed).unwrap(), group.num_rows())
+        };
+        (0..cuts).map(|c| metadata.row_groups().iter().map(|g| group(g, c)).collect()).collect()
+    }
+
+    #[test]
+    fn every_row_belongs_to_one_range() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.parquet");
+        let table = crate::generate::mimic_table(120, 7).unwrap();
+        let options = ParquetWriteOptions { row_group_leaves: 1000, ..Default::default() };
+        let schema = table.arrow_schema().unwrap();
+        let mut writer = ParquetTableWriter::create(&path, &schema, &options).unwrap();
+        writer.write(&table).unwrap();
+        writer.finish().unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        let size = i64::try_from(file.metadata().unwrap().len()).unwrap();
+        let metadata =
+            parquet::file::metadata::ParquetMetaDataReader::new().parse_and_finish(&file).unwrap();
+        let groups = metadata.row_groups();
+        let all: Vec<usize> =
+            groups.iter().map(|g| usize::try_from(g.num_rows()).unwrap()).collect();
+        assert!(all.len() > 1, "{all:?}");
+        for cuts in 1..9 {
+            for indexed in [true, false] {
+                let parts = shared(&metadata, size, cuts, indexed);
+                for (group, rows) in all.iter().enumerate() {
+                    let counts: Vec<usize> = parts.iter().map(|part| part[group]).collect();
+                    assert_eq!(counts.iter().sum::<usize>(), *rows, "{cuts} {indexed}");
+                    let held = counts.iter().filter(|n| **n > 0).count();
+                    assert!(indexed || held == 1, "{counts:?}");
+                }
+            }
+        }
+        // One row group for many ranges: all of them have some of it.
+        let fine = shared(&metadata, size, 64, true);
+        let largest = (0..all.len()).max_by_key(|group| all[*group]).unwrap();
+        assert!(fine.iter().filter(|part| part[largest] > 0).count() > 3);
+    }
+
+    #[test]
+    fn ranges_that_follow_each_other_are_one_file() {
+        let part = |name: &str, start, end| {
+            let file = PartitionedFile::new(name, 100);
+            file.with_range(start, end)
+        };
+        let names = |files: &[PartitionedFile]| {
+            let files: Vec<&PartitionedFile> = files.iter().collect();
+            whole(&files).map(|files| {
+                assert!(files.iter().all(|f| f.range.is_none()));
+                files.iter().map(|f| f.object_meta.location.to_string()).collect::<Vec<_>>()
+            })
+        };
+        let plain = PartitionedFile::new("b", 100);
+        let cut = [part("a", 0, 40), part("a", 40, 100), plain.clone(), part("c", 0, 100)];
+        assert_eq!(names(&cut).unwrap(), ["a", "b", "c"]);
+        assert_eq!(names(&[part("a", 0, 40), part("a", 50, 100)]), None);
+        assert_eq!(names(&[part("a", 0, 40), plain]), None);
+        assert_eq!(names(&[part("a", 0, 40), part("b", 40, 100)]), None);
+        assert_eq!(names(&[part("a", 0, 40)]), None);
+    }
+}

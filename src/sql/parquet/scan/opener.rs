@@ -1,0 +1,171 @@
+//! [`ListsOpener`]: one file, or the part of it that a byte range stands for.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::DefaultParquetFileReaderFactory;
+use datafusion::datasource::physical_plan::{
+    FileOpenFuture, FileOpener, FileScanConfig, FileSource, ParquetFileReaderFactory, ParquetSource,
+};
+use datafusion::error::Result;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use object_store::ObjectStore;
+use parquet::arrow::arrow_reader::ArrowReaderOptions;
+use parquet::arrow::parquet_to_arrow_schema;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
+
+use super::cut::by_rows;
+use super::parts::{ListColumn, Split, lengths_only};
+use super::rows::Rows;
+use super::source::ListsSource;
+use crate::io::parquet::lists::{Parts, supported};
+
+/// Rows of flat columns that are asked for at once. They are a small part of what lists take, and the
+/// more of them there are, the fewer pages of lists are begun twice.
+const GIVEN_ROWS: usize = 1 << 16;
+
+/// Opens the files of one partition of a scan.
+#[derive(Clone)]
+pub(super) struct ListsOpener {
+    source: ListsSource,
+    store: Arc<dyn ObjectStore>,
+    config: FileScanConfig,
+    partition: usize,
+}
+
+impl FileOpener for ListsOpener {
+    fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
+        let opener = self.clone();
+        Ok(Box::pin(async move {
+            match opener.own(&file).await? {
+                Some(stream) => Ok(stream),
+                None => opener.given(opener.source.stock(), &opener.config, file).await,
+            }
+        }))
+    }
+}
+
+impl ListsOpener {
+    pub(super) fn new(
+        source: ListsSource,
+        store: Arc<dyn ObjectStore>,
+        config: FileScanConfig,
+        partition: usize,
+    ) -> Self {
+        Self { source, store, config, partition }
+    }
+
+    /// The rows of a file that a scan of DataFusion's gives.
+    async fn given(
+        &self,
+        source: &ParquetSource,
+        config: &FileScanConfig,
+        file: PartitionedFile,
+    ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let scan = source.create_morselizer(Arc::clone(&self.store), config, self.partition)?;
+        let mut planners = vec![scan.plan_file(file)?];
+        let mut streams = Vec::new();
+        while let Some(planner) = planners.pop() {
+            let Some(mut plan) = planner.plan()? else { continue };
+            streams.extend(plan.take_morsels().into_iter().map(|morsel| morsel.into_stream()));
+            let mut ready = plan.take_ready_planners();
+            if let Some(pending) = plan.take_pending_planner() {
+                ready.push(pending.await?);
+            }
+            planners.extend(ready.into_iter().rev());
+        }
+        Ok(stream::iter(streams).flatten().boxed())
+    }
+
+    /// The rows of a file with lists decoded here; `None` for a file that DataFusion has to read alone.
+    async fn own(
+        &self,
+        file: &PartitionedFile,
+    ) -> Result<Option<BoxStream<'static, Result<RecordBatch>>>> {
+        let stock = self.source.stock();
+        // A file that is read as another schema than its own.
+        if file.arrow_schema.is_some() {
+            return Ok(None);
+        }
+        let mut reader = self.factory().create_reader(
+            self.partition,
+            file.clone(),
+            file.metadata_size_hint,
+            stock.metrics(),
+        )?;
+        let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
+        // What is wrong with a footer, DataFusion says.
+        let Ok(metadata) = reader.get_metadata(Some(&options)).await else { return Ok(None) };
+        let columns = self.columns(&metadata);
+        if columns.is_empty() || !in_order(&metadata) {
+            return Ok(None);
+        }
+        let roots: Vec<usize> = columns.iter().map(|c| c.root).collect();
+        let Some(split) = Split::new(stock, columns, GIVEN_ROWS)? else { return Ok(None) };
+        let mut config = self.config.clone();
+        let mut left = usize::MAX;
+        if split.condition().is_some() {
+            left = config.limit.take().unwrap_or(usize::MAX);
+        }
+        let part = by_rows(file.clone(), &metadata, &roots, stock.filter().as_ref());
+        let given = self.given(&split.given, &config, part).await?;
+        // The counters are all there by now and shared: what they count later on is seen as well.
+        for metric in split.given.metrics().clone_inner().iter() {
+            stock.metrics().register(Arc::clone(metric));
+        }
+        let rows = Rows::new(
+            split,
+            given,
+            reader,
+            metadata,
+            (PathBuf::from(file.object_meta.location.as_ref()), file.object_meta.size),
+            (self.source.batch_size(), self.source.leaves()),
+            left,
+            (stock.metrics(), self.partition),
+        );
+        Ok(Some(rows.stream()))
+    }
+
+    fn factory(&self) -> Arc<dyn ParquetFileReaderFactory> {
+        match self.source.stock().parquet_file_reader_factory() {
+            Some(factory) => Arc::clone(factory),
+            None => Arc::new(DefaultParquetFileReaderFactory::new(Arc::clone(&self.store))),
+        }
+    }
+
+    /// The columns of lists that a file has in the very type of the table and that can be decoded here.
+    fn columns(&self, metadata: &ParquetMetaData) -> Vec<ListColumn> {
+        let footer = metadata.file_metadata();
+        let schema = parquet_to_arrow_schema(footer.schema_descr(), footer.key_value_metadata());
+        let Ok(schema) = schema else { return Vec::new() };
+        let (stock, lists) = (self.source.stock(), self.source.lists());
+        let lengths = lengths_only(stock, lists);
+        let fields = stock.table_schema().file_schema().fields();
+        let column = |table: usize| {
+            let declared = fields.get(table)?;
+            let root = schema.index_of(declared.name()).ok()?;
+            let field = schema.fields().get(root)?;
+            let fits = field.data_type() == declared.data_type()
+                && (declared.is_nullable() || !field.is_nullable())
+                && supported(metadata, root, field);
+            let parts = if lengths.contains(&table) { Parts::Lists } else { Parts::Values };
+            fits.then(|| ListColumn {
+                table,
+                root,
+                field: Arc::clone(field),
+                declared: Arc::clone(declared),
+                parts,
+            })
+        };
+        lists.iter().filter_map(|table| column(*table)).collect()
+    }
+}
+
+/// Whether row groups are numbered in the order they have in the footer: rows are told by that.
+fn in_order(metadata: &ParquetMetaData) -> bool {
+    let mut groups = metadata.row_groups().iter().enumerate();
+    groups.all(|(i, group)| group.ordinal().is_some_and(|n| usize::try_from(n).ok() == Some(i)))
+}

@@ -1,0 +1,397 @@
+//! Scans of Parquet files whose lists are decoded by ours: the same answers as DataFusion's scan has.
+
+use datafusion::arrow::array::{
+    Float32Builder, Int32Builder, Int64Builder, LargeListBuilder, ListBuilder, StringArray,
+    StringBuilder, TimestampMicrosecondBuilder,
+};
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::basic::Compression;
+use datafusion::parquet::file::properties::{
+    EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterVersion,
+};
+
+use super::*;
+
+/// Rows `first..first + n`: lists of every kind, with nulls and empty ones at all levels.
+fn mixed(first: i64, n: i64) -> RecordBatch {
+    let mut x = ListBuilder::new(Int64Builder::new());
+    let mut y = ListBuilder::new(ListBuilder::new(Float32Builder::new()));
+    let mut l = LargeListBuilder::new(Int32Builder::new());
+    let mut t = ListBuilder::new(TimestampMicrosecondBuilder::new());
+    let mut s = ListBuilder::new(StringBuilder::new());
+    for id in first..first + n {
+        for k in 0..id % 7 {
+            x.values().append_option((k != 3).then_some(id * 10 + k));
+            t.values().append_value(id * 1_000_000 + k);
+            s.values().append_option((k != 2).then(|| format!("{id}/{k}")));
+        }
+        x.append(id % 11 != 4);
+        t.append(true);
+        s.append(id % 13 != 5);
+        for k in 0..id % 4 {
+            for m in 0..(id + k) % 3 {
+                y.values().values().append_option((m != 1).then_some((id * m) as f32 / 4.0));
+            }
+            y.values().append(k != 2);
+        }
+        y.append(id % 9 != 8);
+        for k in 0..(id % 5) * 40 {
+            l.values().append_value((id + k) as i32);
+        }
+        l.append(true);
+    }
+    let name: StringArray =
+        (first..first + n).map(|i| (i % 6 != 0).then(|| format!("n{}", i % 17))).collect();
+    RecordBatch::try_from_iter([
+        ("id", flat(first..first + n)),
+        ("x", Arc::new(x.finish()) as ArrayRef),
+        ("name", Arc::new(name)),
+        ("y", Arc::new(y.finish())),
+        ("l", Arc::new(l.finish())),
+        ("t", Arc::new(t.finish())),
+        ("s", Arc::new(s.finish())),
+    ])
+    .unwrap()
+}
+
+fn properties() -> WriterPropertiesBuilder {
+    WriterProperties::builder().set_max_row_group_row_count(Some(300))
+}
+
+fn save(path: &Path, batch: &RecordBatch, properties: WriterPropertiesBuilder) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties.build())).unwrap();
+    writer.write(batch).unwrap();
+    writer.close().unwrap();
+}
+
+/// Sessions with our scan and with DataFusion's alone.
+async fn both(partitions: usize) -> [SessionContext; 2] {
+    let config = || {
+        SessionConfig::new()
+            .with_target_partitions(partitions)
+            .set_usize("datafusion.optimizer.repartition_file_min_size", 1)
+    };
+    let ours = serrate::sql::session_with(config());
+    let stock = serrate::sql::session_with(config());
+    batches(&stock, "SET serrate.parquet_lists = false").await.unwrap();
+    [ours, stock]
+}
+
+async fn plan(ctx: &SessionContext, sql: &str) -> String {
+    text(ctx, &format!("EXPLAIN {sql}")).await
+}
+
+/// Files written in different ways, 2500 rows in all, `id` from 0 on.
+fn folder(dir: &Path) -> String {
+    let kinds = [
+        properties(),
+        properties().set_offset_index_disabled(true).set_compression(Compression::SNAPPY),
+        properties().set_writer_version(WriterVersion::PARQUET_2_0),
+        properties()
+            .set_data_page_size_limit(200)
+            .set_write_batch_size(16)
+            .set_statistics_enabled(EnabledStatistics::None),
+        properties().set_dictionary_enabled(false).set_max_row_group_row_count(Some(10_000)),
+    ];
+    for (i, kind) in kinds.into_iter().enumerate() {
+        save(&dir.join(format!("{i}.parquet")), &mixed(i as i64 * 500, 500), kind);
+    }
+    show(dir)
+}
+
+const QUERIES: &[&str] = &[
+    "SELECT * FROM f",
+    "SELECT x FROM f",
+    "SELECT y, id, x FROM f",
+    "SELECT l, name, s, t FROM f",
+    "SELECT s FROM f",
+    "SELECT id, ragged_sum(x) AS a, ragged_count(y) AS b, id + 1 AS c, name FROM f",
+    "SELECT x, x AS again, ragged_add(x, id) AS moved FROM f",
+    "SELECT id, y FROM f WHERE id % 97 = 3",
+    "SELECT id, y FROM f WHERE id BETWEEN 640 AND 660 OR id = 2499",
+    "SELECT x FROM f WHERE name = 'n5' AND id > 1000",
+    "SELECT id FROM f WHERE array_has(x, 10031)",
+    "SELECT id, x, y FROM f WHERE ragged_any(x == 10031) OR id < 2",
+    "SELECT id, l FROM f WHERE ragged_any(ragged_isin(x, [12330, 21, 24981]))",
+    "SELECT id, x FROM f WHERE ragged_any(x == 10031) AND name = 'n0'",
+    "SELECT y FROM f WHERE ragged_any(x == -5)",
+    "SELECT id FROM f WHERE x IS NULL",
+    "SELECT id, x FROM f WHERE ragged_count(x) > 5 AND id < 300",
+    "SELECT id, x FROM f LIMIT 7",
+    "SELECT x FROM f LIMIT 3 OFFSET 498",
+    "SELECT id, y FROM f LIMIT 700 OFFSET 777",
+    "SELECT l FROM f OFFSET 2490",
+    "SELECT l FROM f LIMIT 5 OFFSET 9999",
+    "SELECT id, x FROM f WHERE id % 2 = 0 LIMIT 5 OFFSET 600",
+    "SELECT id, x FROM f WHERE ragged_any(x >= 100) LIMIT 9",
+    "SELECT id, x FROM f WHERE array_has(x, 10031) LIMIT 1",
+    "SELECT count(*) AS n, sum(ragged_sum(x)) AS s, sum(ragged_count(y)) AS c FROM f",
+    "SELECT count(*) AS n FROM f WHERE ragged_count(x) = 3",
+    "SELECT ragged_count(l) AS k, count(*) AS n FROM f GROUP BY k ORDER BY k",
+    "SELECT ragged_lengths(y) AS k FROM f",
+    "SELECT id, ragged_shape(y) AS k, ragged_max_shape(x) AS m FROM f",
+    "SELECT id, x FROM f ORDER BY id DESC LIMIT 4",
+    "SELECT a.id, a.x, b.y FROM f a JOIN f b ON a.id = b.id + 1000 ORDER BY a.id",
+    "SELECT id, v FROM (SELECT id, unnest(x) AS v FROM f) ORDER BY id, v NULLS FIRST",
+    "SELECT name, ragged_sum_agg(l) AS s FROM f GROUP BY name ORDER BY name",
+    "SELECT id FROM f WHERE id IN (SELECT max(id) FROM f WHERE array_has(x, 24981))",
+];
+
+#[tokio::test]
+async fn answers_are_those_of_the_stock_scan() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = folder(dir.path());
+    for partitions in [1, 3] {
+        let [ours, stock] = both(partitions).await;
+        for ctx in [&ours, &stock] {
+            let sql = format!("CREATE EXTERNAL TABLE f STORED AS PARQUET LOCATION '{path}/'");
+            batches(ctx, &sql).await.unwrap();
+        }
+        for sql in QUERIES {
+            let mut sql = (*sql).to_owned();
+            if !sql.contains("ORDER BY") && !sql.contains("LIMIT") && !sql.contains("OFFSET") {
+                let columns = sql.strip_prefix("SELECT ").unwrap();
+                let id = if columns.contains("id") || columns.contains('*') { "" } else { "id, " };
+                let sorted = !columns.starts_with("count");
+                let order = if sorted { " ORDER BY id" } else { "" };
+                let id = if sorted { id } else { "" };
+                sql = format!("SELECT {id}{columns}{order}");
+            }
+            let expected = text(&stock, &sql).await;
+            assert_eq!(text(&ours, &sql).await, expected, "{sql}");
+            assert!(!plan(&stock, &sql).await.contains("lists=["), "{sql}");
+        }
+        let sql = "SELECT id, x FROM f WHERE array_has(x, 10031)";
+        let p = plan(&ours, sql).await;
+        assert!(p.contains("file_type=parquet, lists=[x]"), "{p}");
+        assert_eq!(ints(&ours, sql).await, [1003]);
+    }
+}
+
+#[tokio::test]
+async fn batches_hold_as_many_leaves_as_set() {
+    let dir = tempfile::tempdir().unwrap();
+    folder(dir.path());
+    let [ours, _] = both(1).await;
+    batches(&ours, "SET serrate.leaf_batch_size = 1000").await.unwrap();
+    let sql = format!("SELECT l FROM '{}/4.parquet'", show(dir.path()));
+    let all = batches(&ours, &sql).await.unwrap();
+    let leaves: Vec<usize> = all
+        .iter()
+        .map(|b| {
+            let lists = b.column(0).as_list::<i64>();
+            (0..lists.len()).map(|i| lists.value(i).len()).sum()
+        })
+        .collect();
+    assert_eq!(leaves.iter().sum::<usize>(), 500 / 5 * 400);
+    assert!(leaves.iter().all(|n| *n <= 1000), "{leaves:?}");
+}
+
+#[tokio::test]
+async fn limits_and_offsets_become_rows_of_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = folder(dir.path());
+    for partitions in [1, 4] {
+        let [ours, _] = both(partitions).await;
+        let read = async |sql: &str| {
+            let shown = text(&ours, &format!("EXPLAIN ANALYZE {sql}")).await;
+            let decoded = shown.split("lists_rows_decoded=").nth(1).unwrap_or("0");
+            let digits = decoded.find(|c: char| !c.is_ascii_digit()).unwrap_or(decoded.len());
+            decoded[..digits].parse::<usize>().unwrap()
+        };
+        let sql = format!("SELECT x FROM '{path}' LIMIT 1 OFFSET 1730");
+        let p = plan(&ours, &sql).await;
+        assert!(!p.contains("LimitExec") && !p.contains("2.parquet"), "{p}");
+        assert!(p.contains("3.parquet") && p.contains("lists=[x], rows=[230..231]"), "{p}");
+        assert_eq!(read(&sql).await, 1);
+        let sql = format!("SELECT id, x FROM '{path}' LIMIT 600 OFFSET 450");
+        assert_eq!(read(&sql).await, 600);
+        assert_eq!(ints(&ours, &sql).await, (450..1050).collect::<Vec<_>>());
+        // Flat columns alone as well, and expressions of them.
+        let sql = format!("SELECT id * 2 AS d FROM '{path}' LIMIT 3 OFFSET 2497");
+        assert_eq!(ints(&ours, &sql).await, [4994, 4996, 4998]);
+        // A condition counts the rows that meet it.
+        let sql = format!("SELECT id FROM '{path}' WHERE id % 2 = 1 LIMIT 2 OFFSET 1000");
+        assert_eq!(ints(&ours, &sql).await, [2001, 2003]);
+        let nested =
+            format!("SELECT id FROM (SELECT id, x FROM '{path}' LIMIT 20 OFFSET 1000) OFFSET 18");
+        assert_eq!(ints(&ours, &nested).await, [1018, 1019]);
+    }
+}
+
+#[tokio::test]
+async fn lengths_are_read_without_values() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = folder(dir.path());
+    let [ours, stock] = both(2).await;
+    for sql in [
+        "SELECT sum(ragged_count(x)) AS n FROM f",
+        "SELECT count(*) AS n FROM f WHERE ragged_count(x) > 2",
+        "SELECT ragged_max_shape(x) AS k, count(*) AS n FROM f GROUP BY k ORDER BY k",
+        "SELECT max(id) AS id, sum(ragged_count(x)) AS n FROM f WHERE id < 1200",
+    ] {
+        let sql = sql.replace(" f", &format!(" '{path}'"));
+        let p = plan(&ours, &sql).await;
+        assert!(p.contains(", lengths=[x]") && !p.contains("lists=["), "{p}");
+        assert_eq!(text(&ours, &sql).await, text(&stock, &sql).await, "{sql}");
+    }
+    let sql = format!("SELECT ragged_count(x) AS n, ragged_sum(x) AS s FROM '{path}'");
+    let p = plan(&ours, &sql).await;
+    assert!(p.contains("lists=[x]") && !p.contains("lengths=["), "{p}");
+}
+
+#[tokio::test]
+async fn files_of_other_types_and_without_columns_are_read_by_the_stock_scan() {
+    let dir = tempfile::tempdir().unwrap();
+    let [ours, stock] = both(2).await;
+    let narrow = RecordBatch::try_from_iter([
+        ("id", flat(0..3)),
+        (
+            "x",
+            Arc::new({
+                let mut x = ListBuilder::new(Int32Builder::new());
+                for i in 0..3 {
+                    x.values().append_value(i);
+                    x.append(true);
+                }
+                x.finish()
+            }) as ArrayRef,
+        ),
+    ])
+    .unwrap();
+    let without = RecordBatch::try_from_iter([("id", flat(3..5))]).unwrap();
+    // The same, with columns in another order.
+    let other = mixed(5, 9).project(&[3, 1, 0]).unwrap();
+    let without_y: Vec<usize> = vec![1, 2];
+    save(&dir.path().join("a.parquet"), &narrow, properties());
+    save(&dir.path().join("b.parquet"), &without, properties());
+    save(&dir.path().join("c.parquet"), &other, properties());
+    save(&dir.path().join("d.parquet"), &other.project(&without_y).unwrap(), properties());
+    for ctx in [&ours, &stock] {
+        let sql = format!(
+            "CREATE EXTERNAL TABLE m (id BIGINT, x BIGINT[], y FLOAT[][]) STORED AS PARQUET LOCATION '{}/'",
+            show(dir.path())
+        );
+        batches(ctx, &sql).await.unwrap();
+    }
+    for sql in [
+        "SELECT * FROM m ORDER BY id, y IS NULL",
+        "SELECT id, ragged_sum(x) AS s FROM m ORDER BY id, s",
+        "SELECT count(*) AS n, sum(ragged_count(y)) AS v FROM m",
+        "SELECT id, y FROM m WHERE array_has(x, 51) ORDER BY id, y IS NULL",
+    ] {
+        assert_eq!(text(&ours, sql).await, text(&stock, sql).await, "{sql}");
+    }
+    let sql = "SELECT id FROM m WHERE array_has(x, 51)";
+    assert_eq!(ints(&ours, sql).await, [5, 5]);
+}
+
+#[tokio::test]
+async fn folders_with_partitions_give_their_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    for (part, first) in [("a", 0), ("b", 400)] {
+        save(&dir.path().join(format!("part={part}/f.parquet")), &mixed(first, 400), properties());
+    }
+    let [ours, stock] = both(3).await;
+    for ctx in [&ours, &stock] {
+        let sql = format!(
+            "CREATE EXTERNAL TABLE p STORED AS PARQUET PARTITIONED BY (part) LOCATION '{}/'",
+            show(dir.path())
+        );
+        batches(ctx, &sql).await.unwrap();
+    }
+    for sql in [
+        "SELECT part, id, x FROM p ORDER BY id",
+        "SELECT x, part FROM p WHERE part = 'b' ORDER BY id LIMIT 5",
+        "SELECT id, part || name AS n, y FROM p WHERE array_has(x, 4001) OR part = 'a' AND id < 3 ORDER BY id",
+        "SELECT part, sum(ragged_count(x)) AS n FROM p GROUP BY part ORDER BY part",
+        "SELECT part, id, x FROM p LIMIT 4 OFFSET 398",
+    ] {
+        assert_eq!(text(&ours, sql).await, text(&stock, sql).await, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn row_groups_are_shared_by_partitions_and_pruned() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("one.parquet");
+    // One row group of many pages.
+    let pages =
+        || WriterProperties::builder().set_data_page_row_count_limit(100).set_write_batch_size(50);
+    save(&file, &mixed(0, 5000), pages());
+    let [ours, stock] = both(4).await;
+    // Without an offset index, nothing can start in the middle.
+    let whole = dir.path().join("whole.parquet");
+    save(&whole, &mixed(0, 5000), pages().set_offset_index_disabled(true));
+    for file in [&file, &whole] {
+        for rest in ["", " AND id % 3 = 1"] {
+            let sql = format!(
+                "SELECT id, x, y FROM '{}' WHERE coalesce(ragged_sum(x), 1) >= 0{rest} ORDER BY id",
+                show(file)
+            );
+            let p = plan(&ours, &sql).await;
+            assert!(p.contains("4 groups"), "{p}");
+            assert_eq!(text(&ours, &sql).await, text(&stock, &sql).await, "{sql}");
+        }
+    }
+    // Row groups and pages that a condition rules out are not read.
+    let groups = dir.path().join("groups.parquet");
+    save(&groups, &mixed(0, 3000), properties());
+    let sql = format!("EXPLAIN ANALYZE SELECT x FROM '{}' WHERE id = 1300", show(&groups));
+    let shown = text(&ours, &sql).await;
+    assert!(shown.contains("lists_rows_decoded=1,"), "{shown}");
+    // Of ten, three of which two partitions share.
+    assert!(shown.contains("row_groups_pruned_statistics=13 total → 1 matched"), "{shown}");
+}
+
+#[tokio::test]
+async fn damaged_files_end_in_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x.parquet");
+    save(&file, &mixed(0, 400), properties().set_compression(Compression::SNAPPY));
+    let good = std::fs::read(&file).unwrap();
+    let footer = u32::from_le_bytes(good[good.len() - 8..good.len() - 4].try_into().unwrap());
+    let data = good.len() - 8 - footer as usize;
+    let mut wrong = 0;
+    for step in 0..60 {
+        let mut bytes = good.clone();
+        let at = 4 + step * (data - 40) / 60;
+        for byte in &mut bytes[at..at + 16] {
+            *byte ^= 0xa5;
+        }
+        let broken = dir.path().join(format!("{step}.parquet"));
+        std::fs::write(&broken, bytes).unwrap();
+        let ctx = four();
+        let sql = format!("SELECT x, y, l FROM '{}'", show(&broken));
+        wrong += usize::from(batches(&ctx, &sql).await.is_err());
+    }
+    assert!(wrong > 10, "{wrong}");
+    let short = dir.path().join("short.parquet");
+    let plain = properties()
+        .set_offset_index_disabled(true)
+        .set_statistics_enabled(EnabledStatistics::None);
+    save(&file, &mixed(0, 400), plain);
+    let good = std::fs::read(&file).unwrap();
+    let footer = u32::from_le_bytes(good[good.len() - 8..good.len() - 4].try_into().unwrap());
+    let data = good.len() - 8 - footer as usize;
+    let mut bytes = good[..data / 2].to_vec();
+    bytes.extend(&good[data..]);
+    std::fs::write(&short, bytes).unwrap();
+    let e = error(&four(), &format!("SELECT x, y, l FROM '{}'", show(&short))).await;
+    assert!(e.contains("short.parquet") && e.contains("row group"), "{e}");
+}
+
+#[tokio::test]
+async fn empty_files_have_no_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x.parquet");
+    save(&file, &mixed(0, 0), properties());
+    let [ours, _] = both(2).await;
+    let sql = format!("SELECT x, id FROM '{}'", show(&file));
+    let all = batches(&ours, &sql).await.unwrap();
+    assert_eq!(all.iter().map(RecordBatch::num_rows).sum::<usize>(), 0);
+    let sql = format!("SELECT x FROM '{}' LIMIT 1 OFFSET 3", show(&file));
+    assert!(batches(&ours, &sql).await.unwrap().iter().all(|b| b.num_rows() == 0));
+}
