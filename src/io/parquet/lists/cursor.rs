@@ -124,6 +124,11 @@ impl<R: ChunkReader> Reader<R> {
         self.advance(rows, true)
     }
 
+    /// Passes over the next rows of the row group.
+    pub(super) fn skip(&mut self, rows: usize) -> Result<()> {
+        self.advance(rows, false)
+    }
+
     /// What was appended, as an array of type `data_type`.
     pub(super) fn finish(&mut self, data_type: &DataType) -> Result<ArrayRef> {
         let lists = std::mem::replace(&mut self.lists, Lists::new(&self.shape));

@@ -13,6 +13,7 @@ mod hybrid;
 mod lists;
 mod pages;
 mod shape;
+mod stream;
 mod values;
 mod window;
 
@@ -31,6 +32,8 @@ use pages::Chunk;
 use shape::Shape;
 
 use crate::error::{Error, Result};
+
+pub use stream::{ColumnReader, indexed};
 
 /// An open Parquet file.
 #[derive(Debug)]
@@ -102,14 +105,7 @@ pub fn read_column<R: ChunkReader + 'static>(
     parts: Parts,
 ) -> Result<ArrayRef> {
     let Some(shape) = Shape::new(source.metadata, root, field) else {
-        return Err(Error::file(
-            source.name,
-            format!(
-                "column {:?} of type {} is not one of lists around values of fixed width; check `supported` first",
-                field.name(),
-                field.data_type()
-            ),
-        ));
+        return Err(unsupported(source, field));
     };
     let mut reader = Reader::new(shape, parts);
     reader.open(source, group, &rows)?;
@@ -136,4 +132,16 @@ pub fn ranges(
     let chunk = Chunk::new(file, metadata, group, column.unwrap_or(usize::MAX))?;
     chunk.check_rows(&rows)?;
     Ok(chunk.ranges_of(&rows))
+}
+
+/// What is said of a column that is not [`supported`].
+fn unsupported<R>(source: &Source<'_, R>, field: &Field) -> Error {
+    Error::file(
+        source.name,
+        format!(
+            "column {:?} of type {} is not one of lists around values of fixed width; check `supported` first",
+            field.name(),
+            field.data_type()
+        ),
+    )
 }

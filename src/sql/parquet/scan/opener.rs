@@ -23,10 +23,6 @@ use super::rows::Rows;
 use super::source::ListsSource;
 use crate::io::parquet::lists::{Parts, supported};
 
-/// Rows of flat columns that are asked for at once. They are a small part of what lists take, and the
-/// more of them there are, the fewer pages of lists are begun twice.
-const GIVEN_ROWS: usize = 1 << 16;
-
 /// Opens the files of one partition of a scan.
 #[derive(Clone)]
 pub(super) struct ListsOpener {
@@ -104,7 +100,8 @@ impl ListsOpener {
             return Ok(None);
         }
         let roots: Vec<usize> = columns.iter().map(|c| c.root).collect();
-        let Some(split) = Split::new(stock, columns, GIVEN_ROWS)? else { return Ok(None) };
+        let split = Split::new(stock, columns, self.source.batch_size())?;
+        let Some(split) = split else { return Ok(None) };
         let mut config = self.config.clone();
         let mut left = usize::MAX;
         if split.condition().is_some() {

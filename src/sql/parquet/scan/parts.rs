@@ -134,7 +134,8 @@ impl Split {
         let asked = ProjectionExprs::new(asked.exprs);
         let given_schema = Arc::new(asked.project_schema(numbered.table_schema())?);
         let theirs = (!theirs.is_empty()).then(|| conjunction(theirs));
-        let Some(given) = reading(stock, numbered, &asked, theirs, batch_size)? else {
+        let rows = given_rows(&given_schema, batch_size);
+        let Some(given) = reading(stock, numbered, &asked, theirs, rows)? else {
             return Ok(None);
         };
         Ok(Some(Self {
@@ -174,6 +175,22 @@ impl Split {
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
     }
 }
+
+/// Rows that DataFusion's scan is asked for at once. The more there are, the fewer pages of lists are begun
+/// twice; numbers take no room beside lists, texts some, and lists that DataFusion decodes come in the
+/// batches of the output.
+fn given_rows(schema: &Schema, batch_size: usize) -> usize {
+    let fields = schema.fields();
+    if fields.iter().any(|f| f.data_type().is_nested()) {
+        return batch_size;
+    }
+    let numbers = fields.iter().all(|f| f.data_type().is_primitive());
+    if numbers { MOST_ROWS } else { TEXT_ROWS }
+}
+
+/// Rows of numbers, and of texts among them, that are asked for at once.
+const MOST_ROWS: usize = 1 << 16;
+const TEXT_ROWS: usize = 1 << 13;
 
 /// What is asked of DataFusion's scan, each thing once.
 struct Asked {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
@@ -19,15 +19,19 @@ use parquet::file::metadata::ParquetMetaData;
 use super::bytes::Fetched;
 use super::parts::Split;
 use crate::Error;
-use crate::io::parquet::lists::{self, Parts, Source};
+use crate::io::parquet::lists::{self, ColumnReader, Parts, Source};
 use crate::sql::nrt::runs::{bridged, chosen, count, mask};
 
-/// Most leaves that are decoded at once, as far as the average row tells. Each time begins pages that
-/// the time before was in the middle of.
-const MOST_LEAVES: usize = 1 << 21;
+/// Batches whose leaves are decoded at once at most, as far as the average row tells: two million by
+/// default.
+const MOST: usize = 8;
 
-/// Leaves between two wanted rows that are decoded along.
-const GAP_LEAVES: usize = 1 << 16;
+/// The part of a batch's leaves that are decoded along, where they lie between two wanted rows.
+const GAP: usize = 4;
+
+/// A column that is read on and on may go on for so many times the rows of its first part, where it could
+/// begin anew.
+const AHEAD: usize = 8;
 
 /// Some rows of a row group, and what DataFusion's scan gave of them.
 #[derive(Debug)]
@@ -36,6 +40,13 @@ struct Piece {
     /// Counted from the start of the row group.
     runs: Vec<Range<usize>>,
     given: RecordBatch,
+}
+
+/// A column that is read on and on.
+#[derive(Debug)]
+struct Going {
+    reader: ColumnReader<Fetched>,
+    group: usize,
 }
 
 /// The rows of a file.
@@ -50,6 +61,10 @@ pub(super) struct Rows {
     /// What was fetched of one row group.
     group: usize,
     fetched: Arc<Fetched>,
+    /// By column, those that are read on and on.
+    going: Vec<Option<Going>>,
+    /// By column, the row group and the row that the last reading ended at.
+    ends: Vec<(usize, usize)>,
     pieces: VecDeque<Piece>,
     ready: VecDeque<RecordBatch>,
     /// Rows and leaves of a batch.
@@ -79,6 +94,8 @@ impl Rows {
             let rows = usize::try_from(group.num_rows()).unwrap_or(0);
             starts.push(starts.last().copied().unwrap_or(0).saturating_add(rows));
         }
+        let columns = split.columns.len();
+        let going = (0..columns).map(|_| None).collect();
         Self {
             split,
             given,
@@ -88,6 +105,8 @@ impl Rows {
             starts,
             group: 0,
             fetched: Arc::new(Fetched::new(bytes)),
+            ends: vec![(usize::MAX, 0); columns],
+            going,
             pieces: VecDeque::new(),
             ready: VecDeque::new(),
             size,
@@ -139,6 +158,11 @@ impl Rows {
         usize::try_from(most / rows).unwrap_or(1).max(1)
     }
 
+    /// Most leaves that are decoded at once, as far as the average row tells.
+    fn most(&self) -> usize {
+        self.size.1.saturating_mul(MOST)
+    }
+
     /// Rows that were given, in pieces of one row group each.
     fn cut(&mut self, given: &RecordBatch) -> Result<()> {
         let Some(numbers) = given.columns().last().and_then(|c| c.as_primitive_opt::<Int64Type>())
@@ -155,7 +179,7 @@ impl Rows {
                 return internal_err!("{}: row {first} is in no row group", self.name.display());
             };
             let rows = (self.next / self.per_row(group)).max(1);
-            self.next = self.next.saturating_mul(2).min(MOST_LEAVES.max(self.size.1));
+            self.next = self.next.saturating_mul(2).min(self.most());
             let mut runs: Vec<Range<usize>> = Vec::new();
             let mut taken = 0;
             while taken < rows
@@ -234,27 +258,84 @@ impl Rows {
         columns: Range<usize>,
         runs: &[Range<usize>],
     ) -> Result<Vec<ArrayRef>> {
-        if columns.is_empty() {
+        let per_row = self.per_row(group);
+        let gap = self.size.1 / GAP;
+        let spans = bridged(runs, gap / per_row);
+        let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
             return Ok(Vec::new());
+        };
+        let all = match (self.starts.get(group), self.starts.get(group + 1)) {
+            (Some(start), Some(end)) => end - start,
+            _ => last.end,
+        };
+        let many = first.len().saturating_mul(per_row) >= self.most() / 2;
+        // What is read ahead is bounded: nobody may want it.
+        let ahead = first.end.saturating_add(first.len().saturating_mul(AHEAD)).min(all);
+        let passed = |next: usize| last.end.saturating_sub(next) - count(&spans);
+        let mut wanted = Vec::new();
+        for at in columns.clone() {
+            let (Some(column), Some(going)) = (self.split.columns.get(at), self.going.get_mut(at))
+            else {
+                continue;
+            };
+            let indexed = lists::indexed(&self.metadata, group, column.root);
+            let goes_on = going.as_ref().is_some_and(|going| {
+                let rows = going.reader.rows();
+                going.group == group
+                    && rows.start <= first.start
+                    && last.end <= rows.end
+                    && (!indexed
+                        || passed(rows.start).saturating_mul(per_row) <= gap.saturating_mul(4))
+            });
+            if goes_on {
+                continue;
+            }
+            *going = None;
+            // Where one cannot begin in the middle, one does not begin twice; nor where all is read.
+            let follows = self.ends.get(at) == Some(&(group, first.start));
+            let parts = match spans.len() == 1 && (many || follows) {
+                _ if !indexed => vec![(first.start..all, true)],
+                true => vec![(first.start..ahead, true)],
+                false => spans.iter().map(|span| (span.clone(), false)).collect(),
+            };
+            wanted.extend(parts.into_iter().map(|(rows, on)| (at, rows, on)));
         }
-        let spans = bridged(runs, GAP_LEAVES / self.per_row(group));
-        self.fetch(group, columns.clone(), &spans).await?;
+        self.fetch(group, &wanted).await?;
         let timer = self.time.timer();
-        let kept = (count(&spans) > count(runs)).then(|| mask(&spans, runs));
         let source = Source { name: &self.name, reader: &self.fetched, metadata: &self.metadata };
+        for (at, rows, on) in wanted {
+            if let (Some(column), Some(going), true) =
+                (self.split.columns.get(at), self.going.get_mut(at), on)
+            {
+                let (root, field) = (column.root, column.field.as_ref());
+                let reader = ColumnReader::open(&source, group, root, field, rows, column.parts)?;
+                *going = Some(Going { reader, group });
+            }
+        }
+        let kept = (count(&spans) > count(runs)).then(|| mask(&spans, runs));
         let mut out = Vec::with_capacity(columns.len());
-        for column in self.split.columns.get(columns).unwrap_or_default() {
+        for at in columns {
+            let (Some(column), Some(going)) = (self.split.columns.get(at), self.going.get_mut(at))
+            else {
+                continue;
+            };
             let mut parts = Vec::with_capacity(spans.len());
             for span in &spans {
                 let (root, field) = (column.root, column.field.as_ref());
-                let part =
-                    lists::read_column(&source, group, root, field, span.clone(), column.parts)?;
+                let part = match going {
+                    Some(Going { reader, .. }) => {
+                        reader.skip(span.start.saturating_sub(reader.rows().start))?;
+                        reader.read(span.len())?
+                    }
+                    None => {
+                        let rows = span.clone();
+                        lists::read_column(&source, group, root, field, rows, column.parts)?
+                    }
+                };
                 if part.len() != span.len() {
-                    return Err(self.damaged(
-                        group,
-                        column.field.name(),
-                        &format!("{} rows where the footer counts {}", part.len(), span.len()),
-                    ));
+                    let what =
+                        format!("{} rows where the footer counts {}", part.len(), span.len());
+                    return Err(damaged(&self.name, group, column.field.name(), &what));
                 }
                 self.decoded.add(part.len());
                 parts.push(part);
@@ -270,37 +351,31 @@ impl Rows {
                 Some(mask) => filter(&all, mask)?,
                 None => all,
             });
+            if let Some(end) = self.ends.get_mut(at) {
+                *end = (group, last.end);
+            }
         }
         timer.done();
         Ok(out)
     }
 
-    /// Fetches what is read of some columns for some rows of a row group.
-    async fn fetch(
-        &mut self,
-        group: usize,
-        columns: Range<usize>,
-        spans: &[Range<usize>],
-    ) -> Result<()> {
+    /// Fetches what is read of some columns, by number, for some rows of a row group each.
+    async fn fetch(&mut self, group: usize, wanted: &[(usize, Range<usize>, bool)]) -> Result<()> {
         let size = parquet::file::reader::Length::len(self.fetched.as_ref());
         if self.group != group {
             self.group = group;
             self.fetched = Arc::new(Fetched::new(size));
         }
         let mut ranges = Vec::new();
-        for column in self.split.columns.get(columns).unwrap_or_default() {
-            for span in spans {
-                let (name, metadata) = (&self.name, &self.metadata);
-                let of = lists::ranges(name, metadata, group, column.root, span.clone())?;
-                if let Some(range) = of.iter().find(|r| r.end > size || r.start > r.end) {
-                    return Err(self.damaged(
-                        group,
-                        column.field.name(),
-                        &format!("bytes {}..{} of a file of {size}", range.start, range.end),
-                    ));
-                }
-                ranges.extend(of);
+        for (at, rows, _) in wanted {
+            let Some(column) = self.split.columns.get(*at) else { continue };
+            let (name, metadata) = (&self.name, &self.metadata);
+            let of = lists::ranges(name, metadata, group, column.root, rows.clone())?;
+            if let Some(range) = of.iter().find(|r| r.end > size || r.start > r.end) {
+                let what = format!("bytes {}..{} of a file of {size}", range.start, range.end);
+                return Err(damaged(&self.name, group, column.field.name(), &what));
             }
+            ranges.extend(of);
         }
         let missing = self.fetched.missing(ranges);
         if missing.is_empty() {
@@ -317,13 +392,13 @@ impl Rows {
         Arc::make_mut(&mut self.fetched).add(starts.into_iter().zip(bytes));
         Ok(())
     }
+}
 
-    fn damaged(&self, group: usize, column: &str, what: &str) -> DataFusionError {
-        let message = format!(
-            "column {column:?}, row group {group}: {what}; the file is damaged, write it again"
-        );
-        Error::file(&self.name, message).into()
-    }
+fn damaged(name: &Path, group: usize, column: &str, what: &str) -> DataFusionError {
+    let message = format!(
+        "column {column:?}, row group {group}: {what}; the file is damaged, write it again"
+    );
+    Error::file(name, message).into()
 }
 
 /// The first `rows` bits that are set; null counts as not set.

@@ -1,0 +1,170 @@
+//! [`ColumnReader`]: rows of a column, read on and on.
+
+use std::fmt;
+use std::ops::Range;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::Field;
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::reader::ChunkReader;
+
+use super::cursor::Reader;
+use super::shape::Shape;
+use super::{Parts, Source, unsupported};
+use crate::error::{Error, Result};
+
+/// Rows of one column of a row group in parts, one after the other.
+///
+/// [`read_column`](super::read_column) begins at the first page with a row that is asked for, and without an
+/// offset index at the first page there is. Here nothing is begun twice.
+pub struct ColumnReader<R: ChunkReader> {
+    reader: Reader<R>,
+    field: Field,
+    /// Those still to come.
+    rows: Range<usize>,
+    /// Values expected in all rows there were.
+    values: usize,
+    all: usize,
+}
+
+impl<R: ChunkReader> fmt::Debug for ColumnReader<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ColumnReader").field("rows", &self.rows).finish_non_exhaustive()
+    }
+}
+
+impl<R: ChunkReader + 'static> ColumnReader<R> {
+    /// Goes to the first of `rows`, those that may be read; their bytes are what
+    /// [`ranges`](super::ranges) says.
+    ///
+    /// # Errors
+    /// As [`read_column`](super::read_column).
+    pub fn open(
+        source: &Source<'_, R>,
+        group: usize,
+        root: usize,
+        field: &Field,
+        rows: Range<usize>,
+        parts: Parts,
+    ) -> Result<Self> {
+        let Some(shape) = Shape::new(source.metadata, root, field) else {
+            return Err(unsupported(source, field));
+        };
+        let mut reader = Reader::new(shape, parts);
+        reader.open(source, group, &rows)?;
+        let values = reader.expect(source, group, rows.len())?;
+        Ok(Self { reader, field: field.clone(), all: rows.len(), rows, values })
+    }
+
+    /// The rows still to come.
+    pub fn rows(&self) -> Range<usize> {
+        self.rows.clone()
+    }
+
+    /// Passes over the next rows.
+    ///
+    /// # Errors
+    /// When there are not so many, or the file is damaged.
+    pub fn skip(&mut self, rows: usize) -> Result<()> {
+        self.take(rows)?;
+        self.reader.skip(rows)
+    }
+
+    /// The next rows as one array.
+    ///
+    /// # Errors
+    /// When there are not so many, or the file is damaged.
+    pub fn read(&mut self, rows: usize) -> Result<ArrayRef> {
+        self.take(rows)?;
+        let share = self.values as u128 * rows as u128 / self.all.max(1) as u128;
+        self.reader.reserve(usize::try_from(share).unwrap_or(0));
+        self.reader.append(rows)?;
+        self.reader.finish(self.field.data_type())
+    }
+
+    fn take(&mut self, rows: usize) -> Result<()> {
+        if rows > self.rows.len() {
+            return Err(Error::invalid(format!(
+                "{rows} rows of column {:?} were asked for, of which {} are left",
+                self.field.name(),
+                self.rows.len()
+            )));
+        }
+        self.rows.start += rows;
+        Ok(())
+    }
+}
+
+/// Whether a column of a row group has an offset index, so that reading it can begin in the middle.
+pub fn indexed(metadata: &ParquetMetaData, group: usize, root: usize) -> bool {
+    let schema = metadata.file_metadata().schema_descr();
+    let mut leaves = (0..schema.num_columns()).filter(|i| schema.get_column_root_idx(*i) == root);
+    leaves.all(|leaf| {
+        let index = metadata.offset_index().and_then(|i| i.get(group)?.get(leaf));
+        index.is_some_and(|index| !index.page_locations().is_empty())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use arrow::array::Array;
+    use parquet::arrow::parquet_to_arrow_schema;
+    use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
+
+    use super::super::read_column;
+    use super::*;
+    use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
+
+    #[test]
+    fn parts_of_rows_are_those_of_all_rows() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.parquet");
+        let table = crate::generate::mimic_table(300, 3).unwrap();
+        let schema = table.arrow_schema().unwrap();
+        let mut writer =
+            ParquetTableWriter::create(&path, &schema, &ParquetWriteOptions::default()).unwrap();
+        writer.write(&table).unwrap();
+        writer.finish().unwrap();
+        let file = Arc::new(std::fs::File::open(&path).unwrap());
+        for policy in [PageIndexPolicy::Required, PageIndexPolicy::Skip] {
+            let metadata = ParquetMetaDataReader::new()
+                .with_page_index_policy(policy)
+                .parse_and_finish(file.as_ref())
+                .unwrap();
+            let footer = metadata.file_metadata();
+            let schema =
+                parquet_to_arrow_schema(footer.schema_descr(), footer.key_value_metadata());
+            let schema = schema.unwrap();
+            let source = Source { name: Path::new("x"), reader: &file, metadata: &metadata };
+            for (root, field) in schema.fields().iter().enumerate() {
+                assert_eq!(indexed(&metadata, 0, root), policy == PageIndexPolicy::Required);
+                if !super::super::supported(&metadata, root, field) {
+                    continue;
+                }
+                for parts in [Parts::Values, Parts::Lists] {
+                    let all = read_column(&source, 0, root, field, 0..300, parts).unwrap();
+                    for rows in [0..300usize, 7..290] {
+                        let mut reader =
+                            ColumnReader::open(&source, 0, root, field, rows.clone(), parts)
+                                .unwrap();
+                        for (skip, read) in [(0, 1), (0, 9), (5, 30), (90, 0), (0, 60), (1, 67)] {
+                            reader.skip(skip).unwrap();
+                            let from = reader.rows().start;
+                            let some = reader.read(read).unwrap();
+                            assert_eq!(some.as_ref(), all.slice(from, read).as_ref());
+                        }
+                        let left = reader.rows();
+                        assert_eq!(left.start, rows.start + 263);
+                        assert!(reader.read(left.len() + 1).is_err());
+                        assert!(reader.skip(usize::MAX).is_err());
+                        let last = reader.read(left.len()).unwrap();
+                        assert_eq!(last.as_ref(), all.slice(left.start, left.len()).as_ref());
+                    }
+                }
+            }
+        }
+    }
+}
