@@ -52,7 +52,7 @@ impl<R: ChunkReader + 'static> ColumnReader<R> {
         };
         let mut reader = Reader::new(shape, parts);
         reader.open(source, group, &rows)?;
-        let values = reader.expect(source, group, rows.len())?;
+        let values = reader.expected(source, group, rows.len())?;
         Ok(Self { reader, field: field.clone(), all: rows.len(), rows, values })
     }
 
