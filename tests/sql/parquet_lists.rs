@@ -143,7 +143,7 @@ const QUERIES: &[&str] = &[
 async fn answers_are_those_of_the_stock_scan() {
     let dir = tempfile::tempdir().unwrap();
     let path = folder(dir.path());
-    for (partitions, leaves) in [(1, 262_144), (1, 40), (3, 500)] {
+    for (partitions, leaves) in [(1, 300), (3, 2000), (2, 262_144)] {
         let [ours, stock] = both(partitions).await;
         // Small batches are decoded in small pieces: on and on, or each by its pages.
         batches(&ours, &format!("SET serrate.leaf_batch_size = {leaves}")).await.unwrap();
