@@ -11,18 +11,10 @@ pub(crate) struct Rank {
 
 impl Rank {
     pub(crate) fn new(bits: &BooleanBuffer) -> Self {
+        let mut words = words(bits);
         // One more than needed, so that the end is a position like any other.
-        let words: Vec<u64> = bits.bit_chunks().iter_padded().chain(std::iter::once(0)).collect();
-        let mut sum = 0;
-        let before = words
-            .iter()
-            .map(|w| {
-                let here = sum;
-                sum += w.count_ones() as usize;
-                here
-            })
-            .collect();
-        Self { words, before }
+        words.push(0);
+        Self { before: before(&words), words }
     }
 
     /// Set bits before position `at`, which is at most the length of the map.
@@ -43,6 +35,75 @@ impl Rank {
         // In two steps, as nothing of the next word is wanted where the position is that of a word.
         low | self.words[word + 1] << 1 << (63 - bit)
     }
+}
+
+/// The words of a bit map, the first bit the lowest, bits past the end unset.
+pub(crate) fn words(bits: &BooleanBuffer) -> Vec<u64> {
+    let mut words = Vec::with_capacity(bits.len() / 64 + 2);
+    if !bits.offset().is_multiple_of(8) {
+        words.extend(bits.bit_chunks().iter_padded().take(bits.len().div_ceil(64)));
+        return words;
+    }
+    let bytes = &bits.values()[bits.offset() / 8..(bits.offset() + bits.len()).div_ceil(8)];
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    words.extend(chunks.iter().map(|chunk| u64::from_le_bytes(*chunk)));
+    if !rest.is_empty() {
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        words.push(u64::from_le_bytes(last));
+    }
+    if !bits.len().is_multiple_of(64)
+        && let Some(last) = words.last_mut()
+    {
+        *last &= u64::MAX >> (64 - bits.len() % 64);
+    }
+    words
+}
+
+/// How many bits are set.
+pub(crate) fn ones(words: &[u64]) -> usize {
+    #[inline(always)]
+    fn counted(words: &[u64]) -> usize {
+        words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn wide(words: &[u64]) -> usize {
+            counted(words)
+        }
+        if has_avx2() {
+            // SAFETY: the processor has what the function was compiled for.
+            return unsafe { wide(words) };
+        }
+    }
+    counted(words)
+}
+
+/// How many bits are set before every word.
+fn before(words: &[u64]) -> Vec<usize> {
+    #[inline(always)]
+    fn counted(words: &[u64]) -> Vec<usize> {
+        let mut out = Vec::with_capacity(words.len());
+        let mut sum = 0;
+        for word in words {
+            out.push(sum);
+            sum += word.count_ones() as usize;
+        }
+        out
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn wide(words: &[u64]) -> Vec<usize> {
+            counted(words)
+        }
+        if has_avx2() {
+            // SAFETY: the processor has what the function was compiled for.
+            return unsafe { wide(words) };
+        }
+    }
+    counted(words)
 }
 
 /// Whether the processor has 256-bit registers and the instructions that came with them.
@@ -117,6 +178,12 @@ mod tests {
             for (i, expected) in bits[at..].iter().take(64).enumerate() {
                 assert_eq!(rank.word(at) >> i & 1 == 1, *expected);
             }
+        }
+        for (start, len) in [(0, 285), (3, 64), (8, 0), (3, 130), (11, 100), (8, 64), (200, 85)] {
+            let part = map.slice(start, len);
+            assert!(
+                words(&part).into_iter().eq(part.bit_chunks().iter_padded().take(len.div_ceil(64)))
+            );
         }
         assert_eq!(rank.word(285), 0);
         assert_eq!(Rank::new(&BooleanBuffer::new_unset(0)).rank(0), 0);

@@ -8,6 +8,7 @@ use arrow::datatypes::{
     UInt32Type, UInt64Type,
 };
 
+use super::flags::packed;
 use crate::error::{Error, Result};
 
 /// What a test says of every element of a flat array.
@@ -159,26 +160,16 @@ fn collected<K: Copy>(keys: &[K], test: impl Fn(K) -> u8) -> BooleanBuffer {
         for (byte, key) in bytes.iter_mut().zip(chunk) {
             *byte = test(*key);
         }
-        words.push(packed(&bytes));
+        words.push(packed::<false>(&bytes));
     }
     if !rest.is_empty() {
         bytes.fill(0);
         for (byte, key) in bytes.iter_mut().zip(rest) {
             *byte = test(*key);
         }
-        words.push(packed(&bytes));
+        words.push(packed::<false>(&bytes));
     }
     BooleanBuffer::new(Buffer::from_vec(words), 0, keys.len())
-}
-
-/// 64 bytes of 0 or 1 as bits: eight at a time are moved into the topmost byte by a multiplication.
-#[inline]
-fn packed(bytes: &[u8; 64]) -> u64 {
-    let (eights, _) = bytes.as_chunks::<8>();
-    eights.iter().enumerate().fold(0, |word, (i, eight)| {
-        let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-        word | bits << (8 * i)
-    })
 }
 
 #[cfg(test)]

@@ -21,44 +21,53 @@ fn dispatched<T: Copy + Default, Q: Question<T>>(values: &[T], question: Q) -> V
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
         fn wide<T: Copy + Default, Q: Question<T>>(values: &[T], question: Q) -> Vec<u64> {
-            words(values, question)
+            words::<T, Q, true>(values, question)
         }
         if super::bits::has_avx2() {
             // SAFETY: the processor has what the function was compiled for.
             return unsafe { wide(values, question) };
         }
     }
-    words(values, question)
+    words::<T, Q, false>(values, question)
 }
 
 #[inline(always)]
-fn words<T: Copy + Default, Q: Question<T>>(values: &[T], question: Q) -> Vec<u64> {
+fn words<T: Copy + Default, Q: Question<T>, const WIDE: bool>(
+    values: &[T],
+    question: Q,
+) -> Vec<u64> {
     let mut out = Vec::with_capacity(values.len().div_ceil(WORD));
     let (chunks, rest) = values.as_chunks::<WORD>();
     for chunk in chunks {
-        out.push(word(chunk, question).to_le());
+        out.push(word::<T, Q, WIDE>(chunk, question).to_le());
     }
     if !rest.is_empty() {
         let mut chunk = [T::default(); WORD];
         chunk[..rest.len()].copy_from_slice(rest);
         let mask = u64::MAX >> (WORD - rest.len());
-        out.push((word(&chunk, question) & mask).to_le());
+        out.push((word::<T, Q, WIDE>(&chunk, question) & mask).to_le());
     }
     out
 }
 
 #[inline(always)]
-fn word<T: Copy, Q: Question<T>>(values: &[T; WORD], question: Q) -> u64 {
+fn word<T: Copy, Q: Question<T>, const WIDE: bool>(values: &[T; WORD], question: Q) -> u64 {
     let mut flags = [0u8; WORD];
-    for (flag, value) in flags.iter_mut().zip(values) {
-        *flag = u8::from(question.holds(*value));
+    // By number: a zip stays a call for every word, as closures do.
+    for i in 0..WORD {
+        flags[i] = u8::from(question.holds(values[i]));
     }
-    packed(&flags)
+    packed::<WIDE>(&flags)
 }
 
-/// Bytes that are 0 or 1 as bits, the first the lowest.
+/// Bytes that are 0 or 1 as bits, the first the lowest; `WIDE` only in functions compiled for AVX2.
 #[inline(always)]
-pub(super) fn packed(flags: &[u8; WORD]) -> u64 {
+pub(super) fn packed<const WIDE: bool>(flags: &[u8; WORD]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if WIDE {
+        // SAFETY: whoever calls this was compiled for AVX2, and runs on such a processor.
+        return unsafe { packed_wide(flags) };
+    }
     let mut word = 0;
     for (i, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
         // The lowest bits of eight bytes, side by side in the highest.
@@ -66,6 +75,22 @@ pub(super) fn packed(flags: &[u8; WORD]) -> u64 {
         word |= bits << (8 * i);
     }
     word
+}
+
+/// As [`packed`], 32 bytes in one step.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx2")]
+fn packed_wide(flags: &[u8; WORD]) -> u64 {
+    use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_slli_epi16};
+    let half = |at: usize| {
+        // SAFETY: both halves lie within the 64 bytes.
+        let bytes = unsafe { _mm256_loadu_si256(flags.as_ptr().add(at).cast::<__m256i>()) };
+        // The lowest bit of every byte becomes its highest, which is the one taken.
+        let bits = _mm256_movemask_epi8(_mm256_slli_epi16::<7>(bytes));
+        u64::from(bits.cast_unsigned())
+    };
+    half(0) | half(32) << 32
 }
 
 #[cfg(test)]
@@ -78,6 +103,26 @@ mod tests {
     impl Question<u32> for Divides {
         fn holds(self, value: u32) -> bool {
             value % self.0 == 1
+        }
+    }
+
+    #[test]
+    fn bytes_are_packed_the_same_way_in_both_ways() {
+        let mut state = 1u64;
+        for _ in 0..100 {
+            let mut bytes = [0u8; WORD];
+            let mut expected = 0u64;
+            for (i, byte) in bytes.iter_mut().enumerate() {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                *byte = u8::from(state >> 60 > 7);
+                expected |= u64::from(*byte) << i;
+            }
+            assert_eq!(packed::<false>(&bytes), expected);
+            #[cfg(target_arch = "x86_64")]
+            if crate::kernels::bits::has_avx2() {
+                // SAFETY: the processor has the registers.
+                assert_eq!(unsafe { packed_wide(&bytes) }, expected);
+            }
         }
     }
 

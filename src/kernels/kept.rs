@@ -7,6 +7,7 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::compute::FilterBuilder;
 use arrow::datatypes::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 
+use super::bits::{ones, words};
 use super::reduce::reinterpret;
 use super::room::with_room;
 use crate::error::Result;
@@ -31,13 +32,14 @@ pub(super) fn kept(values: &ArrayRef, keep: &BooleanBuffer) -> Result<ArrayRef> 
 }
 
 fn typed<T: ArrowPrimitiveType>(values: &ArrayRef, keep: &BooleanBuffer) -> Result<ArrayRef> {
-    let count = keep.count_set_bits();
+    let words = words(keep);
+    let count = ones(&words);
     let same = reinterpret(values, &T::DATA_TYPE)?;
     let flat = same.as_primitive::<T>().values();
     let nulls = values.nulls().filter(|n| n.null_count() > 0);
-    let nulls = nulls.map(|n| NullBuffer::new(kept_bits(n.inner(), keep, count)));
+    let nulls = nulls.map(|n| NullBuffer::new(kept_bits(n.inner(), &words, count)));
     let nulls = nulls.filter(|n| n.null_count() > 0);
-    let out = compressed(flat, keep, count);
+    let out = compressed(flat, &words, count);
     let out: ArrayRef = Arc::new(PrimitiveArray::<T>::try_new(out.into(), nulls)?);
     reinterpret(&out, values.data_type())
 }
@@ -45,28 +47,55 @@ fn typed<T: ArrowPrimitiveType>(values: &ArrayRef, keep: &BooleanBuffer) -> Resu
 /// A word with fewer bits than this is gone through bit by bit.
 const FEW: u32 = 16;
 
-fn compressed<V: Copy + Default>(flat: &[V], keep: &BooleanBuffer, count: usize) -> Vec<V> {
+/// With the instructions for bits that the processor has.
+fn compressed<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn wide<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+            by_words(flat, keep, count)
+        }
+        if super::bits::has_avx2() {
+            // SAFETY: the processor has what the function was compiled for.
+            return unsafe { wide(flat, keep, count) };
+        }
+    }
+    by_words(flat, keep, count)
+}
+
+#[inline(always)]
+#[expect(clippy::needless_range_loop, reason = "a zip stays a call for every word, as closures do")]
+fn by_words<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
     let mut out: Vec<V> = with_room(count);
     let mut room = [V::default(); 64];
-    for (word, values) in keep.bit_chunks().iter_padded().zip(flat.chunks(64)) {
-        match (word.count_ones(), <&[V; 64]>::try_from(values)) {
-            (0, _) => {}
-            (64, _) => out.extend_from_slice(values),
-            (FEW.., Ok(values)) => {
-                let mut next = 0;
-                for (i, value) in values.iter().enumerate() {
-                    // Never behind the value that is looked at, so never out of the room.
-                    room[next & 63] = *value;
-                    next += usize::from(word >> i & 1 == 1);
-                }
-                out.extend_from_slice(&room[..next.min(64)]);
+    let (whole, rest) = flat.as_chunks::<64>();
+    for at in 0..keep.len() {
+        let mut word = keep[at];
+        let ones = word.count_ones();
+        if ones == 0 {
+            continue;
+        }
+        let Some(values) = whole.get(at) else {
+            while word != 0 {
+                out.extend(rest.get(word.trailing_zeros() as usize));
+                word &= word - 1;
             }
-            _ => {
-                let mut word = word;
-                while word != 0 {
-                    out.push(values[word.trailing_zeros() as usize]);
-                    word &= word - 1;
-                }
+            continue;
+        };
+        if ones == 64 {
+            out.extend_from_slice(values);
+        } else if ones >= FEW {
+            let mut next = 0;
+            for i in 0..64 {
+                // Never behind the value that is looked at, so never out of the room.
+                room[next & 63] = values[i];
+                next += usize::from(word >> i & 1 == 1);
+            }
+            out.extend_from_slice(&room[..next.min(64)]);
+        } else {
+            while word != 0 {
+                out.push(values[word.trailing_zeros() as usize & 63]);
+                word &= word - 1;
             }
         }
     }
@@ -74,8 +103,8 @@ fn compressed<V: Copy + Default>(flat: &[V], keep: &BooleanBuffer, count: usize)
 }
 
 /// The bits whose bit in `keep` is set, `count` of them.
-pub(super) fn kept_bits(bits: &BooleanBuffer, keep: &BooleanBuffer, count: usize) -> BooleanBuffer {
-    let words = keep.bit_chunks().iter_padded().zip(bits.bit_chunks().iter_padded());
+fn kept_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuffer {
+    let words = keep.iter().copied().zip(bits.bit_chunks().iter_padded());
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
@@ -147,7 +176,7 @@ mod tests {
                 let bits: BooleanBuffer = (0..n).map(|i| bit(i, of + 2)).collect();
                 let expected: Vec<bool> =
                     (0..n).filter(|i| keep.value(*i)).map(|i| bits.value(i)).collect();
-                let found = kept_bits(&bits, &keep, expected.len());
+                let found = kept_bits(&bits, &words(&keep), expected.len());
                 assert_eq!(found.iter().collect::<Vec<_>>(), expected);
                 let slow = keep.bit_chunks().iter_padded().zip(bits.bit_chunks().iter_padded());
                 let slow = packed(slow, expected.len(), extracted);
@@ -156,7 +185,7 @@ mod tests {
                 let values: Vec<u16> = (0..n).map(|i| u16::try_from(i).unwrap()).collect();
                 let wanted: Vec<u16> =
                     values.iter().copied().filter(|i| keep.value((*i).into())).collect();
-                assert_eq!(compressed(&values, &keep, wanted.len()), wanted);
+                assert_eq!(compressed(&values, &words(&keep), wanted.len()), wanted);
             }
         }
     }
