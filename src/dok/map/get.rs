@@ -4,10 +4,15 @@ use rayon::prelude::*;
 
 use super::HashMap;
 use super::hash::{Hashing, prefetch, prefetch_row};
+#[cfg(target_arch = "x86_64")]
+use super::probe::ByLine;
+use super::probe::{NONE, OneByOne, Probe};
 use super::rows::{RowType, Width, with_key_width, with_value_width};
-use super::table::{AHEAD, EMPTY, RING, home, next, row_of, tag};
+use super::table::{AHEAD, RING, home, next, tag};
 use crate::dense::{DenseTensor, Fill, Memory};
 use crate::error::{Error, Result};
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::has_avx2;
 
 /// Keys that are looked up by one thread at a time.
 const PART: usize = 1 << 14;
@@ -93,12 +98,33 @@ trait Visit {
 impl<K: Width> Reader<'_, K> {
     /// Looks all of `asked` up. Three steps are under way at a time, each some keys behind the one
     /// before: the bucket is asked for; the row it names is asked for; keys are compared.
-    #[inline(always)]
     fn visit(&self, asked: &[u8], count: usize, visit: &mut impl Visit) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+            fn wide<K: Width>(
+                reader: &Reader<'_, K>,
+                asked: &[u8],
+                count: usize,
+                visit: &mut impl Visit,
+            ) {
+                // SAFETY: this is compiled for AVX2, and runs where it is.
+                reader.steps(unsafe { ByLine::new() }, asked, count, visit);
+            }
+            if has_avx2() {
+                // SAFETY: the processor has what the function was compiled for.
+                return unsafe { wide(self, asked, count, visit) };
+            }
+        }
+        self.steps(OneByOne, asked, count, visit);
+    }
+
+    #[inline(always)]
+    fn steps(&self, probe: impl Probe, asked: &[u8], count: usize, visit: &mut impl Visit) {
         let Self { hashing, width, buckets, keys } = *self;
         let len = buckets.len();
         let mut hashes = [0u64; RING];
-        let mut places = [(0usize, usize::MAX); RING];
+        let mut places = [(0usize, NONE); RING];
         for i in 0..count + 2 * AHEAD {
             if i < count {
                 let hash = hashing.row(width, width.row(asked, i));
@@ -109,8 +135,8 @@ impl<K: Width> Reader<'_, K> {
                 && j < count
             {
                 let hash = hashes[j % RING];
-                let found = candidate(buckets, tag(hash), home(hash, len));
-                if found.1 != usize::MAX {
+                let found = probe.candidate(buckets, tag(hash), home(hash, len));
+                if found.1 != NONE {
                     prefetch_row(width, keys, found.1);
                     visit.expect(found.1);
                 }
@@ -120,7 +146,7 @@ impl<K: Width> Reader<'_, K> {
                 let key = width.row(asked, j);
                 let (mut at, mut row) = places[j % RING];
                 loop {
-                    if row == usize::MAX {
+                    if row == NONE {
                         visit.miss(j);
                         break;
                     }
@@ -128,25 +154,11 @@ impl<K: Width> Reader<'_, K> {
                         visit.hit(j, at, row);
                         break;
                     }
-                    (at, row) = candidate(buckets, tag(hashes[j % RING]), next(at, len));
+                    let after = next(at, len);
+                    (at, row) = probe.candidate(buckets, tag(hashes[j % RING]), after);
                 }
             }
         }
-    }
-}
-
-/// The first bucket from `at` on with this tag, and its row; no row when there is none.
-#[inline(always)]
-fn candidate(buckets: &[u64], tag: u64, mut at: usize) -> (usize, usize) {
-    loop {
-        let bucket = buckets[at];
-        if let Some(row) = row_of(bucket, tag) {
-            return (at, row);
-        }
-        if bucket == EMPTY {
-            return (at, usize::MAX);
-        }
-        at = next(at, buckets.len());
     }
 }
 
@@ -183,10 +195,13 @@ impl<V: Width> Visit for Copy<'_, V> {
 struct Mark<'a>(&'a mut [bool]);
 
 impl Visit for Mark<'_> {
+    #[inline(always)]
     fn expect(&mut self, _: usize) {}
+    #[inline(always)]
     fn hit(&mut self, i: usize, _: usize, _: usize) {
         self.0[i] = true;
     }
+    #[inline(always)]
     fn miss(&mut self, _: usize) {}
 }
 
@@ -194,10 +209,13 @@ impl Visit for Mark<'_> {
 struct Place<'a>(&'a mut [u64]);
 
 impl Visit for Place<'_> {
+    #[inline(always)]
     fn expect(&mut self, _: usize) {}
+    #[inline(always)]
     fn hit(&mut self, i: usize, _: usize, row: usize) {
         self.0[i] = row as u64;
     }
+    #[inline(always)]
     fn miss(&mut self, _: usize) {}
 }
 
@@ -205,10 +223,13 @@ impl Visit for Place<'_> {
 struct Buckets<'a>(&'a mut [u64]);
 
 impl Visit for Buckets<'_> {
+    #[inline(always)]
     fn expect(&mut self, _: usize) {}
+    #[inline(always)]
     fn hit(&mut self, i: usize, bucket: usize, _: usize) {
         self.0[i] = bucket as u64;
     }
+    #[inline(always)]
     fn miss(&mut self, _: usize) {}
 }
 

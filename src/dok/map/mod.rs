@@ -6,6 +6,7 @@ mod hash;
 mod iter;
 mod memory;
 mod options;
+mod probe;
 mod remove;
 mod rows;
 mod set;

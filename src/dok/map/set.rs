@@ -1,12 +1,17 @@
 //! Setting keys, by one thread.
 
 use super::hash::{prefetch, prefetch_row};
+#[cfg(target_arch = "x86_64")]
+use super::probe::ByLine;
+use super::probe::{NONE, OneByOne, Probe};
 use super::rows::{RowType, Width, with_key_width};
 use super::spread;
 use super::table::{AHEAD, EMPTY, RING, bucket, home, is_free, next, row_of, tag};
 use super::{Fallback, Fetched, HashMap, Types};
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::has_avx2;
 
 /// Keys between looks at the room that is left.
 const STEP: usize = 4096;
@@ -126,6 +131,36 @@ impl HashMap {
         new: &mut [bool],
         replace: bool,
     ) -> Result<()> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+            fn wide<W: Width>(
+                map: &mut HashMap,
+                width: W,
+                rows: (&[u8], &[u8]),
+                new: &mut [bool],
+                replace: bool,
+            ) -> Result<()> {
+                // SAFETY: this is compiled for AVX2, and runs where it is.
+                map.put_by(unsafe { ByLine::new() }, width, rows, new, replace)
+            }
+            if has_avx2() {
+                // SAFETY: the processor has what the function was compiled for.
+                return unsafe { wide(self, width, (keys, values), new, replace) };
+            }
+        }
+        self.put_by(OneByOne, width, (keys, values), new, replace)
+    }
+
+    #[inline(always)]
+    fn put_by<W: Width>(
+        &mut self,
+        probe: impl Probe,
+        width: W,
+        (keys, values): (&[u8], &[u8]),
+        new: &mut [bool],
+        replace: bool,
+    ) -> Result<()> {
         let value = self.types()?.value.bytes();
         let (key, count, before) = (width.bytes(), new.len(), self.len);
         let hashing = self.hashing;
@@ -145,9 +180,9 @@ impl HashMap {
             if let Some(j) = i.checked_sub(AHEAD)
                 && j < count
             {
-                // Most often the key is in its home or not at all.
                 let hash = hashes[j % RING];
-                if let Some(row) = row_of(buckets[home(hash, len)], tag(hash)) {
+                let (_, row) = probe.candidate(buckets, tag(hash), home(hash, len));
+                if row != NONE {
                     prefetch_row(width, stored, row);
                     prefetch(stored_values, row * value);
                 }

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::HashMap;
 use super::hash::{Hashing, prefetch};
 use super::rows::Width;
-use super::table::{AHEAD, EMPTY, Table, bucket, home, next, row_of, tag};
+use super::table::{AHEAD, EMPTY, LINE, Table, bucket, home, next, row_of, tag};
 use crate::error::Result;
 
 /// Keys from which on several threads are worth their while.
@@ -71,7 +71,9 @@ fn hashes<W: Width>(hashing: Hashing, width: W, keys: &[u8], count: usize) -> Ve
 
 /// The table in parts, each with its first bucket.
 fn parts(buckets: &mut [u64]) -> Vec<(usize, &mut [u64])> {
-    let size = buckets.len().div_ceil(rayon::current_num_threads()).max(1);
+    // Of whole lines, in which searches begin.
+    let size =
+        buckets.len().div_ceil(rayon::current_num_threads()).next_multiple_of(LINE).max(LINE);
     buckets.chunks_mut(size).enumerate().map(|(i, part)| (i * size, part)).collect()
 }
 

@@ -2,8 +2,9 @@
 //!
 //! Open addressing with linear probing. A bucket is one word: 24 bits of the hash, by which nearly
 //! every other key is told apart without looking at it, over 40 bits of the row's number plus 1. A
-//! word of 0 is empty. The home of a key is its hash scaled to the number of buckets, which may be any
-//! number; homes ascend with hashes, so that a part of all hashes is a part of the table.
+//! word of 0 is empty. The home of a key is the first bucket of a cache line, its hash scaled to the number
+//! of lines; the number of buckets may be any. So a search mostly ends in the line it begins in, whether
+//! the key is there or not. Homes ascend with hashes, so that a part of all hashes is a part of the table.
 
 use super::hash::{Hashing, prefetch};
 use super::memory::Words;
@@ -11,7 +12,7 @@ use super::rows::Width;
 use crate::error::{Error, Result};
 
 /// Bits of a bucket that hold the row.
-const ROW_BITS: u32 = 40;
+pub(super) const ROW_BITS: u32 = 40;
 const ROW: u64 = (1 << ROW_BITS) - 1;
 
 /// A bucket that never held anything: probes end here.
@@ -168,12 +169,16 @@ impl Table {
     }
 }
 
+/// Buckets of a cache line.
+pub(super) const LINE: usize = 8;
+
 /// The first bucket to look at.
 #[inline(always)]
 pub(super) fn home(hash: u64, buckets: usize) -> usize {
+    let lines = (buckets / LINE).max(1);
     #[expect(clippy::cast_possible_truncation, reason = "below the number of buckets")]
-    let home = ((u128::from(hash) * buckets as u128) >> 64) as usize;
-    home
+    let line = ((u128::from(hash) * lines as u128) >> 64) as usize;
+    line * LINE
 }
 
 #[inline(always)]
