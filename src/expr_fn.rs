@@ -161,6 +161,7 @@ builders! {
     "ragged_at": ragged_at(x, i; more);
     "ragged_at_or": ragged_at_or(x, default, i; more);
     "ragged_filter": ragged_filter(x, mask);
+    "ragged_compress": ragged_compress(x, mask);
     "ragged_take": ragged_take(x, indices);
     "ragged_reverse": ragged_reverse(x), ragged_reverse_axis(x, axis);
     "ragged_repeat": ragged_repeat(x, n), ragged_repeat_axis(x, n, axis);

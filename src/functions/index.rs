@@ -1,8 +1,8 @@
-//! Elements by position, range, coordinates or mask; places in sorted lists.
+//! Elements by position, range or coordinates; places in sorted lists.
 
 use std::sync::Arc;
 
-use arrow::array::{Scalar, new_null_array};
+use arrow::array::Scalar;
 use arrow::compute::can_cast_types;
 use arrow::datatypes::{DataType, FieldRef};
 
@@ -11,12 +11,11 @@ use super::def::{ANY, Def, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
-use crate::array::{RaggedArray, list_of};
 use crate::error::Result;
 use crate::index::{Index, item_positions, parse_index};
 use crate::kernels::index;
 use crate::kernels::search::{self, Side};
-use crate::kernels::{RowArg, at, filter};
+use crate::kernels::{RowArg, at};
 
 const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 const WHERE_AXIS: (&str, &str) =
@@ -286,51 +285,6 @@ fn coordinates(plan: &Plan<'_>, lists: &Lists, first: usize) -> Result<()> {
 fn row_args(call: &Call<'_>, first: usize) -> Result<Vec<RowArg>> {
     (first..call.len()).map(|i| call.row_arg(i)).collect()
 }
-
-/// `ragged_filter(x, mask)`.
-pub(super) static FILTER: Def = Def {
-    name: "ragged_filter",
-    aliases: &[],
-    arity: (2, 2),
-    doc: Doc {
-        section: Section::Index,
-        description: "The elements for which the mask is true. The mask has the lists of `x`, and picks values, or only its outer levels, and picks whole elements with all they hold. Comparisons make masks: `ragged_filter(code, value > 5)`.",
-        syntax: &["ragged_filter(x, mask)"],
-        args: &[X, ("mask", "lists of booleans with the same lengths")],
-        missing: "NULL in the mask is false. Lists stay: where nothing is chosen they are empty, where NULL they are NULL. Lists of different length are an error that names the row and both lengths.",
-        duckdb: "`list_where(x, mask)`, or `list_filter(x, lambda v: v > 5)`.",
-        example: example!("ragged_filter"),
-    },
-    plan: |plan| {
-        let lists = plan.lists(0)?;
-        if plan.is_untyped_null(1) {
-            return same(plan);
-        }
-        let mask = plan.boolean_lists(1)?;
-        if mask.depth() > lists.depth() {
-            return Err(plan.refuse(
-                1,
-                format!(
-                    "(mask) has {} levels of lists, more than the {} of what it filters",
-                    mask.depth(),
-                    lists.depth()
-                ),
-            ));
-        }
-        same(plan)
-    },
-    call: |call| {
-        let mask = match call.array(1)? {
-            null if null.data_type().is_null() => {
-                new_null_array(&list_of(1, DataType::Boolean), null.len())
-            }
-            mask => mask,
-        };
-        let mask = super::operators::booleans(&RaggedArray::try_from_arrow(&mask)?)?;
-        call.lists(&filter::filter(&call.ragged(0)?, &mask)?)
-    },
-    infix: None,
-};
 
 /// `ragged_searchsorted(times, t [, side])`.
 pub(super) static SEARCHSORTED: Def = Def {

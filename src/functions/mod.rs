@@ -18,6 +18,7 @@ mod def;
 mod densify;
 mod doc;
 mod dok;
+mod filter;
 mod index;
 mod kept;
 mod lambda;
@@ -53,7 +54,7 @@ use doc::Section;
 pub(crate) use dok::{Names, with_names};
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
 pub(crate) use planner::{ON_LISTS, PREDICATES, TESTS, plans_predicates};
-pub(crate) use shape::LENGTHS_ONLY;
+pub(crate) use shape::{LENGTHS_ONLY, STRUCTURE_ONLY};
 
 /// The example of a function with its output.
 macro_rules! example {
@@ -80,7 +81,8 @@ static DEFS: &[&Def] = &[
     &index::GET,
     &index::AT,
     &index::AT_OR,
-    &index::FILTER,
+    &filter::FILTER,
+    &filter::COMPRESS,
     &take::TAKE,
     &take::REVERSE,
     &take::REPEAT,

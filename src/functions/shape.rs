@@ -20,10 +20,30 @@ const AXIS: (&str, &str) = (
     "an axis, written out: 1 is the outermost list of a row, -1 the innermost; 0, the rows, is refused",
 );
 
-/// Names of the functions that look at the lengths of lists and at no value; [`COUNT`] also at which
-/// values are NULL.
-pub(crate) const LENGTHS_ONLY: [&str; 5] =
-    ["ragged_ndim", "ragged_shape", "ragged_max_shape", "ragged_lengths", "ragged_count"];
+/// Names of the functions that look at the lengths of lists and at no value, DataFusion's among them;
+/// [`COUNT`] also at which values are NULL.
+pub(crate) const LENGTHS_ONLY: [&str; 7] = [
+    "array_length",
+    "cardinality",
+    "ragged_count",
+    "ragged_lengths",
+    "ragged_max_shape",
+    "ragged_ndim",
+    "ragged_shape",
+];
+
+/// Names of the functions that move or leave out values without looking at them, where all arguments but
+/// the first are written out. Under one of [`LENGTHS_ONLY`], they look at the lengths of lists only.
+pub(crate) const STRUCTURE_ONLY: [&str; 8] = [
+    "array_slice",
+    "ragged_flatten",
+    "ragged_head",
+    "ragged_reverse",
+    "ragged_slice",
+    "ragged_squeeze",
+    "ragged_tail",
+    "ragged_unsqueeze",
+];
 
 /// `ragged_ndim(x)`.
 pub(super) static NDIM: Def = Def {

@@ -1,12 +1,13 @@
 //! Keeping the elements a mask says.
 
 use arrow::array::{AsArray, BooleanArray, OffsetSizeTrait};
-use arrow::buffer::OffsetBuffer;
+use arrow::buffer::{BooleanBuffer, OffsetBuffer};
 use arrow::datatypes::DataType;
 
 use super::align::aligned;
 use super::bits::Rank;
 use super::gather::{filter_rows, true_bits, with_axis};
+use super::reshape::flatten_all;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -36,6 +37,45 @@ use crate::error::{Error, Result};
 /// When the mask is not Boolean, has no levels or more than the array, or has a list (not null on
 /// either side) of another length.
 pub fn filter(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
+    let axis = masked_axis(array, mask)?;
+    let (array, mask) = aligned(array, mask, axis)?;
+    chosen(array, true_bits(mask.leaves().as_boolean()), axis)
+}
+
+/// The leaves for which `mask` is true, in one list per row: [`filter`], then
+/// [`flatten_all`](super::reshape::flatten_all), without the lists in between, as numpy's `compress`.
+///
+/// A null row stays null; null lists and values inside a row are as in [`filter`]. Where nothing is
+/// false, the leaves are shared.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, BooleanArray, Int32Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::filter::compress;
+/// // [[[1, 2], [3]], [[4]]]
+/// let axes = vec![Offsets::from_lengths([2, 1])?.into(), Offsets::from_lengths([2, 1, 1])?.into()];
+/// let a = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3, 4])))?;
+/// let odd = a.with_leaves(Arc::new(BooleanArray::from(vec![true, false, true, false])))?;
+/// let b = compress(&a, &odd)?;
+/// assert_eq!(b.lengths(1)?, [2, 0]);
+/// assert_eq!(b.leaves().as_primitive::<Int32Type>().values(), &[1, 3]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`filter`].
+pub fn compress(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
+    let axis = masked_axis(array, mask)?;
+    if axis < array.axes().len() {
+        return flatten_all(&filter(array, mask)?);
+    }
+    let (array, mask) = aligned(array, mask, axis)?;
+    chosen(flatten_all(&array)?, true_bits(mask.leaves().as_boolean()), 1)
+}
+
+/// The axis whose elements a mask picks.
+fn masked_axis(array: &RaggedArray, mask: &RaggedArray) -> Result<usize> {
     if *mask.leaf_type() != DataType::Boolean {
         return Err(Error::type_of("the mask", DataType::Boolean.to_string(), mask.leaf_type()));
     }
@@ -46,8 +86,11 @@ pub fn filter(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
             array.axes().len()
         )));
     }
-    let (array, mask) = aligned(array, mask, axis)?;
-    let keep = true_bits(mask.leaves().as_boolean());
+    Ok(axis)
+}
+
+/// The elements of `axis` whose bits are set.
+fn chosen(array: RaggedArray, keep: BooleanBuffer, axis: usize) -> Result<RaggedArray> {
     if !keep.has_false() {
         return Ok(array);
     }

@@ -3,7 +3,7 @@
 //! A batch of 8,192 rows of patients can be gigabytes. Scans of `.nrt` cut theirs by leaves, but filters,
 //! joins and repartitioning collect rows up to the session's batch size again, and Parquet is read by
 //! rows. So the batch size of a plan that carries lists is lowered to what holds about
-//! `serrate.leaf_batch_size` leaves.
+//! `serrate.leaf_batch_size` leaves, unless its batches are cut by leaves as they are.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,11 +19,17 @@ use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
 use super::exec::one_input;
+use super::order::SourceOrderExec;
+use super::table::TableSource;
 use crate::array::{leaf_type, list_depth};
 use crate::config::SerrateOptions;
 
@@ -64,9 +70,12 @@ impl PhysicalOptimizerRule for LeafBatches {
             if !reads && !node.schema().fields().iter().any(|f| is_list(f.data_type())) {
                 return Ok(Transformed::no(node));
             }
-            let lowered: Arc<dyn ExecutionPlan> =
-                Arc::new(BatchSizeExec { input: lowered(node, rows)?, rows });
-            Ok(Transformed::new(lowered, true, TreeNodeRecursion::Jump))
+            let sized = cuts_by_leaves(&node)?;
+            let mut node = lowered(node, rows)?;
+            if !sized {
+                node = Arc::new(BatchSizeExec { input: node, rows });
+            }
+            Ok(Transformed::new(node, true, TreeNodeRecursion::Jump))
         })?;
         Ok(plan.data)
     }
@@ -78,6 +87,32 @@ impl PhysicalOptimizerRule for LeafBatches {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// Whether the batches of a plan are those of scans that cut them by leaves themselves. To run it with
+/// another batch size would cost more than a small query takes.
+fn cuts_by_leaves(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let mut all = true;
+    plan.apply(|node| {
+        let scan = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
+        all = match scan {
+            Some(source) => {
+                let file = source.downcast_ref::<FileScanConfig>().map(FileScanConfig::file_source);
+                source.is::<TableSource>() || file.is_some_and(|file| file.file_type() == "nrt")
+            }
+            None => {
+                node.is::<ProjectionExec>()
+                    || node.is::<CooperativeExec>()
+                    || node.is::<FilterExec>()
+                    || node.is::<CoalescePartitionsExec>()
+                    || node.is::<SourceOrderExec>()
+                    || node.is::<GlobalLimitExec>()
+                    || node.is::<LocalLimitExec>()
+            }
+        };
+        Ok(if all { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(all)
 }
 
 /// Filters keep the batch size they were planned with: here a lower one.
@@ -108,7 +143,7 @@ fn fitting(leaves: usize, per_row: f64) -> usize {
 
 /// How many leaves a row has in the largest list column that a scan reads; `None` when it reads none or
 /// nothing is known about their size.
-fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
+pub(super) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
     let source = scan.data_source();
     if let Some(config) = source.downcast_ref::<FileScanConfig>() {
         let schema = config.file_schema();

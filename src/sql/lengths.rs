@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use arrow::datatypes::Schema;
 use datafusion::common::Column;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -12,24 +13,28 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::physical_expr::expressions::{Column as PhysicalColumn, Literal};
+use datafusion::physical_expr::projection::ProjectionExpr;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::listing::FilesTable;
-use crate::array::list_depth;
-use crate::functions::LENGTHS_ONLY;
+use super::table::{RaggedTableProvider, TableSource};
+use crate::array::{leaf_type, list_depth};
+use crate::functions::{LENGTHS_ONLY, STRUCTURE_ONLY};
 
 /// Names of the columns that this rule makes begin so.
 const PREFIX: &str = "__serrate_lengths";
 
-/// Logical optimizer rule, the last of each pass: over a scan of `.nrt` or Parquet, calls such as
-/// `ragged_count(code)` under aggregates, in conditions and in orders become columns of a projection
-/// right above the scan, where nothing else needs the column they look at.
+/// Logical optimizer rule, the last of each pass: over a scan of `.nrt`, of Parquet or of a table in memory,
+/// calls such as `ragged_count(code)` under aggregates, in conditions and in orders become columns of a
+/// projection right above the scan, where nothing else needs the column they look at.
 ///
 /// DataFusion gives a scan the expressions of a projection above it, and no others. A scan of `.nrt` that
 /// knows that a column is looked at for its lengths reads bounds and no values; one of Parquet decodes
-/// levels and no values.
+/// levels and no values; a table in memory need not cut its rows into batches of so many leaves.
 #[derive(Debug, Default)]
 pub struct LengthsBelow;
 
@@ -67,7 +72,8 @@ impl OptimizerRule for LengthsBelow {
 }
 
 /// Physical optimizer rule, right after conditions have gone into scans: what [`LengthsBelow`] has put
-/// above a scan goes into it, before something that deals out rows comes between.
+/// above a scan goes into it, before something that deals out rows comes between. A table in memory gives
+/// its rows in few batches where nobody looks at their values.
 #[derive(Debug, Default)]
 pub(super) struct LengthsIntoScan;
 
@@ -81,8 +87,23 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
             let Some(projection) = node.downcast_ref::<ProjectionExec>() else {
                 return Ok(Transformed::no(node));
             };
-            let ours = projection.expr().iter().any(|e| e.alias.starts_with(PREFIX));
-            if !ours || !projection.input().is::<DataSourceExec>() {
+            let Some(scan) = projection.input().downcast_ref::<DataSourceExec>() else {
+                return Ok(Transformed::no(node));
+            };
+            if let Some(table) = scan.data_source().downcast_ref::<TableSource>() {
+                let schema = scan.schema();
+                let unseen = lengths_only(projection.expr().iter(), &schema, false);
+                let mut lists = schema.fields().iter().filter(|f| list_depth(f.data_type()) > 0);
+                if unseen.is_empty() || !lists.all(|f| unseen.contains(f.name())) {
+                    return Ok(Transformed::no(node));
+                }
+                let scan = DataSourceExec::from_data_source(table.of_lengths()?);
+                let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+                return Arc::clone(&node)
+                    .replace_children(vec![scan], options)
+                    .map(Transformed::yes);
+            }
+            if !projection.expr().iter().any(|e| e.alias.starts_with(PREFIX)) {
                 return Ok(Transformed::no(node));
             }
             match projection.input().try_swapping_with_projection(projection)? {
@@ -102,6 +123,58 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
     }
 }
 
+/// The list columns of `schema` that the expressions look at no values of. Where NaN is read as NULL,
+/// which values of floats count is a matter of values.
+pub(super) fn lengths_only<'a>(
+    expressions: impl IntoIterator<Item = &'a ProjectionExpr>,
+    schema: &Schema,
+    nan_is_null: bool,
+) -> Vec<String> {
+    let mut looked_at: HashSet<String> = HashSet::new();
+    for expression in expressions {
+        // Nothing can go wrong: the closure does not fail.
+        let _ = expression.expr.apply(|e| {
+            if let Some(column) = e.downcast_ref::<PhysicalColumn>() {
+                looked_at.insert(column.name().to_owned());
+            }
+            let Some((name, column)) = measured(e) else {
+                return Ok(TreeNodeRecursion::Continue);
+            };
+            let field = schema.field_with_name(column.name()).ok();
+            let field = field.filter(|f| list_depth(f.data_type()) > 0);
+            let Some(field) = field else { return Ok(TreeNodeRecursion::Continue) };
+            let may_miss = nan_is_null && leaf_type(field.data_type()).is_floating();
+            Ok(match name == "ragged_count" && may_miss {
+                true => TreeNodeRecursion::Continue,
+                false => TreeNodeRecursion::Jump,
+            })
+        });
+    }
+    let names = schema.fields().iter().filter(|f| list_depth(f.data_type()) > 0);
+    names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
+}
+
+/// The function and the column, when an expression is a call that looks at the lengths of a column, as
+/// [`of_lengths`] has it.
+pub(super) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(&str, &PhysicalColumn)> {
+    let name = called(e, &LENGTHS_ONLY)?;
+    let mut list = e.children()[0];
+    while called(list, &STRUCTURE_ONLY).is_some() {
+        list = list.children()[0];
+    }
+    list.downcast_ref::<PhysicalColumn>().map(|column| (name, column))
+}
+
+/// The function that an expression calls, when it is one of some and all arguments but the first are
+/// written out.
+fn called<'a>(e: &'a Arc<dyn PhysicalExpr>, functions: &[&str]) -> Option<&'a str> {
+    let call = e.downcast_ref::<ScalarFunctionExpr>()?;
+    let [_, rest @ ..] = call.args() else { return None };
+    let name = call.fun().name();
+    let literal = |e: &Arc<dyn PhysicalExpr>| e.downcast_ref::<Literal>().is_some();
+    (functions.contains(&name) && rest.iter().all(literal)).then_some(name)
+}
+
 /// Whether an expression has a call that looks at lengths.
 fn calls(e: &Expr) -> bool {
     e.exists(|e| Ok(of_lengths(e).is_some())).unwrap_or(false)
@@ -117,16 +190,21 @@ fn below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
 
 /// The column that a call looks at the lengths of.
 fn of_lengths(e: &Expr) -> Option<&Column> {
-    let Expr::ScalarFunction(call) = e else { return None };
-    match call.args.as_slice() {
-        [Expr::Column(column), rest @ ..]
-            if LENGTHS_ONLY.contains(&call.name())
-                && rest.iter().all(|e| matches!(e, Expr::Literal(..))) =>
-        {
-            Some(column)
+    let mut list = list_of(e, &LENGTHS_ONLY)?;
+    loop {
+        if let Expr::Column(column) = list {
+            return Some(column);
         }
-        _ => None,
+        list = list_of(list, &STRUCTURE_ONLY)?;
     }
+}
+
+/// The first argument of a call of one of some functions, when all others are written out.
+fn list_of<'a>(e: &'a Expr, functions: &[&str]) -> Option<&'a Expr> {
+    let Expr::ScalarFunction(call) = e else { return None };
+    let [list, rest @ ..] = call.args.as_slice() else { return None };
+    let written = rest.iter().all(|e| matches!(e, Expr::Literal(..)));
+    (functions.contains(&call.name()) && written).then_some(list)
 }
 
 /// Whether a plan gives rows of its input with columns of its input.
@@ -149,9 +227,9 @@ fn chosen(plan: &LogicalPlan) -> Option<Vec<&Column>> {
 fn base<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a LogicalPlan> {
     let [input] = plan.inputs()[..] else { return None };
     match input {
-        LogicalPlan::TableScan(scan) => has_lengths(scan, options).then_some(input),
+        LogicalPlan::TableScan(scan) => gains(scan, options).then_some(input),
         LogicalPlan::SubqueryAlias(alias) => match alias.input.as_ref() {
-            LogicalPlan::TableScan(scan) => has_lengths(scan, options).then_some(input),
+            LogicalPlan::TableScan(scan) => gains(scan, options).then_some(input),
             _ => None,
         },
         input if passes(input) => base(input, options),
@@ -159,10 +237,12 @@ fn base<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a Logica
     }
 }
 
-fn has_lengths(scan: &TableScan, options: &ConfigOptions) -> bool {
-    let table = source_as_provider(&scan.source);
-    let of = |files: &FilesTable| files.has_lengths(options);
-    table.is_ok_and(|table| table.downcast_ref::<FilesTable>().is_some_and(of))
+/// Whether a scan makes use of knowing that nobody looks at the values of a column.
+fn gains(scan: &TableScan, options: &ConfigOptions) -> bool {
+    let files = |files: &FilesTable| files.has_lengths(options);
+    source_as_provider(&scan.source).is_ok_and(|table| {
+        table.is::<RaggedTableProvider>() || table.downcast_ref::<FilesTable>().is_some_and(files)
+    })
 }
 
 /// The list columns of the scan that nothing looks at but for their lengths.

@@ -25,6 +25,7 @@ use super::below_joins::BelowJoins;
 use super::changes::PlainChanges;
 use super::contains::ContainsPushdown;
 use super::dok::{DokFormatFactory, DokTableFactory, register_dok_names};
+use super::flat_filters::FlatFilters;
 use super::from::{TableFunctionsPlanner, VocabFunction};
 use super::hints::ListHints;
 use super::lambdas::LambdaParameters;
@@ -34,6 +35,7 @@ use super::meds::MedsFunction;
 use super::nrt::NrtFormatFactory;
 use super::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
 use super::parquet::{ParquetFileFormatFactory, ParquetLists};
+use super::partitions::LeafPartitions;
 use super::positions::PositionsPlanner;
 use super::relation::UnnestPlanner;
 use super::safetensors::SafetensorsFormatFactory;
@@ -114,13 +116,15 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     analyzer.push(Arc::new(FromAlone));
     analyzer.push(Arc::new(PlainChanges));
     let logical = builder.optimizer_rules().get_or_insert_default();
+    logical.push(Arc::new(FlatFilters));
     logical.push(Arc::new(BelowJoins));
     logical.push(Arc::new(LengthsBelow));
-    let first: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 4] = [
+    let first: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 5] = [
         Arc::new(LambdaParameters),
         Arc::new(MemoryOrder),
         Arc::new(AsOfProjections),
         Arc::new(ContainsPushdown),
+        Arc::new(LeafPartitions),
     ];
     let rules = &mut builder.physical_optimizers().get_or_insert_default().rules;
     rules.splice(0..0, first);

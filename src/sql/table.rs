@@ -108,6 +108,7 @@ impl TableProvider for RaggedTableProvider {
             cuts: Arc::clone(&self.cuts),
             columns,
             limit,
+            of_lengths: false,
         };
         Ok(DataSourceExec::from_data_source(source))
     }
@@ -119,7 +120,7 @@ impl TableProvider for RaggedTableProvider {
 }
 
 /// The deepest axis with columns among some.
-fn depth(table: &RaggedTable, columns: &[usize]) -> usize {
+pub(super) fn depth(table: &RaggedTable, columns: &[usize]) -> usize {
     columns.iter().filter_map(|c| table.columns().get(*c)).map(|c| c.axis()).max().unwrap_or(0)
 }
 
@@ -214,9 +215,23 @@ pub(super) struct TableSource {
     schema: SchemaRef,
     partitions: Vec<Range<usize>>,
     limit: Option<usize>,
+    /// Whether nobody looks at more than the lengths of lists.
+    of_lengths: bool,
 }
 
 impl TableSource {
+    /// The same rows for somebody who looks at the lengths of lists only: batches are cut by rows, and
+    /// few lists are worth no second thread.
+    pub(super) fn of_lengths(&self) -> Result<Self> {
+        let mut source = Self { of_lengths: true, ..self.clone() };
+        let windows = self.table.windows(self.rows())?;
+        let lists: usize = windows.iter().rev().skip(1).map(ExactSizeIterator::len).sum();
+        if lists <= FEW_LISTS && self.limit.is_none() {
+            source.partitions = vec![self.rows()];
+        }
+        Ok(source)
+    }
+
     /// From the first row on to the last; those between are all there.
     fn rows(&self) -> Range<usize> {
         let start = self.partitions.first().map_or(0, |part| part.start);
@@ -249,16 +264,16 @@ impl TableSource {
     }
 }
 
-/// Some rows of some columns of a table as batches of about `leaves` leaves each and at most `batch_size`
-/// rows; values are not copied.
+/// Some rows of some columns of a table as batches of about `leaves` elements of an axis each and at most
+/// `batch_size` rows; values are not copied.
 pub(super) fn batches(
     table: Arc<RaggedTable>,
     columns: Vec<usize>,
     schema: SchemaRef,
+    axis: usize,
     rows: Range<usize>,
     size: (usize, usize),
 ) -> impl Iterator<Item = Result<RecordBatch>> + Send {
-    let axis = depth(&table, &columns);
     ranges(Arc::clone(&table), axis, rows, size)
         .map(move |rows| Cut::new(&table, rows?)?.batch(&columns, &schema))
 }
@@ -321,6 +336,9 @@ impl Cut {
         Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
     }
 }
+
+/// So many lists are gone through in a fraction of a millisecond.
+const FEW_LISTS: usize = 1 << 19;
 
 /// Offsets of cuts that are kept may take so many bytes in all.
 const KEPT_BYTES: usize = 64 << 20;
@@ -392,7 +410,8 @@ impl DataSource for TableSource {
         }
         let (columns, schema) = (self.columns.clone(), Arc::clone(&self.schema));
         let size = (leaves, batch_size);
-        let way = Way { rows: rows.clone(), axis: depth(&self.table, &columns), size };
+        let axis = if self.of_lengths { 0 } else { depth(&self.table, &columns) };
+        let way = Way { rows: rows.clone(), axis, size };
         // A few rows are cut as they are wanted.
         let few = self.limit.is_some() || self.rows().len() < self.table.num_rows();
         let kept = if few { None } else { self.cuts.get(&self.table, &way)? };
@@ -404,7 +423,7 @@ impl DataSource for TableSource {
             }
             None => {
                 let table = Arc::clone(&self.table);
-                let batches = batches(table, columns, Arc::clone(&schema), rows, size);
+                let batches = batches(table, columns, Arc::clone(&schema), axis, rows, size);
                 Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter(batches)))
             }
         })
@@ -418,6 +437,9 @@ impl DataSource for TableSource {
             false => write!(f, "RaggedTable: rows={}..{}", rows.start, rows.end)?,
         }
         write!(f, ", projection=[{}]", names.join(", "))?;
+        if self.of_lengths {
+            write!(f, ", lengths only")?;
+        }
         match self.limit {
             Some(limit) => write!(f, ", limit={limit}"),
             None => Ok(()),
@@ -622,6 +644,7 @@ mod tests {
             schema: Arc::clone(&provider.schema),
             partitions: parts.to_vec(),
             limit,
+            of_lengths: false,
         };
         let (halves, all) = ([0..40, 40..100], 0..100);
         let all = std::slice::from_ref(&all);

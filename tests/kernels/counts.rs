@@ -8,11 +8,12 @@ use arrow::datatypes::{DataType, Int64Type};
 use proptest::prelude::*;
 use rand::RngExt;
 use serrate::array::{Offsets, RaggedArray};
-use serrate::kernels::filter::filter;
+use serrate::kernels::filter::{compress, filter};
 use serrate::kernels::histogram::{Histogram, value_counts};
 use serrate::kernels::isin::isin;
 use serrate::kernels::occurrences::{any_value, count_values};
 use serrate::kernels::reduce::{Reduction, reduce, reduce_where};
+use serrate::kernels::reshape::flatten_all;
 use serrate::kernels::search::{Side, searchsorted, searchsorted_lists};
 use serrate::kernels::sort::{Order, sort};
 
@@ -76,6 +77,21 @@ proptest! {
                 assert_alike(&meaning(&found), &meaning(&expected));
             }
         }
+    }
+
+    #[test]
+    fn compressing_is_filtering_and_flattening(seed: u64, levels in 1usize..4) {
+        let mut rng = random(seed);
+        let types = [DataType::UInt16, DataType::Float32, DataType::Utf8, DataType::Boolean];
+        let leaf = one_of(&types, &mut rng).clone();
+        let case = torture(&Spec { longest: 40, ..Spec::new(levels, leaf) }, &mut rng);
+        let a = case.ragged();
+        let mask = mask(&case.rows, rng.random_range(1..=levels), &mut rng);
+        let found = compress(&a, &mask).unwrap();
+        let expected = flatten_all(&filter(&a, &mask).unwrap()).unwrap();
+        prop_assert_eq!(found.axes().len(), 1);
+        prop_assert_eq!(found.leaf_type(), a.leaf_type());
+        assert_alike(&meaning(&found), &meaning(&expected));
     }
 
     #[test]

@@ -28,6 +28,7 @@ const CALLS: &[&str] = &[
     "dok_get([[1, 2], [3]], 7, 1)",
     "ragged_at_or([[1, 2], [3]], 9, 7, 1)",
     "ragged_filter([[1, 2], [3]], [[true, false], [true]])",
+    "ragged_compress([[1, 2], [3]], [[true, false], [true]])",
     "ragged_searchsorted([1, 3, 5], 3, 'right')",
     "ragged_sum([[1, 2], [3]], -1)",
     "ragged_prod([1, 2, 3])",

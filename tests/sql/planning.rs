@@ -1,5 +1,7 @@
 //! What the plans of queries over lists look like: what scans are asked for, what happens below joins.
 
+use serrate::sql::register_table;
+
 use super::*;
 
 async fn explained(ctx: &SessionContext, query: &str) -> String {
@@ -194,4 +196,72 @@ async fn what_is_left_of_lists_is_made_below_joins() {
     let planned = frame.schema().field_names();
     let got = frame.collect().await.unwrap();
     assert_eq!(got[0].schema().field(1).name(), "ragged_sum(t.code)", "{planned:?}");
+}
+
+#[tokio::test]
+async fn tables_in_memory_are_not_cut_for_who_looks_at_lengths() {
+    let ctx = four();
+    register_table(&ctx, "t", numbered(0, 1000)).unwrap();
+    for (query, expected, of_lengths) in [
+        ("SELECT sum(ragged_count(code)) FROM t", 4500, true),
+        ("SELECT sum(cardinality(code)) FROM t", 4500, true),
+        ("SELECT sum(array_length(code)) FROM t", 1000, true),
+        ("SELECT sum(ragged_count(ragged_tail(code, 2, -1))) FROM t", 1700, true),
+        ("SELECT sum(ragged_count(code[1:3])) FROM t", 4500, true),
+        ("SELECT count(*) FROM t WHERE ragged_count(code) > 7", 200, true),
+        ("SELECT count(*) FROM t WHERE ragged_count(code) > 7 AND id < 500", 100, true),
+        ("SELECT sum(n) FROM (SELECT ragged_count(code) AS n FROM t)", 4500, true),
+        // A count that is in a column is as deep as before, and values are values.
+        ("SELECT sum(ragged_count(ragged_tail(code, id % 2))) FROM t", 2500, false),
+        (
+            "SELECT count(*) FROM t WHERE ragged_count(code) > 7 AND ragged_sum(code) >= 0",
+            200,
+            false,
+        ),
+    ] {
+        let plan = explained(&ctx, query).await;
+        assert_eq!(plan.contains("lengths only"), of_lengths, "{query}\n{plan}");
+        assert!(!plan.contains("BatchSizeExec"), "{query}\n{plan}");
+        assert_eq!(one(&ctx, query).await, expected, "{query}\n{plan}");
+    }
+    // Lengths beside values of another list, and NULL that counts not.
+    let nulls = Int64Array::from((0..1000).map(|i| (i % 3 > 0).then_some(i)).collect::<Vec<_>>());
+    let table = RaggedTable::builder()
+        .lengths(std::iter::repeat_n(10, 100))
+        .unwrap()
+        .column("v", 1, Arc::new(nulls))
+        .column("w", 1, flat(0..1000))
+        .build()
+        .unwrap();
+    register_table(&ctx, "n", table).unwrap();
+    assert_eq!(one(&ctx, "SELECT sum(ragged_count(v)) FROM n").await, 666);
+    assert_eq!(one(&ctx, "SELECT sum(cardinality(v)) FROM n").await, 1000);
+    let both = "SELECT sum(ragged_count(v) + ragged_sum(w)) FROM n";
+    assert_eq!(one(&ctx, both).await, 666 + 499_500);
+    assert!(!explained(&ctx, both).await.contains("lengths only"));
+}
+
+#[tokio::test]
+async fn filters_that_are_reduced_need_no_lists() {
+    let ctx = four();
+    register_table(&ctx, "t", numbered(0, 1000)).unwrap();
+    let v = "ragged_filter(code, code % 2 == 0) AS v";
+    for (query, flat) in [
+        ("SELECT sum(ragged_sum(ragged_filter(code, code > 3))) FROM t".to_owned(), true),
+        ("SELECT id FROM t WHERE ragged_max(ragged_filter(code, code > 3)) > 5".into(), true),
+        ("SELECT id FROM t ORDER BY ragged_first(ragged_filter(code, code > 3))".into(), true),
+        (
+            format!("SELECT sum(ragged_sum(v)) / sum(ragged_count(v)) FROM (SELECT {v} FROM t)"),
+            true,
+        ),
+        (format!("SELECT ragged_mean(v) FROM (SELECT {v}, id FROM t) WHERE id > 5"), true),
+        (format!("SELECT ragged_mean(a.v) + a.id FROM (SELECT {v}, id FROM t) a"), true),
+        (format!("SELECT sum(ragged_sum(v)), count(v) FROM (SELECT {v} FROM t)"), false),
+        (format!("SELECT ragged_sum(v, -1) FROM (SELECT {v} FROM t)"), false),
+        (format!("SELECT v FROM (SELECT {v} FROM t) WHERE ragged_sum(v) > 3"), true),
+        ("SELECT ragged_lengths(ragged_filter(code, code > 3)) FROM t".into(), false),
+    ] {
+        let plan = explained(&ctx, &query).await;
+        assert_eq!(plan.contains("ragged_compress("), flat, "{query}\n{plan}");
+    }
 }

@@ -254,7 +254,7 @@ async fn a_hundredth_of_the_rows_takes_about_a_hundredth_of_the_bytes() {
     for partitions in [1, 4] {
         let (ctx, store) = remote(partitions, &[("data/a.nrt", bytes.clone())]).await;
         store.take();
-        let sql = "SELECT count(*), sum(cardinality(code)) FROM t WHERE age = 17";
+        let sql = "SELECT count(*), sum(ragged_max(code)) FROM t WHERE age = 17";
         assert_eq!(numbers(&ctx, sql).await, [50]);
         let (requests, read) = store.counts();
         // Conditions: one column of 8 bytes a row. Then 50 rows of 2,000 bytes, and their bounds,

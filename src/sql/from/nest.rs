@@ -24,7 +24,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use crate::config::SerrateOptions;
 use crate::sql::exec::one_input;
-use crate::sql::table::batches;
+use crate::sql::table::{batches, depth};
 use crate::table::{NestOptions, RaggedTable, Unsorted};
 
 /// Rows of a long table as ragged ones.
@@ -167,7 +167,8 @@ impl ExecutionPlan for NestExec {
                     .filter_map(|n| table.columns().iter().position(|c| c.name() == n))
                     .collect();
                 let schema = Arc::clone(&given);
-                stream::iter(batches(Arc::new(table), columns, schema, rows, size))
+                let axis = depth(&table, &columns);
+                stream::iter(batches(Arc::new(table), columns, schema, axis, rows, size))
             })
             .try_flatten();
         let metrics = BaselineMetrics::new(&self.metrics, partition);

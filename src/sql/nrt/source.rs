@@ -1,14 +1,14 @@
 //! Scanning `.nrt` files: [`NrtSource`] and its opener.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{
@@ -17,9 +17,8 @@ use datafusion::datasource::physical_plan::{
 use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::execution::object_store::ObjectStoreUrl;
-use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::DisplayFormatType;
 use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
@@ -31,9 +30,8 @@ use super::filter::{RowFilter, window};
 use super::input::{Headers, Input};
 use super::positions::{FILE, ROW, file_name};
 use super::scan::{Read, Scan, file_meets};
-use crate::array::{leaf_type, list_depth};
 use crate::config::{NrtNan, SerrateOptions};
-use crate::functions::LENGTHS_ONLY;
+use crate::sql::lengths::lengths_only;
 
 /// A scan of `.nrt` files: which columns, which rows, and the settings in force when it was planned.
 #[derive(Clone)]
@@ -79,7 +77,7 @@ impl FileSource for NrtSource {
         let opener = NrtOpener {
             store,
             url: config.object_store_url.clone(),
-            lengths: lengths_only(&self.projection.source, &schema, nan_is_null),
+            lengths: lengths_only(self.projection.source.iter(), &schema, nan_is_null),
             schema: Arc::new(schema),
             table: self.schema.clone(),
             filter,
@@ -253,39 +251,6 @@ impl FileOpener for NrtOpener {
             Ok(Arc::new(scan).stream(rows))
         }))
     }
-}
-
-/// The columns of `schema` that the expressions look at no values of.
-fn lengths_only(expressions: &ProjectionExprs, schema: &Schema, nan_is_null: bool) -> Vec<String> {
-    let mut looked_at: HashSet<String> = HashSet::new();
-    for expression in expressions.iter() {
-        // Nothing can go wrong: the closure does not fail.
-        let _ = expression.expr.apply(|e| {
-            if let Some(column) = e.downcast_ref::<Column>() {
-                looked_at.insert(column.name().to_owned());
-            }
-            let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() else {
-                return Ok(TreeNodeRecursion::Continue);
-            };
-            let name = call.fun().name();
-            let [list, rest @ ..] = call.args() else { return Ok(TreeNodeRecursion::Continue) };
-            let field = list
-                .downcast_ref::<Column>()
-                .and_then(|c| schema.field_with_name(c.name()).ok())
-                .filter(|f| list_depth(f.data_type()) > 0);
-            let Some(field) = field else { return Ok(TreeNodeRecursion::Continue) };
-            // NULL does not count, and NaN may be NULL.
-            let may_miss = nan_is_null && leaf_type(field.data_type()).is_floating();
-            let counts = name == "ragged_count" && may_miss;
-            let literal = |e: &Arc<dyn PhysicalExpr>| e.downcast_ref::<Literal>().is_some();
-            if LENGTHS_ONLY.contains(&name) && !counts && rest.iter().all(literal) {
-                return Ok(TreeNodeRecursion::Jump);
-            }
-            Ok(TreeNodeRecursion::Continue)
-        });
-    }
-    let names = schema.fields().iter().filter(|f| list_depth(f.data_type()) > 0);
-    names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
 /// The rows of the byte range `start..end` of a file of `size` bytes: row `r` of `rows` belongs to

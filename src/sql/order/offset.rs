@@ -8,6 +8,7 @@ use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
@@ -79,8 +80,10 @@ fn skipping(
             .map(|input| Arc::new(SourceOrderExec::new(input, fetch)) as Arc<dyn ExecutionPlan>);
         return Ok(ordered);
     }
-    let Some(projection) = plan.downcast_ref::<ProjectionExec>() else { return Ok(None) };
-    let Some(input) = skipping(projection.input(), skip, fetch)? else { return Ok(None) };
+    if !plan.is::<ProjectionExec>() && !plan.is::<CooperativeExec>() {
+        return Ok(None);
+    }
+    let Some(input) = skipping(plan.children()[0], skip, fetch)? else { return Ok(None) };
     let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
     Arc::clone(plan).replace_children(vec![input], options).map(Some)
 }

@@ -98,7 +98,8 @@ mod tests {
     fn what_is_there_is_not_fetched_again() {
         let file: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
         let block = |range: Range<u64>| {
-            let part = &file[range.start as usize..range.end as usize];
+            let at = |place: u64| usize::try_from(place).unwrap();
+            let part = &file[at(range.start)..at(range.end)];
             (range.start, Bytes::copy_from_slice(part))
         };
         let mut fetched = Fetched::new(1 << 20);
@@ -108,7 +109,8 @@ mod tests {
         );
         fetched.add([block(300_000..300_010), block(10..30)]);
         assert!(fetched.missing(vec![12..30, 300_001..300_010, 7..7]).is_empty());
-        assert_eq!(fetched.missing(vec![12..31]), [12..31]);
+        let more = fetched.missing(std::iter::once(12..31).collect());
+        assert_eq!(more.as_slice(), std::slice::from_ref(&(12..31)));
         assert_eq!(fetched.get_bytes(12, 3).unwrap(), Bytes::from_static(&[12, 13, 14]));
         assert!(fetched.get_bytes(28, 3).is_err());
         assert!(fetched.get_bytes(u64::MAX, 3).is_err());

@@ -9,14 +9,14 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::physical_plan::{FileSource, ParquetSource};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
-use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::{ProjectionExpr, ProjectionExprs};
 use datafusion::physical_expr::utils::{collect_columns, split_conjunction};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction};
 use parquet::arrow::RowNumber;
 
-use crate::functions::LENGTHS_ONLY;
 use crate::io::parquet::lists::Parts;
+use crate::sql::lengths::measured;
 
 /// Name of the column that has the numbers of rows.
 const ROW: &str = "__serrate_row";
@@ -274,13 +274,10 @@ pub(super) fn lengths_only(stock: &ParquetSource, lists: &BTreeSet<usize>) -> BT
             if let Some(column) = e.downcast_ref::<Column>() {
                 looked_at.insert(column.index());
             }
-            let counts = e.downcast_ref::<ScalarFunctionExpr>().is_some_and(|call| {
-                let [list, rest @ ..] = call.args() else { return false };
-                LENGTHS_ONLY.contains(&call.fun().name())
-                    && list.downcast_ref::<Column>().is_some()
-                    && rest.iter().all(|e| e.downcast_ref::<Literal>().is_some())
-            });
-            Ok(if counts { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue })
+            Ok(match measured(e) {
+                Some(_) => TreeNodeRecursion::Jump,
+                None => TreeNodeRecursion::Continue,
+            })
         });
     }
     lists.difference(&looked_at).copied().collect()
