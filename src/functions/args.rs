@@ -1,14 +1,15 @@
 //! Arguments of a call: checked once when a query is planned ([`Plan`]), read once per batch
 //! ([`Call`]).
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Int64Array};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, new_empty_array};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+use datafusion::logical_expr::ColumnarValue;
 
 use super::def::Def;
 use super::lists::Lists;
@@ -225,24 +226,41 @@ fn integer_of(value: &ScalarValue) -> Option<Option<i64>> {
     }
 }
 
+/// An argument of one batch.
+pub(crate) enum Arg {
+    /// The same for all rows.
+    One(ScalarValue),
+    /// A value per row.
+    Each(RefCell<ArrayRef>),
+}
+
+impl From<ColumnarValue> for Arg {
+    fn from(value: ColumnarValue) -> Self {
+        match value {
+            ColumnarValue::Scalar(value) => Self::One(value),
+            ColumnarValue::Array(array) => Self::Each(RefCell::new(array)),
+        }
+    }
+}
+
 /// The arguments of one batch.
 pub(crate) struct Call<'a> {
     def: &'a Def,
-    args: &'a [ColumnarValue],
+    args: &'a [Arg],
     rows: usize,
     returns: &'a FieldRef,
     config: &'a Arc<ConfigOptions>,
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn new(def: &'a Def, args: &'a ScalarFunctionArgs, rows: usize) -> Self {
-        Self {
-            def,
-            args: &args.args,
-            rows,
-            returns: &args.return_field,
-            config: &args.config_options,
-        }
+    pub(crate) fn new(
+        def: &'a Def,
+        args: &'a [Arg],
+        rows: usize,
+        returns: &'a FieldRef,
+        config: &'a Arc<ConfigOptions>,
+    ) -> Self {
+        Self { def, args, rows, returns, config }
     }
 
     /// Name of the function.
@@ -273,7 +291,7 @@ impl<'a> Call<'a> {
     /// The value of an argument that is the same for all rows.
     pub(crate) fn constant(&self, i: usize) -> Option<&'a ScalarValue> {
         match self.args.get(i) {
-            Some(ColumnarValue::Scalar(s)) => Some(s),
+            Some(Arg::One(s)) => Some(s),
             _ => None,
         }
     }
@@ -281,14 +299,17 @@ impl<'a> Call<'a> {
     /// An argument as an array of one value per row.
     pub(crate) fn array(&self, i: usize) -> Result<ArrayRef> {
         match &self.args[i] {
-            ColumnarValue::Array(a) => Ok(Arc::clone(a)),
-            ColumnarValue::Scalar(s) => Ok(s.to_array_of_size(self.rows)?),
+            Arg::Each(a) => Ok(Arc::clone(&a.borrow())),
+            Arg::One(s) => Ok(s.to_array_of_size(self.rows)?),
         }
     }
 
     /// Type of an argument.
     pub(crate) fn array_type(&self, i: usize) -> DataType {
-        self.args[i].data_type()
+        match &self.args[i] {
+            Arg::Each(a) => a.borrow().data_type().clone(),
+            Arg::One(s) => s.data_type(),
+        }
     }
 
     /// An argument with all its lists opened.
@@ -296,15 +317,27 @@ impl<'a> Call<'a> {
         RaggedArray::try_from_arrow(&self.array(i)?)
     }
 
+    /// As [`ragged`](Self::ragged), for one look: the argument is empty afterwards. What only this call
+    /// has may then be written over.
+    pub(crate) fn take_ragged(&self, i: usize) -> Result<RaggedArray> {
+        match &self.args[i] {
+            Arg::Each(a) => {
+                let none = new_empty_array(a.borrow().data_type());
+                RaggedArray::try_from_arrow(&a.replace(none))
+            }
+            Arg::One(_) => self.ragged(i),
+        }
+    }
+
     /// An integer argument; not given is NULL.
     pub(crate) fn row_arg(&self, i: usize) -> Result<RowArg> {
         match self.args.get(i) {
             None => Ok(RowArg::NONE),
-            Some(ColumnarValue::Scalar(s)) => match integer_of(s) {
+            Some(Arg::One(s)) => match integer_of(s) {
                 Some(n) => Ok(RowArg::All(n)),
                 None => Err(self.too_big(i, s)),
             },
-            Some(ColumnarValue::Array(a)) => Ok(RowArg::Each(self.integers(i, a)?)),
+            Some(Arg::Each(a)) => Ok(RowArg::Each(self.integers(i, &a.borrow())?)),
         }
     }
 

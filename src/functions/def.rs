@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::args::{Call, Plan};
+use super::args::{Arg, Call, Plan};
 use super::doc::Doc;
 use super::naming;
 use crate::error::{Error, Result};
@@ -165,10 +165,13 @@ impl ScalarUDFImpl for RaggedUdf {
         // Constants in, a constant out: one row is computed, whatever the batch.
         let constant = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
-        let returns = args.return_field.data_type();
+        let (field, config) = (&args.return_field, &args.config_options);
+        let returns = field.data_type();
+        let given: Vec<Arg> = args.args.into_iter().map(Arg::from).collect();
+        let call = Call::new(self.def, &given, rows, field, config);
         let array = match returns {
             DataType::Null => new_null_array(&DataType::Null, rows),
-            _ => (self.def.call)(&Call::new(self.def, &args, rows)).map_err(|e| of(self.def, e))?,
+            _ => (self.def.call)(&call).map_err(|e| of(self.def, e))?,
         };
         if array.len() != rows || array.data_type() != returns {
             return exec_err!(

@@ -314,10 +314,19 @@ impl Side {
             _ => Ok(Self::Each(call.ragged(i)?)),
         }
     }
+
+    /// As [`of`](Self::of), for one look.
+    fn taken(call: &Call<'_>, i: usize) -> Result<Self> {
+        match call.constant(i) {
+            Some(value) if !is_list(&value.data_type()) => Self::of(call, i),
+            _ => Ok(Self::Each(call.take_ragged(i)?)),
+        }
+    }
 }
 
 fn computed(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
-    let (mut left, mut right) = (Side::of(call, 0)?, Side::of(call, 1)?);
+    let mut left = Side::taken(call, 0)?;
+    let mut right = Side::of(call, 1)?;
     if op.is_arithmetic() {
         let types = Types::new(
             op,
@@ -327,7 +336,13 @@ fn computed(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
         left = left.cast(types.left())?;
         right = right.cast(types.right())?;
     }
-    call.lists(&elementwise::binary(op, left.operand(), right.operand())?)
+    call.lists(&match left {
+        // What `v * 2` made is changed by the `+ 1` behind it.
+        Side::Each(left) if matches!(right, Side::One(_)) => {
+            elementwise::binary_owned(op, left, right.operand())?
+        }
+        left => elementwise::binary(op, left.operand(), right.operand())?,
+    })
 }
 
 impl Side {
