@@ -25,7 +25,7 @@ const DICTIONARY_BYTES: usize = 2 << 20;
 pub struct ParquetWriteOptions {
     /// Whether a file that exists is replaced; it is refused otherwise.
     pub overwrite: bool,
-    /// Leaves of the longest column in a row group, 2^22 unless set: the next one is begun before more. A
+    /// Leaves of the longest column in a row group, 2^24 unless set: the next one is begun before more. A
     /// row with more has a row group of its own. Each row group repeats the dictionaries of its
     /// columns, so that small ones make larger files; they let several threads read one file.
     pub row_group_leaves: usize,
@@ -35,7 +35,7 @@ pub struct ParquetWriteOptions {
 
 impl Default for ParquetWriteOptions {
     fn default() -> Self {
-        Self { overwrite: false, row_group_leaves: 1 << 22, zstd_level: 3 }
+        Self { overwrite: false, row_group_leaves: 1 << 24, zstd_level: 3 }
     }
 }
 
