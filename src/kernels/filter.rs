@@ -43,7 +43,7 @@ pub fn filter(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
 }
 
 /// The leaves for which `mask` is true, in one list per row: [`filter`], then
-/// [`flatten_all`](super::reshape::flatten_all), without the lists in between, as numpy's `compress`.
+/// [`flatten_all`], without the lists in between, as numpy's `compress`.
 ///
 /// A null row stays null; null lists and values inside a row are as in [`filter`]. Where nothing is
 /// false, the leaves are shared.

@@ -265,3 +265,36 @@ async fn filters_that_are_reduced_need_no_lists() {
         assert_eq!(plan.contains("ragged_compress("), flat, "{query}\n{plan}");
     }
 }
+
+#[tokio::test]
+async fn few_rows_of_many_leaves_are_read_by_all_partitions() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let nrt = place(dir.path());
+    let parquet = show(&dir.path().join("t.parquet"));
+    batches(&ctx, &format!("COPY (SELECT * FROM '{nrt}') TO '{parquet}'")).await.unwrap();
+    for from in [nrt, parquet] {
+        let query = format!("SELECT sum(ragged_sum(code)) FROM '{from}'");
+        let set = |setting: &'static str| {
+            let ctx = &ctx;
+            async move { batches(ctx, &format!("SET {setting}")).await.unwrap() }
+        };
+        let expected = one(&ctx, &query).await;
+        assert!(explained(&ctx, &query).await.contains("{1 group:"), "{from}");
+        set("datafusion.optimizer.repartition_file_min_size = 1000").await;
+        // Fewer than two batches.
+        assert!(explained(&ctx, &query).await.contains("{1 group:"), "{from}");
+        set("serrate.leaf_batch_size = 1000").await;
+        let plan = explained(&ctx, &query).await;
+        assert!(plan.contains("{4 groups:"), "{plan}");
+        assert_eq!(one(&ctx, &query).await, expected, "{plan}");
+        // In order where it counts.
+        let first = format!("SELECT id FROM '{from}' LIMIT 3 OFFSET 400");
+        assert_eq!(ints(&ctx, &first).await, [400, 401, 402]);
+        set("datafusion.optimizer.repartition_file_scans = false").await;
+        assert!(explained(&ctx, &query).await.contains("{1 group:"), "{from}");
+        set("datafusion.optimizer.repartition_file_scans = true").await;
+        set("datafusion.optimizer.repartition_file_min_size = 10485760").await;
+        set("serrate.leaf_batch_size = 262144").await;
+    }
+}

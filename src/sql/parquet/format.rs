@@ -80,7 +80,7 @@ impl FileFormatFactory for ParquetFileFormatFactory {
 /// COPY to one local file whose name ends in `.parquet` writes as
 /// [`ParquetTableWriter`] does: row groups of about as many leaves each, a file that appears whole or
 /// not at all, one that exists refused unless `OPTIONS (overwrite true)` is given. Rows come in source
-/// order where the query has one; see [`in_source_order`](super::in_source_order).
+/// order where the query has one; see [`in_source_order`](crate::sql::in_source_order).
 ///
 /// Folders, PARTITIONED BY, remote targets, INSERT, and COPY with options of DataFusion's Parquet
 /// writer (in `OPTIONS` or set in `datafusion.execution.parquet`) go to DataFusion's own sink.
