@@ -24,6 +24,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Value> {
         found.ok_or_else(|| Error::invalid(format!("no tensor {name:?} in the file")))
     };
     let (keys, values, asked) = (tensor("keys")?, tensor("values")?, tensor("asked")?);
+    let rounds = arguments.get("rounds", 3).max(1);
     let mut results = Vec::new();
     let mut add = |name: &str, seconds: f64, got: &DenseTensor| {
         let checksum = format!("{:x}", bits([got]));
@@ -34,9 +35,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<Value> {
         let start = Instant::now();
         let map = HashMap::from_rows(keys, values, options)?;
         add(&format!("{name}: build"), start.elapsed().as_secs_f64(), values);
-        let start = Instant::now();
-        let fetched = map.get(asked, &Fallback::Zero)?;
-        add(name, start.elapsed().as_secs_f64(), &fetched.values);
+        for _ in 0..rounds {
+            let start = Instant::now();
+            let fetched = map.get(asked, &Fallback::Zero)?;
+            add(name, start.elapsed().as_secs_f64(), &fetched.values);
+        }
     }
     /// The same with a map of single entries.
     macro_rules! single {
@@ -47,10 +50,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<Value> {
                 map.insert(*key, *value);
             }
             add(concat!($name, ": build"), start.elapsed().as_secs_f64(), values);
-            let start = Instant::now();
-            let got = rows(asked)?.iter().map(|k| map.get(k).copied().unwrap_or(0.0)).collect();
-            let got = DenseTensor::from_vec([asked.shape()[0]], got)?;
-            add($name, start.elapsed().as_secs_f64(), &got);
+            for _ in 0..rounds {
+                let start = Instant::now();
+                let got = rows(asked)?.iter().map(|k| map.get(k).copied().unwrap_or(0.0)).collect();
+                let got = DenseTensor::from_vec([asked.shape()[0]], got)?;
+                add($name, start.elapsed().as_secs_f64(), &got);
+            }
         }};
     }
     let n = keys.shape()[0];

@@ -1,6 +1,6 @@
 //! Serrate's side of the comparisons with other libraries, as JSON for the scripts beside this file:
-//! `densify FILE --rows N`, `storage FILE --batch B --window L --rounds R` and `dok FILE`. Run with other
-//! arguments, as `cargo bench` does for all benchmarks, it says so and does nothing.
+//! `densify FILE --rows N`, `storage FILE --batch B --window L --rounds R` and `dok FILE --rounds R`. Run with
+//! other arguments, as `cargo bench` does for all benchmarks, it says so and does nothing.
 #![allow(missing_docs)]
 
 mod densify;

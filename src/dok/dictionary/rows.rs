@@ -36,7 +36,9 @@ impl Packed {
                 for (row, value) in
                     self.bytes.chunks_exact_mut(self.width).zip(bytes.as_chunks::<$n>().0)
                 {
-                    row[self.filled..][..$n].copy_from_slice(value);
+                    if let Some(to) = row[self.filled..].first_chunk_mut() {
+                        *to = *value;
+                    }
                 }
             };
         }

@@ -1,18 +1,24 @@
 //! Look-ups.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::HashMap;
 use super::hash::{Hashing, prefetch, prefetch_row};
 #[cfg(target_arch = "x86_64")]
 use super::probe::ByLine;
-use super::probe::{NONE, OneByOne, Probe};
-use super::rows::{RowType, Width, with_key_width, with_value_width};
-use super::table::{AHEAD, RING, home, next, tag};
+use super::probe::{NONE, OneByOne, Place, Probe};
+use super::rows::{RowType, Width, copy, with_key_width, with_value_width};
+use super::table::{LINE, home, next, tag};
 use crate::dense::{DenseTensor, Fill, Memory};
 use crate::error::{Error, Result};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::bits::has_avx2;
+
+/// Keys between asking for memory and using it: enough for memory to answer, and for a step to be worth a
+/// loop.
+const BLOCK: usize = 16;
 
 /// Keys that are looked up by one thread at a time.
 const PART: usize = 1 << 14;
@@ -86,18 +92,56 @@ struct Reader<'a, K> {
     keys: &'a [u8],
 }
 
-/// What a look-up does with each key, called in their order.
+/// What a look-up does with each key.
 trait Visit {
     /// A row may be the one; its value is wanted soon.
     fn expect(&mut self, row: usize);
+    /// Nothing is known of key `i` yet. Called for every key, in their order.
+    fn miss(&mut self, i: usize);
     /// The key `i` is in this bucket and row.
     fn hit(&mut self, i: usize, bucket: usize, row: usize);
-    fn miss(&mut self, i: usize);
+}
+
+/// Some keys on their way.
+#[derive(Clone, Copy)]
+struct Block {
+    hashes: [u64; BLOCK],
+    places: [Place; BLOCK],
+    /// Keys that have a place.
+    placed: List,
+    /// Keys whose search goes on in another line.
+    open: List,
+}
+
+/// Numbers of keys within a block.
+#[derive(Clone, Copy)]
+struct List {
+    keys: [u8; BLOCK],
+    len: usize,
+}
+
+impl List {
+    const EMPTY: Self = Self { keys: [0; BLOCK], len: 0 };
+
+    /// One more, where it is one: without a branch, as nobody can foresee which keys are there.
+    #[inline(always)]
+    fn push_if(&mut self, key: usize, one: bool) {
+        #[expect(clippy::cast_possible_truncation, reason = "below BLOCK")]
+        let number = key as u8;
+        self.keys[self.len % BLOCK] = number;
+        self.len += usize::from(one);
+    }
+
+    #[inline(always)]
+    fn get(&self, i: usize) -> usize {
+        usize::from(self.keys[i % BLOCK])
+    }
 }
 
 impl<K: Width> Reader<'_, K> {
-    /// Looks all of `asked` up. Three steps are under way at a time, each some keys behind the one
-    /// before: the bucket is asked for; the row it names is asked for; keys are compared.
+    /// Looks all of `asked` up in four steps, each a block of keys behind the one before: lines of buckets are
+    /// asked for; the rows they name are asked for, or the next line; the rows that those name; keys are
+    /// compared. A step per block is a loop of few instructions, of which the processor has many under way.
     fn visit(&self, asked: &[u8], count: usize, visit: &mut impl Visit) {
         #[cfg(target_arch = "x86_64")]
         {
@@ -123,43 +167,82 @@ impl<K: Width> Reader<'_, K> {
     fn steps(&self, probe: impl Probe, asked: &[u8], count: usize, visit: &mut impl Visit) {
         let Self { hashing, width, buckets, keys } = *self;
         let len = buckets.len();
-        let mut hashes = [0u64; RING];
-        let mut places = [(0usize, NONE); RING];
-        for i in 0..count + 2 * AHEAD {
-            if i < count {
-                let hash = hashing.row(width, width.row(asked, i));
-                hashes[i % RING] = hash;
-                prefetch(buckets, home(hash, len));
-            }
-            if let Some(j) = i.checked_sub(AHEAD)
-                && j < count
-            {
-                let hash = hashes[j % RING];
-                let found = probe.candidate(buckets, tag(hash), home(hash, len));
-                if found.1 != NONE {
-                    prefetch_row(width, keys, found.1);
-                    visit.expect(found.1);
+        let empty = Block {
+            hashes: [0; BLOCK],
+            places: [Place::NONE; BLOCK],
+            placed: List::EMPTY,
+            open: List::EMPTY,
+        };
+        let mut ring = [empty; 4];
+        let blocks = count.div_ceil(BLOCK);
+        for step in 0..blocks + 3 {
+            if step < blocks {
+                let Block { hashes, .. } = &mut ring[step % 4];
+                for i in of_block(step, count) {
+                    let hash = hashing.row(width, width.row(asked, i));
+                    hashes[i % BLOCK] = hash;
+                    prefetch(buckets, home(hash, len));
                 }
-                places[j % RING] = found;
             }
-            if let Some(j) = i.checked_sub(2 * AHEAD) {
-                let key = width.row(asked, j);
-                let (mut at, mut row) = places[j % RING];
-                loop {
-                    if row == NONE {
-                        visit.miss(j);
-                        break;
+            if let Some(block) = step.checked_sub(1).filter(|block| *block < blocks) {
+                let Block { hashes, places, placed, open } = &mut ring[block % 4];
+                (*placed, *open) = (List::EMPTY, List::EMPTY);
+                for i in of_block(block, count) {
+                    let (i, hash) = (i % BLOCK, hashes[i % BLOCK]);
+                    let (place, goes_on) = probe.line(buckets, tag(hash), home(hash, len));
+                    places[i] = place;
+                    placed.push_if(i, place.row != NONE);
+                    open.push_if(i, goes_on);
+                }
+                for i in 0..open.len {
+                    prefetch(buckets, home(hashes[open.get(i)], len) + LINE);
+                }
+                for i in 0..placed.len {
+                    let row = places[placed.get(i)].row;
+                    prefetch_row(width, keys, row);
+                    visit.expect(row);
+                }
+            }
+            if let Some(block) = step.checked_sub(2).filter(|block| *block < blocks) {
+                let Block { hashes, places, placed, open } = &mut ring[block % 4];
+                for i in 0..open.len {
+                    let i = open.get(i);
+                    let place = probe.candidate(buckets, tag(hashes[i]), home(hashes[i], len));
+                    places[i] = place;
+                    if place.row != NONE {
+                        placed.push_if(i, true);
+                        prefetch_row(width, keys, place.row);
+                        visit.expect(place.row);
                     }
-                    if width.row(keys, row) == key {
-                        visit.hit(j, at, row);
-                        break;
+                }
+            }
+            if let Some(block) = step.checked_sub(3) {
+                let Block { hashes, places, placed, .. } = &ring[block % 4];
+                for i in of_block(block, count) {
+                    visit.miss(i);
+                }
+                for i in 0..placed.len {
+                    let i = placed.get(i);
+                    let (mut place, asked_at) = (places[i], block * BLOCK + i);
+                    let key = width.row(asked, asked_at);
+                    while place.row != NONE {
+                        if width.row(keys, place.row) == key {
+                            visit.hit(asked_at, place.bucket, place.row);
+                            break;
+                        }
+                        let after = next(place.bucket, len);
+                        place = probe.candidate(buckets, tag(hashes[i]), after);
                     }
-                    let after = next(at, len);
-                    (at, row) = probe.candidate(buckets, tag(hashes[j % RING]), after);
                 }
             }
         }
     }
+}
+
+/// The keys of a block among `count`.
+#[inline(always)]
+fn of_block(block: usize, count: usize) -> Range<usize> {
+    block * BLOCK..(block * BLOCK + BLOCK).min(count)
 }
 
 /// Copies values out.
@@ -180,14 +263,14 @@ impl<V: Width> Visit for Copy<'_, V> {
     #[inline(always)]
     fn hit(&mut self, i: usize, _: usize, row: usize) {
         let w = self.width.bytes();
-        self.out[i * w..][..w].copy_from_slice(self.width.row(self.values, row));
+        copy(self.width.row(self.values, row), &mut self.out[i * w..][..w]);
         self.found[i] = true;
     }
 
     #[inline(always)]
     fn miss(&mut self, i: usize) {
         let w = self.width.bytes();
-        self.out[i * w..][..w].copy_from_slice(&self.fallback[..w]);
+        copy(&self.fallback[..w], &mut self.out[i * w..][..w]);
     }
 }
 
@@ -206,9 +289,9 @@ impl Visit for Mark<'_> {
 }
 
 /// Tells rows.
-struct Place<'a>(&'a mut [u64]);
+struct Rows<'a>(&'a mut [u64]);
 
-impl Visit for Place<'_> {
+impl Visit for Rows<'_> {
     #[inline(always)]
     fn expect(&mut self, _: usize) {}
     #[inline(always)]
@@ -362,7 +445,7 @@ impl HashMap {
         with_key_width!(self.types()?.key.bytes(), k => {
             let reader = self.reader(k);
             self.parts(asked, k.bytes(), &mut rows, |asked, rows| {
-                reader.visit(asked, rows.len(), &mut Place(rows));
+                reader.visit(asked, rows.len(), &mut Rows(rows));
             });
         });
         Ok(rows)

@@ -1,14 +1,30 @@
 //! The first bucket that may hold a key.
 
-#[cfg(target_arch = "x86_64")]
-use super::table::LINE;
 use super::table::{EMPTY, next, row_of};
+#[cfg(target_arch = "x86_64")]
+use super::table::{LINE, row_bits};
 
 /// A way to go through buckets.
 pub(super) trait Probe: Copy {
-    /// The first bucket from `at` on with this tag, and its row; [`NONE`] when there is none before the
-    /// next empty one.
-    fn candidate(self, buckets: &[u64], tag: u64, at: usize) -> (usize, usize);
+    /// The first bucket from `at` on with this tag, and its row; that of no row when there is none before
+    /// the next empty one.
+    fn candidate(self, buckets: &[u64], tag: u64, at: usize) -> Place;
+
+    /// As [`candidate`](Self::candidate), from the beginning of a line and no further than to its end: whether
+    /// the search has to go on.
+    fn line(self, buckets: &[u64], tag: u64, home: usize) -> (Place, bool);
+}
+
+/// Where a key may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) bucket: usize,
+    /// [`NONE`] where it is not.
+    pub(super) row: usize,
+}
+
+impl Place {
+    pub(super) const NONE: Self = Self { bucket: 0, row: NONE };
 }
 
 /// No row.
@@ -20,17 +36,22 @@ pub(super) struct OneByOne;
 
 impl Probe for OneByOne {
     #[inline(always)]
-    fn candidate(self, buckets: &[u64], tag: u64, mut at: usize) -> (usize, usize) {
+    fn candidate(self, buckets: &[u64], tag: u64, mut at: usize) -> Place {
         loop {
             let bucket = buckets[at];
             if let Some(row) = row_of(bucket, tag) {
-                return (at, row);
+                return Place { bucket: at, row };
             }
             if bucket == EMPTY {
-                return (at, NONE);
+                return Place { bucket: at, row: NONE };
             }
             at = next(at, buckets.len());
         }
+    }
+
+    #[inline(always)]
+    fn line(self, buckets: &[u64], tag: u64, home: usize) -> (Place, bool) {
+        (self.candidate(buckets, tag, home), false)
     }
 }
 
@@ -50,37 +71,56 @@ impl ByLine {
     }
 }
 
+/// The line that a bucket is in; `None` for the last one, which may be short.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn line_at(buckets: &[u64], at: usize) -> Option<&[u64; LINE]> {
+    buckets.get(at / LINE * LINE..)?.first_chunk()
+}
+
 #[cfg(target_arch = "x86_64")]
 impl Probe for ByLine {
     #[inline(always)]
-    fn candidate(self, buckets: &[u64], tag: u64, mut at: usize) -> (usize, usize) {
+    fn candidate(self, buckets: &[u64], tag: u64, mut at: usize) -> Place {
         loop {
-            let Some((line, [])) = buckets
-                .get(at / LINE * LINE..at / LINE * LINE + LINE)
-                .map(<[u64]>::as_chunks::<LINE>)
-            else {
-                // The last line may be short.
+            let Some(line) = line_at(buckets, at) else {
                 return OneByOne.candidate(buckets, tag, at);
             };
             // SAFETY: whoever made this knows that the processor has the instructions.
-            let (same, empty) = unsafe { lanes(&line[0], tag) };
+            let (same, empty) = unsafe { lanes(line, tag) };
             let from = u32::MAX << (at % LINE);
             let (same, empty) = (same & from, empty & from);
             // Lanes that are not there come last.
             let (found, end) = (same.trailing_zeros(), empty.trailing_zeros());
             if found < end {
-                let place = at / LINE * LINE + found as usize;
-                return match row_of(buckets[place], tag) {
-                    Some(row) => (place, row),
+                let bucket = at / LINE * LINE + found as usize;
+                return match row_of(buckets[bucket], tag) {
+                    Some(row) => Place { bucket, row },
                     // A removed key with that tag.
-                    None => OneByOne.candidate(buckets, tag, next(place, buckets.len())),
+                    None => OneByOne.candidate(buckets, tag, next(bucket, buckets.len())),
                 };
             }
             if empty != 0 {
-                return (at / LINE * LINE + end as usize, NONE);
+                return Place { bucket: at / LINE * LINE + end as usize, row: NONE };
             }
             at = next(at / LINE * LINE + (LINE - 1), buckets.len());
         }
+    }
+
+    #[inline(always)]
+    fn line(self, buckets: &[u64], tag: u64, home: usize) -> (Place, bool) {
+        let Some(line) = line_at(buckets, home) else {
+            return OneByOne.line(buckets, tag, home);
+        };
+        // SAFETY: whoever made this knows that the processor has the instructions.
+        let (same, empty) = unsafe { lanes(line, tag) };
+        // Those before the first empty one.
+        let same = same & (empty & empty.wrapping_neg()).wrapping_sub(1);
+        let lane = same.trailing_zeros() as usize % LINE;
+        // The row plus 1; 0 where the tag is that of nothing, or of a removed key.
+        let entry = row_bits(line[lane]) & usize::from(same != 0).wrapping_neg();
+        let place = Place { bucket: home + lane, row: entry.wrapping_sub(1) };
+        (place, (entry == 0) & ((empty == 0) | (same != 0)))
     }
 }
 
@@ -142,8 +182,20 @@ mod tests {
                     for hash in 0..5 {
                         let found = by_line.candidate(&buckets, tag(hash), at);
                         let expected = OneByOne.candidate(&buckets, tag(hash), at);
-                        assert_eq!(found.1, expected.1, "{buckets:x?} {hash} from {at}");
-                        assert!(found.1 == NONE || found.0 == expected.0);
+                        assert_eq!(found.row, expected.row, "{buckets:x?} {hash} from {at}");
+                        assert!(found.row == NONE || found == expected);
+                        if at % LINE > 0 {
+                            continue;
+                        }
+                        // What a line does not answer is asked of all of them.
+                        for (line, goes_on) in [
+                            by_line.line(&buckets, tag(hash), at),
+                            OneByOne.line(&buckets, tag(hash), at),
+                        ] {
+                            assert!(!goes_on || line.row == NONE);
+                            assert!(goes_on || line.row == expected.row, "{buckets:x?} {hash}");
+                            assert!(line.row == NONE || line == expected);
+                        }
                     }
                 }
             }

@@ -107,6 +107,24 @@ pub(super) trait Width: Copy + Send + Sync {
     }
 }
 
+/// Copies a row. The standard library's way is a call for a few bytes.
+#[inline(always)]
+pub(super) fn copy(from: &[u8], to: &mut [u8]) {
+    #[inline(always)]
+    fn array<const N: usize>(from: &[u8], to: &mut [u8]) {
+        if let (Some(from), Some(to)) = (from.first_chunk::<N>(), to.first_chunk_mut::<N>()) {
+            *to = *from;
+        }
+    }
+    match (from.len(), to.len()) {
+        (4, 4) => array::<4>(from, to),
+        (8, 8) => array::<8>(from, to),
+        (16, 16) => array::<16>(from, to),
+        (24, 24) => array::<24>(from, to),
+        _ => to.copy_from_slice(from),
+    }
+}
+
 /// A width that the compiler knows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fixed<const N: usize>;

@@ -4,7 +4,7 @@ use super::hash::{prefetch, prefetch_row};
 #[cfg(target_arch = "x86_64")]
 use super::probe::ByLine;
 use super::probe::{NONE, OneByOne, Probe};
-use super::rows::{RowType, Width, with_key_width};
+use super::rows::{RowType, Width, copy, with_key_width};
 use super::spread;
 use super::table::{AHEAD, EMPTY, RING, bucket, home, is_free, next, row_of, tag};
 use super::{Fallback, Fetched, HashMap, Types};
@@ -181,7 +181,7 @@ impl HashMap {
                 && j < count
             {
                 let hash = hashes[j % RING];
-                let (_, row) = probe.candidate(buckets, tag(hash), home(hash, len));
+                let row = probe.candidate(buckets, tag(hash), home(hash, len)).row;
                 if row != NONE {
                     prefetch_row(width, stored, row);
                     prefetch(stored_values, row * value);
@@ -198,7 +198,7 @@ impl HashMap {
                     && width.row(stored, there) == row
                 {
                     if replace {
-                        stored_values[there * value..][..value].copy_from_slice(given);
+                        copy(given, &mut stored_values[there * value..][..value]);
                     }
                     break;
                 }
@@ -208,8 +208,8 @@ impl HashMap {
                         let (at, held) = free.unwrap_or((at, found));
                         reused += usize::from(held != EMPTY);
                         buckets[at] = bucket(hash, rows);
-                        stored[rows * key..][..key].copy_from_slice(row);
-                        stored_values[rows * value..][..value].copy_from_slice(given);
+                        copy(row, &mut stored[rows * key..][..key]);
+                        copy(given, &mut stored_values[rows * value..][..value]);
                         rows += 1;
                         new[j] = true;
                         break;

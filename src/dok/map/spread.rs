@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::HashMap;
 use super::hash::{Hashing, prefetch};
-use super::rows::Width;
+use super::rows::{Width, copy};
 use super::table::{AHEAD, EMPTY, LINE, Table, bucket, home, next, row_of, tag};
 use crate::error::Result;
 
@@ -256,16 +256,16 @@ impl HashMap {
 
         let after = before + added;
         let stored = &mut self.keys.resize(after * key)?[before * key..];
-        copy_new(stored, key, new, &numbers, |i, out| out.copy_from_slice(width.row(keys, i)));
+        copy_new(stored, key, new, &numbers, |i, out| copy(width.row(keys, i), out));
         let stored = self.values.resize(after * value)?;
         let (old, fresh) = stored.split_at_mut(before * value);
         copy_new(fresh, value, new, &numbers, |i, out| {
-            out.copy_from_slice(&values[winners[i].load(Relaxed) as usize * value..][..value]);
+            copy(&values[winners[i].load(Relaxed) as usize * value..][..value], out);
         });
         if replace {
             for entry in done.iter().flat_map(|d| &d.old) {
                 let given = &values[entry.given as usize * value..][..value];
-                old[entry.place * value..][..value].copy_from_slice(given);
+                copy(given, &mut old[entry.place * value..][..value]);
             }
         }
         self.len = after;

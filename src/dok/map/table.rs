@@ -50,6 +50,13 @@ pub(super) fn row_of(bucket: u64, tag: u64) -> Option<usize> {
     (row < ROW).then_some(row as usize)
 }
 
+/// The row of a bucket plus 1; 0 where there is none.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) fn row_bits(bucket: u64) -> usize {
+    (bucket & ROW) as usize
+}
+
 /// The tag of a bucket.
 pub(super) fn tag_of(bucket: u64) -> u64 {
     bucket & !ROW
