@@ -45,7 +45,9 @@ pub(crate) fn unpack(bits: &BooleanBuffer, out: &mut [u8]) {
     if bits.offset().is_multiple_of(8) {
         let first = bits.offset() / 8;
         for (chunk, byte) in chunks.by_ref().zip(&packed[first..]) {
-            chunk.copy_from_slice(&BYTES[usize::from(*byte)]);
+            if let Some(chunk) = chunk.first_chunk_mut() {
+                *chunk = BYTES[usize::from(*byte)];
+            }
             i += 8;
         }
     } else {

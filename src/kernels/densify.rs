@@ -217,10 +217,8 @@ impl Padding {
 
     pub(super) fn write(self, out: &mut [u8]) {
         fn repeat<const W: usize>(bytes: [u8; 8], out: &mut [u8]) {
-            let element: &[u8] = &bytes[..W];
-            for o in out.chunks_exact_mut(W) {
-                o.copy_from_slice(element);
-            }
+            let Some(element) = bytes.first_chunk::<W>() else { return };
+            out.as_chunks_mut::<W>().0.fill(*element);
         }
         match self {
             Self::Leave => {}
@@ -301,9 +299,9 @@ struct Widened<'a, T> {
 
 impl<T: Element + Into<i64>> Sink for Widened<'_, T> {
     fn values(&self, leaves: Range<usize>, out: &mut [u8]) {
-        for (out, v) in out.chunks_exact_mut(8).zip(&self.values[leaves]) {
+        for (out, v) in out.as_chunks_mut().0.iter_mut().zip(&self.values[leaves]) {
             let wide: i64 = (*v).into();
-            out.copy_from_slice(&wide.to_ne_bytes());
+            *out = wide.to_ne_bytes();
         }
     }
 

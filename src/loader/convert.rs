@@ -26,13 +26,14 @@ macro_rules! native {
             const SIZE: usize = size_of::<$t>();
             #[inline(always)]
             fn read(bytes: &[u8]) -> Self {
-                let mut own = [0; size_of::<$t>()];
-                own.copy_from_slice(bytes);
-                Self::from_ne_bytes(own)
+                // A copy of a slice is a call.
+                Self::from_ne_bytes(bytes.first_chunk().copied().unwrap_or_default())
             }
             #[inline(always)]
             fn write(self, out: &mut [u8]) {
-                out.copy_from_slice(&self.to_ne_bytes());
+                if let Some(out) = out.first_chunk_mut() {
+                    *out = self.to_ne_bytes();
+                }
             }
         }
     )*};
