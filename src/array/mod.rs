@@ -3,7 +3,9 @@
 mod arrow;
 mod axis;
 pub(crate) mod exact;
+pub(crate) mod nulls;
 mod offsets;
+pub(crate) mod pages;
 mod ragged;
 pub(crate) mod ranges;
 

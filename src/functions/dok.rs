@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array, make_array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{CastOptions, can_cast_types, cast, cast_with_options, take};
@@ -25,6 +25,7 @@ use super::example;
 use super::index;
 use super::lists::Lists;
 use crate::array::RaggedArray;
+use crate::array::nulls::with_nulls;
 use crate::dense::DenseTensor;
 use crate::dok::{DokTensor, Fallback};
 use crate::error::{Error, Result};
@@ -365,14 +366,6 @@ fn elements(tensor: &DokTensor, keys: &[ArrayRef], default: Option<&Default>) ->
             with_nulls(&values, nulls)
         }
         _ => with_nulls(&values, nulls),
-    }
-}
-
-/// The same values with these nulls.
-fn with_nulls(values: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-    match nulls.filter(|n| n.null_count() > 0) {
-        None => Ok(Arc::clone(values)),
-        nulls => Ok(make_array(values.to_data().into_builder().nulls(nulls).build()?)),
     }
 }
 

@@ -1,27 +1,37 @@
 //! Counting set bits up to any position of a bit map.
 
-use arrow::buffer::BooleanBuffer;
+use arrow::buffer::{BooleanBuffer, ScalarBuffer};
 
-/// A bit map aligned to words, with the number of set bits before every word.
+/// A bit map as words, with the number of set bits before every word.
 #[derive(Debug)]
 pub(crate) struct Rank {
-    words: Vec<u64>,
+    words: ScalarBuffer<u64>,
+    /// One more than there are words, so that the end is a position like any other.
     before: Vec<usize>,
 }
 
 impl Rank {
     pub(crate) fn new(bits: &BooleanBuffer) -> Self {
-        let mut words = words(bits);
-        // One more than needed, so that the end is a position like any other.
-        words.push(0);
+        let words = words(bits);
         Self { before: before(&words), words }
+    }
+
+    /// The words of the map, bits past the end unset.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Set bits in all.
+    pub(crate) fn total(&self) -> usize {
+        self.before[self.words.len()]
     }
 
     /// Set bits before position `at`, which is at most the length of the map.
     #[inline]
     pub(crate) fn rank(&self, at: usize) -> usize {
         let (word, bit) = (at / 64, at % 64);
-        self.before[word] + (self.words[word] & ((1u64 << bit) - 1)).count_ones() as usize
+        let bits = self.words.get(word).map_or(0, |word| word & ((1u64 << bit) - 1));
+        self.before[word] + bits.count_ones() as usize
     }
 
     /// The 64 bits from position `at` on, bits past the end unset.
@@ -37,27 +47,62 @@ impl Rank {
     }
 }
 
-/// The words of a bit map, the first bit the lowest, bits past the end unset.
-pub(crate) fn words(bits: &BooleanBuffer) -> Vec<u64> {
-    let mut words = Vec::with_capacity(bits.len() / 64 + 2);
-    if !bits.offset().is_multiple_of(8) {
-        words.extend(bits.bit_chunks().iter_padded().take(bits.len().div_ceil(64)));
-        return words;
+/// The words of a bit map where it lies, the first bit the lowest. Bits past the end may be set.
+#[derive(Clone, Copy)]
+pub(crate) struct WordsOf<'a> {
+    bytes: &'a [u8],
+    /// Bits of the first byte that come before the map.
+    shift: usize,
+}
+
+impl<'a> WordsOf<'a> {
+    pub(crate) fn new(bits: &'a BooleanBuffer) -> Self {
+        let end = (bits.offset() + bits.len()).div_ceil(8);
+        Self { bytes: &bits.values()[bits.offset() / 8..end], shift: bits.offset() % 8 }
     }
-    let bytes = &bits.values()[bits.offset() / 8..(bits.offset() + bits.len()).div_ceil(8)];
-    let (chunks, rest) = bytes.as_chunks::<8>();
-    words.extend(chunks.iter().map(|chunk| u64::from_le_bytes(*chunk)));
-    if !rest.is_empty() {
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        words.push(u64::from_le_bytes(last));
+
+    /// Word `at`; zero past the end.
+    #[inline(always)]
+    pub(crate) fn get(self, at: usize) -> u64 {
+        let Some(bytes) = self.bytes.get(at * 8..) else { return 0 };
+        let Some((word, rest)) = bytes.split_first_chunk::<8>() else {
+            let mut last = [0; 8];
+            last[..bytes.len()].copy_from_slice(bytes);
+            return u64::from_le_bytes(last) >> self.shift;
+        };
+        let word = u64::from_le_bytes(*word);
+        match (self.shift, rest.first()) {
+            (0, _) => word,
+            (shift, None) => word >> shift,
+            (shift, Some(next)) => word >> shift | u64::from(*next) << (64 - shift),
+        }
     }
-    if !bits.len().is_multiple_of(64)
-        && let Some(last) = words.last_mut()
-    {
-        *last &= u64::MAX >> (64 - bits.len() % 64);
+}
+
+/// The words of a bit map, the first bit the lowest, bits past the end unset: those of the map itself where
+/// it begins and ends with a word.
+pub(crate) fn words(bits: &BooleanBuffer) -> ScalarBuffer<u64> {
+    let (len, count) = (bits.len(), bits.len().div_ceil(64));
+    let last = if len.is_multiple_of(64) { u64::MAX } else { u64::MAX >> (64 - len % 64) };
+    if cfg!(target_endian = "little") && bits.offset().is_multiple_of(64) {
+        let (start, bytes) = (bits.offset() / 8, count * size_of::<u64>());
+        let whole = bits.inner().len() >= start + bytes;
+        if whole && bits.inner()[start..].as_ptr().cast::<u64>().is_aligned() {
+            let words = ScalarBuffer::new(bits.inner().clone(), bits.offset() / 64, count);
+            if words.last().is_none_or(|word| word & !last == 0) {
+                return words;
+            }
+        }
     }
-    words
+    let of = WordsOf::new(bits);
+    let mut words = Vec::with_capacity(count);
+    for at in 0..count {
+        words.push(of.get(at));
+    }
+    if let Some(word) = words.last_mut() {
+        *word &= last;
+    }
+    words.into()
 }
 
 /// How many bits are set.
@@ -80,16 +125,17 @@ pub(crate) fn ones(words: &[u64]) -> usize {
     counted(words)
 }
 
-/// How many bits are set before every word.
+/// How many bits are set before every word, and in all.
 fn before(words: &[u64]) -> Vec<usize> {
     #[inline(always)]
     fn counted(words: &[u64]) -> Vec<usize> {
-        let mut out = Vec::with_capacity(words.len());
+        let mut out = Vec::with_capacity(words.len() + 1);
         let mut sum = 0;
         for word in words {
             out.push(sum);
             sum += word.count_ones() as usize;
         }
+        out.push(sum);
         out
     }
     #[cfg(target_arch = "x86_64")]
@@ -139,16 +185,26 @@ const AHEAD: usize = 4096;
 /// Asks for memory some way behind value `at`, wherever that is.
 #[inline(always)]
 pub(crate) fn ask_ahead<T>(values: &[T], at: usize) {
+    ask_at(values, at.wrapping_mul(size_of::<T>()).wrapping_add(AHEAD));
+}
+
+/// Asks for the memory of value `at`, wherever that is.
+#[inline(always)]
+pub(crate) fn ask<T>(values: &[T], at: usize) {
+    ask_at(values, at.wrapping_mul(size_of::<T>()));
+}
+
+#[inline(always)]
+fn ask_at<T>(values: &[T], bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let bytes = at.wrapping_mul(size_of::<T>()).wrapping_add(AHEAD);
         let place = values.as_ptr().cast::<i8>().wrapping_add(bytes);
         // SAFETY: a hint, which reads nothing and faults at no address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(place) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (values, at);
+    let _ = (values, bytes);
 }
 
 #[cfg(test)]
@@ -161,6 +217,7 @@ mod tests {
         for at in [0, 2, 3, 1 << 20, usize::MAX / 2, usize::MAX] {
             ask_ahead(&values, at);
             ask_ahead::<u64>(&[], at);
+            ask(&values, at);
         }
         assert_eq!(values, [1, 2, 3]);
     }
@@ -182,8 +239,28 @@ mod tests {
         for (start, len) in [(0, 285), (3, 64), (8, 0), (3, 130), (11, 100), (8, 64), (200, 85)] {
             let part = map.slice(start, len);
             assert!(
-                words(&part).into_iter().eq(part.bit_chunks().iter_padded().take(len.div_ceil(64)))
+                words(&part)
+                    .iter()
+                    .copied()
+                    .eq(part.bit_chunks().iter_padded().take(len.div_ceil(64)))
             );
+            let rank = Rank::new(&part);
+            assert_eq!(rank.words(), &words(&part)[..]);
+            assert_eq!(rank.total(), part.count_set_bits());
+            assert_eq!(WordsOf::new(&part).get(len.div_ceil(64) + 1), 0);
+        }
+        // Of a map that is made of words, whole and in part.
+        let whole = BooleanBuffer::new(vec![u64::MAX, 0b1011, 1 << 63].into(), 0, 192);
+        for (start, len) in [(0, 192), (64, 128), (64, 64), (0, 130), (0, 127), (128, 64), (3, 128)]
+        {
+            let part = whole.slice(start, len);
+            let expected: Vec<u64> =
+                part.bit_chunks().iter_padded().take(len.div_ceil(64)).collect();
+            assert_eq!(words(&part)[..], expected, "{start} {len}");
+            let shared = start % 64 == 0 && len % 64 == 0;
+            let at = words(&part).as_ptr().cast::<u8>();
+            // A map whose last word has nothing set behind its end is as good as whole.
+            assert_eq!(at == whole.values()[start / 8..].as_ptr(), shared || len == 127);
         }
         assert_eq!(rank.word(285), 0);
         assert_eq!(Rank::new(&BooleanBuffer::new_unset(0)).rank(0), 0);

@@ -7,6 +7,7 @@ use arrow::datatypes::DataType;
 use super::align::aligned;
 use super::bits::Rank;
 use super::gather::{filter_rows, true_bits, with_axis};
+use super::kept::kept_of;
 use super::reshape::flatten_all;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
@@ -91,13 +92,18 @@ fn masked_axis(array: &RaggedArray, mask: &RaggedArray) -> Result<usize> {
 
 /// The elements of `axis` whose bits are set.
 fn chosen(array: RaggedArray, keep: BooleanBuffer, axis: usize) -> Result<RaggedArray> {
-    if !keep.has_false() {
+    let rank = Rank::new(&keep);
+    if rank.total() == keep.len() {
         return Ok(array);
     }
-    let rank = Rank::new(&keep);
     let level = array.axis(axis)?;
     let layout = counted(level.layout(), &rank)?;
-    let below = filter_rows(&array.inner(axis)?, &BooleanArray::new(keep, None))?;
+    let below = if axis == array.axes().len() {
+        let leaves = kept_of(array.leaves(), &keep, &rank)?;
+        RaggedArray::try_new(leaves.len(), Vec::new(), leaves)?
+    } else {
+        filter_rows(&array.inner(axis)?, &BooleanArray::new(keep, None))?
+    };
     let level = ListAxis::try_new(layout, level.nulls().cloned())?;
     with_axis(&array, array.len(), axis, level, below)
 }

@@ -50,13 +50,6 @@ pub fn slice(
     let level = array.axis(axis)?;
     let layout = level.layout();
     let rows = if constant || axis == 1 { None } else { Some(rows_of_lists(array, axis)) };
-    let row = |list: usize| rows.as_ref().map_or(list, |r| r[list]);
-    let parts = |list: usize| {
-        // One argument for all rows may be asked of any row, of which there may be none.
-        let row = row(list);
-        let step = step.get(row).unwrap_or(1);
-        Span::new(start.get(row), stop.get(row), step, layout.length(list))
-    };
     let zero = |row: usize, at: &str| (step.get(row) == Some(0)).then(|| at.to_owned());
     let refused = match step {
         RowArg::All(_) => zero(0, ""),
@@ -67,32 +60,37 @@ pub fn slice(
     }
 
     let lists = layout.lists();
-    if (0..lists).all(|i| parts(i).is_whole(layout.length(i))) {
+    let mut spans = Vec::with_capacity(lists);
+    let mut whole = true;
+    for list in 0..lists {
+        let row = rows.as_ref().map_or(list, |rows| rows[list]);
+        let (size, step) = (layout.length(list), step.get(row).unwrap_or(1));
+        let span = Span::new(start.get(row), stop.get(row), step, size);
+        whole &= span.is_whole(size);
+        spans.push(span);
+    }
+    if whole {
         return Ok(array.clone());
     }
-    let new = match layout {
-        Layout::Uniform { lists, .. } if constant => {
-            Layout::Uniform { size: parts(0).count, lists: *lists }
+    let new = match (layout, spans.first()) {
+        (Layout::Uniform { lists, .. }, Some(span)) if constant => {
+            Layout::Uniform { size: span.count, lists: *lists }
         }
-        _ => lists_like(layout, (0..lists).map(|i| parts(i).count))?,
+        _ => lists_like(layout, spans.iter().map(|span| span.count))?,
     };
     let elements = array.inner(axis)?;
-    let by_one = match step {
-        RowArg::All(v) => v.unwrap_or(1) == 1,
-        RowArg::Each(_) => (0..array.len()).all(|r| step.get(r).unwrap_or(1) == 1),
-    };
-    let below = if by_one {
-        let range = |i: usize| {
-            let start = layout.range(i).start + parts(i).first;
-            start..start + parts(i).count
-        };
-        let ranges: Vec<_> = (0..lists).map(range).filter(|r| !r.is_empty()).collect();
+    let below = if spans.iter().all(|span| span.step == 1) {
+        let mut ranges = Vec::with_capacity(lists);
+        for (list, span) in spans.iter().enumerate().filter(|(_, span)| span.count > 0) {
+            let start = layout.range(list).start + span.first;
+            ranges.push(start..start + span.count);
+        }
         take_ranges(&elements, &ranges)?
     } else {
         let mut positions = Vec::with_capacity(new.children());
-        for list in 0..lists {
+        for (list, span) in spans.iter().enumerate() {
             let base = layout.range(list).start as u64;
-            positions.extend(parts(list).positions().map(|p| base + p as u64));
+            positions.extend(span.positions().map(|p| base + p as u64));
         }
         take_rows(&elements, &UInt64Array::from(positions))?
     };

@@ -7,7 +7,7 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::compute::FilterBuilder;
 use arrow::datatypes::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 
-use super::bits::{ones, words};
+use super::bits::{Rank, WordsOf, ask, ones, words};
 use super::reduce::reinterpret;
 use super::room::with_room;
 use crate::error::Result;
@@ -17,29 +17,46 @@ use crate::error::Result;
 /// Values of fixed width are looked at 64 at a time: none and all at once, few one by one, and else all
 /// of them without a branch, each written where the next one kept belongs.
 pub(super) fn kept(values: &ArrayRef, keep: &BooleanBuffer) -> Result<ArrayRef> {
-    macro_rules! by_width {
-        ($($width:literal => $t:ty),*) => {
-            match values.data_type().primitive_width() {
-                $(Some($width) => typed::<$t>(values, keep),)*
-                _ => {
-                    let keep = BooleanArray::new(keep.clone(), None);
-                    Ok(FilterBuilder::new(&keep).optimize().build().filter(values)?)
-                }
-            }
-        };
+    if !fixed(values) {
+        return filtered(values, keep);
     }
-    by_width!(1 => UInt8Type, 2 => UInt16Type, 4 => UInt32Type, 8 => UInt64Type)
+    let words = words(keep);
+    by_width(values, &words, ones(&words))
 }
 
-fn typed<T: ArrowPrimitiveType>(values: &ArrayRef, keep: &BooleanBuffer) -> Result<ArrayRef> {
-    let words = words(keep);
-    let count = ones(&words);
+/// As [`kept`], by bits that were counted.
+pub(super) fn kept_of(values: &ArrayRef, keep: &BooleanBuffer, rank: &Rank) -> Result<ArrayRef> {
+    if !fixed(values) {
+        return filtered(values, keep);
+    }
+    by_width(values, rank.words(), rank.total())
+}
+
+fn fixed(values: &ArrayRef) -> bool {
+    matches!(values.data_type().primitive_width(), Some(1 | 2 | 4 | 8))
+}
+
+fn filtered(values: &ArrayRef, keep: &BooleanBuffer) -> Result<ArrayRef> {
+    let keep = BooleanArray::new(keep.clone(), None);
+    Ok(FilterBuilder::new(&keep).optimize().build().filter(values)?)
+}
+
+fn by_width(values: &ArrayRef, keep: &[u64], count: usize) -> Result<ArrayRef> {
+    match values.data_type().primitive_width() {
+        Some(1) => typed::<UInt8Type>(values, keep, count),
+        Some(2) => typed::<UInt16Type>(values, keep, count),
+        Some(4) => typed::<UInt32Type>(values, keep, count),
+        _ => typed::<UInt64Type>(values, keep, count),
+    }
+}
+
+fn typed<T: ArrowPrimitiveType>(values: &ArrayRef, keep: &[u64], count: usize) -> Result<ArrayRef> {
     let same = reinterpret(values, &T::DATA_TYPE)?;
     let flat = same.as_primitive::<T>().values();
     let nulls = values.nulls().filter(|n| n.null_count() > 0);
-    let nulls = nulls.map(|n| NullBuffer::new(kept_bits(n.inner(), &words, count)));
+    let nulls = nulls.map(|n| NullBuffer::new(kept_bits(n.inner(), keep, count)));
     let nulls = nulls.filter(|n| n.null_count() > 0);
-    let out = compressed(flat, &words, count);
+    let out = compressed(flat, keep, count);
     let out: ArrayRef = Arc::new(PrimitiveArray::<T>::try_new(out.into(), nulls)?);
     reinterpret(&out, values.data_type())
 }
@@ -63,66 +80,100 @@ fn compressed<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> Vec<
     by_words(flat, keep, count)
 }
 
+/// Words that are looked through for bits before values are fetched.
+const BLOCK: usize = 256;
+
+/// Words ahead of the one whose values are fetched. Where few bits are set, every value is somewhere else
+/// in memory, and the processor does not foresee where.
+const AHEAD: usize = 16;
+
 #[inline(always)]
 #[expect(clippy::needless_range_loop, reason = "a zip stays a call for every word, as closures do")]
 fn by_words<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
     let mut out: Vec<V> = with_room(count);
     let mut room = [V::default(); 64];
     let (whole, rest) = flat.as_chunks::<64>();
-    for at in 0..keep.len() {
-        let mut word = keep[at];
-        let ones = word.count_ones();
-        if ones == 0 {
-            continue;
-        }
-        let Some(values) = whole.get(at) else {
-            while word != 0 {
-                out.extend(rest.get(word.trailing_zeros() as usize));
-                word &= word - 1;
+    let mut found = [0u32; BLOCK];
+    for (block, keep) in keep.chunks(BLOCK).enumerate() {
+        let start = block * BLOCK;
+        let found = set_words(keep, &mut found);
+        let sparse = found.len() < keep.len() / 2;
+        for i in 0..found.len() {
+            if sparse && let Some(next) = found.get(i + AHEAD) {
+                let next = *next as usize;
+                ask(flat, (start + next) * 64 + keep[next].trailing_zeros() as usize);
             }
-            continue;
-        };
-        if ones == 64 {
-            out.extend_from_slice(values);
-        } else if ones >= FEW {
-            let mut next = 0;
-            for i in 0..64 {
-                // Never behind the value that is looked at, so never out of the room.
-                room[next & 63] = values[i];
-                next += usize::from(word >> i & 1 == 1);
-            }
-            out.extend_from_slice(&room[..next.min(64)]);
-        } else {
-            while word != 0 {
-                out.push(values[word.trailing_zeros() as usize & 63]);
-                word &= word - 1;
+            let at = found[i] as usize;
+            let mut word = keep[at];
+            let Some(values) = whole.get(start + at) else {
+                while word != 0 {
+                    out.extend(rest.get(word.trailing_zeros() as usize));
+                    word &= word - 1;
+                }
+                continue;
+            };
+            let ones = word.count_ones();
+            if ones == 64 {
+                out.extend_from_slice(values);
+            } else if ones >= FEW {
+                let mut next = 0;
+                for i in 0..64 {
+                    // Never behind the value that is looked at, so never out of the room.
+                    room[next & 63] = values[i];
+                    next += usize::from(word >> i & 1 == 1);
+                }
+                out.extend_from_slice(&room[..next.min(64)]);
+            } else {
+                while word != 0 {
+                    out.push(values[word.trailing_zeros() as usize & 63]);
+                    word &= word - 1;
+                }
             }
         }
     }
     out
 }
 
+/// Places of the words that are not zero, without a branch.
+#[inline(always)]
+fn set_words<'a>(words: &[u64], found: &'a mut [u32; BLOCK]) -> &'a [u32] {
+    let (mut next, mut at) = (0, 0u32);
+    for word in words {
+        // No more words than there are places.
+        found[next % BLOCK] = at;
+        next += usize::from(*word != 0);
+        at += 1;
+    }
+    &found[..next]
+}
+
 /// The bits whose bit in `keep` is set, `count` of them.
 fn kept_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuffer {
-    let words = keep.iter().copied().zip(bits.bit_chunks().iter_padded());
+    let bits = WordsOf::new(bits);
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn wide(words: impl Iterator<Item = (u64, u64)>, count: usize) -> Vec<u64> {
-            packed(words, count, |mask, bits| std::arch::x86_64::_pext_u64(bits, mask))
+        fn wide(bits: WordsOf<'_>, keep: &[u64], count: usize) -> Vec<u64> {
+            packed::<true>(bits, keep, count)
         }
         if super::bits::has_avx2() {
             // SAFETY: the processor has what the function was compiled for.
-            let words = unsafe { wide(words, count) };
+            let words = unsafe { wide(bits, keep, count) };
             return BooleanBuffer::new(Buffer::from_vec(words), 0, count);
         }
     }
-    BooleanBuffer::new(Buffer::from_vec(packed(words, count, extracted)), 0, count)
+    BooleanBuffer::new(Buffer::from_vec(packed::<false>(bits, keep, count)), 0, count)
 }
 
-/// The bits at the set places of a mask, moved together.
-fn extracted(mut mask: u64, bits: u64) -> u64 {
-    let (mut out, mut next) = (0, 0);
+/// The bits at the set places of a mask, moved together; `WIDE` only in functions compiled for BMI2.
+#[inline(always)]
+fn extracted<const WIDE: bool>(bits: u64, mask: u64) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if WIDE {
+        // SAFETY: whoever calls this was compiled for BMI2, and runs on such a processor.
+        return unsafe { std::arch::x86_64::_pext_u64(bits, mask) };
+    }
+    let (mut out, mut next, mut mask) = (0, 0, mask);
     while mask != 0 {
         out |= (bits >> mask.trailing_zeros() & 1) << next;
         next += 1;
@@ -132,27 +183,27 @@ fn extracted(mut mask: u64, bits: u64) -> u64 {
 }
 
 #[inline(always)]
-fn packed(
-    words: impl Iterator<Item = (u64, u64)>,
-    count: usize,
-    extract: impl Fn(u64, u64) -> u64,
-) -> Vec<u64> {
+fn packed<const WIDE: bool>(bits: WordsOf<'_>, keep: &[u64], count: usize) -> Vec<u64> {
     let mut out = Vec::with_capacity(count.div_ceil(64) + 1);
     let (mut word, mut filled) = (0u64, 0);
-    for (mask, bits) in words {
-        let n = mask.count_ones();
-        let found = extract(mask, bits);
-        word |= found << filled;
-        if filled + n >= 64 {
-            out.push(word);
-            // What did not fit; nothing when the word was empty before.
-            word = if filled == 0 { 0 } else { found >> (64 - filled) };
-            filled = filled + n - 64;
-        } else {
-            filled += n;
+    for (block, keep) in keep.chunks(BLOCK).enumerate() {
+        let mut found = [0u32; BLOCK];
+        for at in set_words(keep, &mut found) {
+            let at = *at as usize;
+            let n = keep[at].count_ones();
+            let found = extracted::<WIDE>(bits.get(block * BLOCK + at), keep[at]);
+            word |= found << filled;
+            if filled + n >= 64 {
+                out.push(word.to_le());
+                // What did not fit; nothing when the word was empty before.
+                word = if filled == 0 { 0 } else { found >> (64 - filled) };
+                filled = filled + n - 64;
+            } else {
+                filled += n;
+            }
         }
     }
-    out.push(word);
+    out.push(word.to_le());
     out
 }
 
@@ -178,8 +229,7 @@ mod tests {
                     (0..n).filter(|i| keep.value(*i)).map(|i| bits.value(i)).collect();
                 let found = kept_bits(&bits, &words(&keep), expected.len());
                 assert_eq!(found.iter().collect::<Vec<_>>(), expected);
-                let slow = keep.bit_chunks().iter_padded().zip(bits.bit_chunks().iter_padded());
-                let slow = packed(slow, expected.len(), extracted);
+                let slow = packed::<false>(WordsOf::new(&bits), &words(&keep), expected.len());
                 let slow = BooleanBuffer::new(Buffer::from_vec(slow), 0, expected.len());
                 assert_eq!(found, slow);
                 let values: Vec<u16> = (0..n).map(|i| u16::try_from(i).unwrap()).collect();

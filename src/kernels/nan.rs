@@ -1,10 +1,11 @@
 //! NaN as null, for formats that have only one of the two.
 
-use arrow::array::{Array, ArrayRef, Float16Array, Float32Array, Float64Array, make_array};
+use arrow::array::{Array, ArrayRef, Float16Array, Float32Array, Float64Array};
 use arrow::buffer::NullBuffer;
 use half::f16;
 
 use super::flags::{Question, flags};
+use crate::array::nulls::with_nulls;
 use crate::error::Result;
 
 /// The same values in place, with null where a float is NaN. Arrays without NaN, and those of other
@@ -35,8 +36,7 @@ pub fn nan_to_null(values: &ArrayRef) -> Result<ArrayRef> {
         return Ok(values.clone());
     }
     let nulls = NullBuffer::union(values.nulls(), Some(&valid));
-    let data = values.to_data().into_builder().nulls(nulls).build()?;
-    Ok(make_array(data))
+    with_nulls(values, nulls)
 }
 
 #[derive(Clone, Copy)]

@@ -21,6 +21,7 @@ use arrow::util::bit_util;
 
 use super::args::exact;
 use super::reduce::{Places, Reduction, places};
+use crate::array::nulls::with_nulls;
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -358,8 +359,7 @@ fn moved(
         return Ok((moved, there));
     }
     let nulls = NullBuffer::union(moved.nulls(), Some(&NullBuffer::new(there.clone())));
-    let nulls = nulls.filter(|n| n.null_count() > 0);
-    Ok((make_array(moved.to_data().into_builder().nulls(nulls).build()?), there))
+    Ok((with_nulls(&moved, nulls)?, there))
 }
 
 /// Every leaf less the one `n` places before it along axis `axis` (behind it for a negative `n`); null

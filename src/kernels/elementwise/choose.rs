@@ -1,6 +1,6 @@
 //! The smaller or the larger of two values.
 
-use arrow::array::{Array, ArrayRef, Datum, Scalar, make_array, new_null_array};
+use arrow::array::{Array, ArrayRef, Datum, Scalar, new_null_array};
 use arrow::buffer::NullBuffer;
 use arrow::compute::kernels::cmp;
 use arrow::compute::kernels::zip::zip;
@@ -8,6 +8,7 @@ use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 
 use super::Side;
 use super::power::floats;
+use crate::array::nulls::with_nulls;
 use crate::error::Result;
 
 /// Which of two.
@@ -60,5 +61,5 @@ pub(super) fn extreme(which: Which, left: &Side, right: &Side, len: usize) -> Re
         Side::One(_) => None,
     };
     let nulls = NullBuffer::union(nulls(left).as_ref(), nulls(right).as_ref());
-    Ok(make_array(chosen.to_data().into_builder().nulls(nulls).build()?))
+    with_nulls(&chosen, nulls)
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, make_array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::DataType;
 
 use super::{Reduction, reduce};
 use crate::array::RaggedArray;
+use crate::array::nulls::with_nulls;
 use crate::error::{Error, Result};
 use crate::kernels::align::aligned;
 use crate::kernels::elementwise::repeat_values;
@@ -74,9 +75,6 @@ fn only(leaves: &ArrayRef, keep: BooleanBuffer) -> Result<ArrayRef> {
         return Ok(leaves.clone());
     }
     let keep = NullBuffer::new(keep);
-    let nulls = NullBuffer::union(leaves.nulls(), Some(&keep)).filter(|n| n.null_count() > 0);
-    if let Some(flags) = leaves.as_boolean_opt() {
-        return Ok(Arc::new(BooleanArray::new(flags.values().clone(), nulls)));
-    }
-    Ok(make_array(leaves.to_data().into_builder().nulls(nulls).build()?))
+    let nulls = NullBuffer::union(leaves.nulls(), Some(&keep));
+    with_nulls(leaves, nulls)
 }

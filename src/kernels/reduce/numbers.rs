@@ -159,7 +159,14 @@ pub(in crate::kernels) fn reinterpret(values: &ArrayRef, to: &DataType) -> Resul
     if values.data_type() == to {
         return Ok(values.clone());
     }
-    Ok(make_array(values.to_data().into_builder().data_type(to.clone()).build()?))
+    let data = values.to_data().into_builder().data_type(to.clone());
+    let width = values.data_type().primitive_width();
+    if width.is_none() || width != to.primitive_width() {
+        return Ok(make_array(data.build()?));
+    }
+    // SAFETY: bytes of valid numbers are valid ones of any type of that width. What checks an array counts
+    // its nulls anew, which takes as long as a sum.
+    Ok(make_array(unsafe { data.build_unchecked() }))
 }
 
 /// Leaves as numbers that are added: truth as 0 and 1, nothing as nothing, durations as integers; half

@@ -22,10 +22,10 @@ pub(super) fn truth(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
     let Groups::Lists(level) = &task.groups else { return over_one_another(&flags, task, any) };
     // Of "all", what is false is looked for.
     let found = if any { true_bits(&flags) } else { false_bits(&flags) };
-    let bits = match found.count_set_bits() {
+    let rank = Rank::new(&found);
+    let bits = match rank.total() {
         0 => BooleanBuffer::new_unset(level.layout().lists()),
         _ => {
-            let rank = Rank::new(&found);
             let layout = level.layout();
             BooleanBuffer::collect_bool(layout.lists(), |i| {
                 let list = layout.range(i);
