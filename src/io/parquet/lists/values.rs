@@ -14,10 +14,14 @@ use super::bits::{Bits, first, low, ones};
 use super::delta::Delta;
 use super::hybrid::{Fault, Hybrid};
 use super::shape::Leaf;
+use crate::array::pages::huge_pages;
 use crate::error::Result as Outcome;
 
 /// Bytes from which values that nobody wrote are mapped.
 const MAPPED: usize = 1 << 16;
+
+/// Bytes from which values lie in huge pages: two of them at least.
+const LARGE: usize = 4 << 20;
 
 /// Values that are worked on at a time.
 const STEP: usize = 1024;
@@ -160,6 +164,15 @@ struct Values<T> {
     dense: Vec<T>,
 }
 
+impl<T> Values<T> {
+    /// Has large arrays lie in huge pages.
+    fn in_huge_pages(&mut self) {
+        if self.out.capacity().saturating_mul(size_of::<T>()) >= LARGE {
+            huge_pages(&mut self.out);
+        }
+    }
+}
+
 impl<T: Native> Sink for Values<T> {
     fn dictionary(&mut self, values: &Bytes, count: usize) -> Result<(), Fault> {
         let bytes = count.checked_mul(T::STORED).and_then(|n| values.get(..n));
@@ -195,10 +208,12 @@ impl<T: Native> Sink for Values<T> {
             // Zeros are had for nothing, but not without the risk of ending the process: asked first.
             Vec::<T>::new().try_reserve_exact(slots).map_err(Fault::new)?;
             self.out = vec![T::default(); slots];
+            self.in_huge_pages();
             return Ok(());
         }
         let slots = slots.max(len.saturating_mul(2));
         self.out.try_reserve_exact(slots - len).map_err(Fault::new)?;
+        self.in_huge_pages();
         self.out.resize(slots, T::default());
         Ok(())
     }
