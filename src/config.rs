@@ -64,7 +64,7 @@ pub struct SerrateOptions {
     pub mmap: bool,
     /// How NaN in `.nrt` files reads: `'null'` (default) or `'nan'`.
     pub nrt_nan: NrtNan,
-    /// Leaf values (innermost list elements) per batch that scans aim at. Default 262144.
+    /// Leaf values (innermost list elements) per batch that scans aim at. Default 524288.
     pub leaf_batch_size: usize,
     /// Whether a subject of a MEDS data set may lie in several shards, with a row from each; otherwise
     /// (default) that is an error.
@@ -83,7 +83,7 @@ impl Default for SerrateOptions {
             max_dense_bytes: 4 << 30,
             mmap: true,
             nrt_nan: NrtNan::Null,
-            leaf_batch_size: 262_144,
+            leaf_batch_size: 524_288,
             meds_shared_subjects: false,
             codes: String::new(),
             parquet_lists: true,

@@ -246,13 +246,15 @@ async fn asked(arguments: &Arguments, ctx: &SessionContext, sql: &str) -> Done<V
         // Plans remember what they have done, so each runs once.
         let start = Instant::now();
         let plan = planned(arguments, ctx, sql).await?;
+        // What a plan runs in is made once, like the plan: it copies the names of all functions.
+        let task = ctx.task_ctx();
         planning = planning.min(start.elapsed().as_secs_f64());
         if arguments.explain && found.is_empty() {
             let text = datafusion::physical_plan::displayable(plan.as_ref()).indent(true);
             eprintln!("{sql}\n{text}");
         }
         let start = Instant::now();
-        let batches = collect(plan, ctx.task_ctx()).await?;
+        let batches = collect(plan, task).await?;
         execution = execution.min(start.elapsed().as_secs_f64());
         found = answer(&batches)?;
     }

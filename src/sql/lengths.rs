@@ -81,7 +81,7 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
+        config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_up(|node| {
             let Some(projection) = node.downcast_ref::<ProjectionExec>() else {
@@ -97,7 +97,14 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
                 if unseen.is_empty() || !lists.all(|f| unseen.contains(f.name())) {
                     return Ok(Transformed::no(node));
                 }
-                let scan = DataSourceExec::from_data_source(table.of_lengths()?);
+                if projection.expr().iter().any(|e| moves(&e.expr)) {
+                    let scan = DataSourceExec::from_data_source(table.of_lengths(true)?);
+                    let over = replanned(projection, scan, config)?;
+                    if over.schema() == node.schema() {
+                        return Ok(Transformed::yes(over));
+                    }
+                }
+                let scan = DataSourceExec::from_data_source(table.of_lengths(false)?);
                 let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
                 return Arc::clone(&node)
                     .replace_children(vec![scan], options)
@@ -121,6 +128,38 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// Whether an expression moves leaves before it looks at lengths.
+fn moves(e: &Arc<dyn PhysicalExpr>) -> bool {
+    e.exists(|e| Ok(called(e, &STRUCTURE_ONLY).is_some())).unwrap_or(false)
+}
+
+/// The same projection over other types of columns.
+fn replanned(
+    projection: &ProjectionExec,
+    scan: Arc<DataSourceExec>,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = scan.schema();
+    let config = Arc::new(config.clone());
+    let expressions = projection
+        .expr()
+        .iter()
+        .map(|given| {
+            let over = Arc::clone(&given.expr).transform_up(|e| {
+                let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() else {
+                    return Ok(Transformed::no(e));
+                };
+                let (function, args) = (Arc::new(call.fun().clone()), call.args().to_vec());
+                let call =
+                    ScalarFunctionExpr::try_new(function, args, &schema, Arc::clone(&config));
+                Ok(Transformed::yes(Arc::new(call?) as Arc<dyn PhysicalExpr>))
+            })?;
+            Ok(ProjectionExpr { expr: over.data, alias: given.alias.clone() })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(ProjectionExec::try_new(expressions, scan)?))
 }
 
 /// The list columns of `schema` that the expressions look at no values of. Where NaN is read as NULL,

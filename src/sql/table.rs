@@ -9,8 +9,8 @@ use arrow::array::{
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{
-    ArrowNativeType, BinaryType, ByteArrayType, DataType, LargeBinaryType, LargeUtf8Type,
-    SchemaRef, Utf8Type,
+    ArrowNativeType, BinaryType, ByteArrayType, DataType, FieldRef, Fields, LargeBinaryType,
+    LargeUtf8Type, Schema, SchemaRef, Utf8Type,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -28,6 +28,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream;
 
+use crate::array::leaf_type;
 use crate::config::SerrateOptions;
 use crate::table::RaggedTable;
 
@@ -221,9 +222,19 @@ pub(super) struct TableSource {
 
 impl TableSource {
     /// The same rows for somebody who looks at the lengths of lists only: batches are cut by rows, and
-    /// few lists are worth no second thread.
-    pub(super) fn of_lengths(&self) -> Result<Self> {
+    /// few lists are worth no second thread. `hollow` lists have leaves without values, which cost nothing
+    /// to move: the types of the columns are [`hollow`] ones.
+    pub(super) fn of_lengths(&self, hollow: bool) -> Result<Self> {
         let mut source = Self { of_lengths: true, ..self.clone() };
+        if hollow {
+            let of = |field: &FieldRef| {
+                let data_type = self::hollow(field.data_type());
+                Arc::new(field.as_ref().clone().with_data_type(data_type))
+            };
+            let fields: Fields = self.schema.fields().iter().map(of).collect();
+            let metadata = self.schema.metadata().clone();
+            source.schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+        }
         let windows = self.table.windows(self.rows())?;
         let lists: usize = windows.iter().rev().skip(1).map(ExactSizeIterator::len).sum();
         if lists <= FEW_LISTS && self.limit.is_none() {
@@ -301,29 +312,55 @@ fn ranges(
     })
 }
 
+/// Leaves without values, which are null or not.
+const HOLLOW: DataType = DataType::FixedSizeBinary(0);
+
+/// The same lists of [`HOLLOW`] leaves, where it is in the array itself which leaves are null.
+fn hollow(data_type: &DataType) -> DataType {
+    let open = |field: &FieldRef| {
+        Arc::new(field.as_ref().clone().with_data_type(hollow(field.data_type())))
+    };
+    match data_type {
+        DataType::List(field) => DataType::List(open(field)),
+        DataType::LargeList(field) => DataType::LargeList(open(field)),
+        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(open(field), *size),
+        DataType::Boolean | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => HOLLOW,
+        leaf if leaf.is_primitive() => HOLLOW,
+        leaf => leaf.clone(),
+    }
+}
+
 /// Rows of a table with offsets that begin at zero, which all columns share, and the columns that were
-/// asked for as Arrow arrays.
+/// asked for as Arrow arrays, with their values and without.
 #[derive(Debug)]
 struct Cut {
     rows: Range<usize>,
     part: RaggedTable,
-    arrays: Vec<OnceLock<ArrayRef>>,
+    arrays: Vec<[OnceLock<ArrayRef>; 2]>,
 }
 
 impl Cut {
     fn new(table: &RaggedTable, rows: Range<usize>) -> Result<Self> {
         let part = table.slice(rows.clone())?.rebased();
-        let arrays = part.columns().iter().map(|_| OnceLock::new()).collect();
+        let arrays = part.columns().iter().map(|_| Default::default()).collect();
         Ok(Self { rows, part, arrays })
     }
 
     fn array(&self, column: usize, data_type: &DataType) -> Result<ArrayRef> {
-        if let Some(array) = self.arrays[column].get() {
+        let whole = &self.part.columns()[column];
+        let hollow = *leaf_type(data_type) == HOLLOW && *whole.data_type() != HOLLOW;
+        let kept = &self.arrays[column][usize::from(hollow)];
+        if let Some(array) = kept.get() {
             return Ok(Arc::clone(array));
         }
-        let array = self.part.column_array(&self.part.columns()[column])?;
+        let mut array = self.part.column_array(whole)?;
+        if hollow {
+            let (len, nulls) = (whole.values().len(), whole.values().nulls().cloned());
+            let data = ArrayData::builder(HOLLOW).len(len).nulls(nulls);
+            array = array.with_leaves(make_array(data.add_buffer(Buffer::default()).build()?))?;
+        }
         let array = own_extent(&array.to_arrow_as(data_type)?);
-        Ok(Arc::clone(self.arrays[column].get_or_init(|| array)))
+        Ok(Arc::clone(kept.get_or_init(|| array)))
     }
 
     fn batch(&self, columns: &[usize], schema: &SchemaRef) -> Result<RecordBatch> {
@@ -570,7 +607,7 @@ pub fn register_table(
 mod tests {
     use super::*;
     use arrow::array::{
-        AsArray, BinaryArray, Int64Array, LargeStringArray, ListArray, StringArray,
+        AsArray, BinaryArray, BooleanArray, Int64Array, LargeStringArray, ListArray, StringArray,
     };
     use arrow::datatypes::Field;
 
@@ -673,6 +710,42 @@ mod tests {
                 let expected = rows.iter().copied().skip(skip).take(fetch.unwrap_or(usize::MAX));
                 let found = window.partitions.iter().cloned().flatten();
                 assert!(found.eq(expected), "{parts:?} {limit:?} {skip} {fetch:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn hollow_lists_are_as_long_and_null_where_the_others_are() {
+        let values: ArrayRef =
+            Arc::new(Int64Array::from(vec![Some(1), None, Some(3), None, Some(5)]));
+        let flags: ArrayRef = Arc::new(BooleanArray::from(vec![true, false, true, true, false]));
+        let names: ArrayRef = Arc::new(StringArray::from(vec!["a", "", "c", "d", "e"]));
+        let table = RaggedTable::builder()
+            .lengths([2, 0, 3])
+            .unwrap()
+            .column("v", 1, values)
+            .column("f", 1, flags)
+            .column("n", 1, names)
+            .build()
+            .unwrap();
+        let schema = table.arrow_schema().unwrap();
+        for rows in [0..3, 1..3, 2..3, 1..1] {
+            let cut = Cut::new(&table, rows.clone()).unwrap();
+            for (column, field) in schema.fields().iter().enumerate() {
+                let of = hollow(field.data_type());
+                assert_eq!(*leaf_type(&of), HOLLOW);
+                let (whole, hollow) =
+                    (cut.array(column, field.data_type()), cut.array(column, &of));
+                let (whole, hollow) = (whole.unwrap(), hollow.unwrap());
+                hollow.to_data().validate_full().unwrap();
+                let (whole, hollow) = (whole.as_list::<i32>(), hollow.as_list::<i32>());
+                assert_eq!(whole.offsets(), hollow.offsets());
+                assert_eq!(whole.values().len(), hollow.values().len());
+                let nulls = |list: &ListArray| {
+                    let values = list.values();
+                    (0..values.len()).map(|i| values.is_null(i)).collect::<Vec<_>>()
+                };
+                assert_eq!(nulls(whole), nulls(hollow));
             }
         }
     }

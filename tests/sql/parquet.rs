@@ -162,7 +162,7 @@ async fn batches_of_parquet_are_sized_by_the_values_that_its_footer_counts() {
     let short = plan("x", "2.parquet").await;
     assert!(!short.contains("BatchSizeExec"), "{short}");
     let long = plan("x", "1000.parquet").await;
-    assert!(long.contains("BatchSizeExec: rows=262"), "{long}");
+    assert!(long.contains("BatchSizeExec: rows=524"), "{long}");
     let none = plan("i", "1000.parquet").await;
     assert!(!none.contains("BatchSizeExec"), "{none}");
     // 440,000 values in 20,400 rows.

@@ -11,7 +11,9 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
+};
 
 use super::SourceOrderExec;
 use crate::sql::parquet::windowed;
@@ -76,8 +78,13 @@ fn skipping(
     if let Some(order) = plan.downcast_ref::<SourceOrderExec>() {
         let within = order.fetch().map(|given| given.saturating_sub(skip));
         let fetch = [fetch, within].into_iter().flatten().min();
-        let ordered = skipping(order.children()[0], skip, fetch)?
-            .map(|input| Arc::new(SourceOrderExec::new(input, fetch)) as Arc<dyn ExecutionPlan>);
+        let ordered = skipping(order.children()[0], skip, fetch)?.map(|input| {
+            match input.output_partitioning().partition_count() {
+                // No rows but those, in their order.
+                1 => input,
+                _ => Arc::new(SourceOrderExec::new(input, fetch)) as Arc<dyn ExecutionPlan>,
+            }
+        });
         return Ok(ordered);
     }
     if !plan.is::<ProjectionExec>() && !plan.is::<CooperativeExec>() {
