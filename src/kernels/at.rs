@@ -42,7 +42,7 @@ pub fn at(array: &RaggedArray, coords: &[RowArg], default: Option<&dyn Datum>) -
             array.axes().len()
         )));
     }
-    for (i, c) in coords.iter().enumerate() {
+    for (i, c) in coords.iter().enumerate().filter(|(_, c)| !c.is_constant()) {
         c.check(&format!("coordinate {}", i + 1), rows)?;
     }
     let mut found: Vec<Option<usize>> = (0..rows).map(Some).collect();

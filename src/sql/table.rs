@@ -285,8 +285,11 @@ pub(super) fn batches(
     rows: Range<usize>,
     size: (usize, usize),
 ) -> impl Iterator<Item = Result<RecordBatch>> + Send {
-    ranges(Arc::clone(&table), axis, rows, size)
-        .map(move |rows| Cut::new(&table, rows?)?.batch(&columns, &schema))
+    // No other column is cut.
+    let of_columns = table.of_columns(&columns);
+    let columns: Vec<usize> = (0..columns.len()).collect();
+    ranges(table, axis, rows, size)
+        .map(move |rows| Cut::new(&of_columns, rows?)?.batch(&columns, &schema))
 }
 
 /// Rows in parts of about `leaves` elements of an axis each and at most `batch_size` rows.

@@ -345,6 +345,19 @@ impl RaggedTable {
     }
 
     #[cfg(feature = "sql")]
+    /// The columns at these places, in that order; all axes stay.
+    pub(crate) fn of_columns(&self, places: &[usize]) -> Self {
+        Self {
+            rows: self.rows,
+            row_name: self.row_name.clone(),
+            axes: self.axes.clone(),
+            columns: places.iter().filter_map(|at| self.columns.get(*at)).cloned().collect(),
+            scalars: self.scalars.clone(),
+            point: self.point,
+        }
+    }
+
+    #[cfg(feature = "sql")]
     /// The same table with offsets that begin at zero, as Arrow's lists have them: those that do not are
     /// copied once for all columns.
     pub(crate) fn rebased(mut self) -> Self {

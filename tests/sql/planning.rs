@@ -237,7 +237,8 @@ async fn tables_in_memory_are_not_cut_for_who_looks_at_lengths() {
     assert_eq!(one(&ctx, "SELECT sum(ragged_count(v)) FROM n").await, 666);
     assert_eq!(one(&ctx, "SELECT sum(cardinality(v)) FROM n").await, 1000);
     // Which values are NULL moves with them, though no value does.
-    for last in ["ragged_tail(v, 3)", "v[8:10]", "array_slice(v, 8, 10)", "ragged_slice(v, -3, NULL)"]
+    for last in
+        ["ragged_tail(v, 3)", "v[8:10]", "array_slice(v, 8, 10)", "ragged_slice(v, -3, NULL)"]
     {
         let query = format!("SELECT sum(ragged_count({last})) FROM n");
         assert!(explained(&ctx, &query).await.contains("lengths only"), "{query}");
