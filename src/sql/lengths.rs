@@ -99,8 +99,9 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
                 }
                 if projection.expr().iter().any(|e| moves(&e.expr)) {
                     let scan = DataSourceExec::from_data_source(table.of_lengths(true)?);
-                    let over = replanned(projection, scan, config)?;
-                    if over.schema() == node.schema() {
+                    // A function that does not take such leaves gets the others.
+                    let over = replanned(projection, scan, config).ok();
+                    if let Some(over) = over.filter(|over| over.schema() == node.schema()) {
                         return Ok(Transformed::yes(over));
                     }
                 }

@@ -345,7 +345,8 @@ impl RaggedTable {
     }
 
     #[cfg(feature = "sql")]
-    /// The columns at these places, in that order; all axes stay.
+    /// The columns at these places, in that order; all axes stay. Nothing is checked anew, as
+    /// [`with_columns`](Self::with_columns) would: the columns are those of the table.
     pub(crate) fn of_columns(&self, places: &[usize]) -> Self {
         Self {
             rows: self.rows,

@@ -1,5 +1,6 @@
 //! What the plans of queries over lists look like: what scans are asked for, what happens below joins.
 
+use datafusion::arrow::array::StringArray;
 use serrate::sql::register_table;
 
 use super::*;
@@ -245,6 +246,23 @@ async fn tables_in_memory_are_not_cut_for_who_looks_at_lengths() {
         assert_eq!(one(&ctx, &query).await, 200, "{query}");
         let query = format!("SELECT sum(array_length({last})) FROM n");
         assert_eq!(one(&ctx, &query).await, 300, "{query}");
+    }
+    // Texts, empty lists and no rows at all.
+    let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("c"), Some("d")]));
+    for (name, lengths, expected, counted) in
+        [("some", vec![3, 0, 1], 3, 2), ("same", vec![2, 2], 2, 1), ("empty", vec![0, 0], 0, 0)]
+    {
+        let values = texts.slice(0, lengths.iter().sum());
+        let table = RaggedTable::builder().lengths(lengths).unwrap().column("x", 1, values);
+        register_table(&ctx, name, table.build().unwrap()).unwrap();
+        let tail = if name == "same" { 1 } else { 2 };
+        let total = |what: &str| {
+            format!("SELECT coalesce(sum({what}(ragged_tail(x, {tail}))), 0) FROM {name}")
+        };
+        assert_eq!(one(&ctx, &total("array_length")).await, expected, "{name}");
+        assert_eq!(one(&ctx, &total("ragged_count")).await, counted, "{name}");
+        let none = format!("SELECT count(ragged_count(ragged_tail(x, 2))) FROM {name} WHERE false");
+        assert_eq!(one(&ctx, &none).await, 0);
     }
     let both = "SELECT sum(ragged_count(v) + ragged_sum(w)) FROM n";
     assert_eq!(one(&ctx, both).await, 666 + 499_500);

@@ -310,3 +310,29 @@ where
     let finish = |t, n| T::Native::round_to(ratio(t, n));
     means::<Total<T::Native>, T, T>(leaves, task, finish)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{Date32Array, StringArray, UInt32Array};
+
+    use super::*;
+
+    #[test]
+    fn numbers_under_another_type_are_valid_and_keep_their_nulls() {
+        let dates = Date32Array::from(vec![Some(1), None, Some(-1), Some(7)]);
+        for start in [0, 1, 4] {
+            let part: ArrayRef = Arc::new(dates.slice(start, 4 - start));
+            let bits = reinterpret(&part, &DataType::UInt32).unwrap();
+            bits.to_data().validate_full().unwrap();
+            let all = UInt32Array::from(vec![Some(1), None, Some(u32::MAX), Some(7)]);
+            assert_eq!(*bits, all.slice(start, 4 - start));
+            assert_eq!(*reinterpret(&bits, &DataType::Date32).unwrap(), *part);
+        }
+        let dates: ArrayRef = Arc::new(dates);
+        assert!(reinterpret(&dates, &DataType::Int64).is_err());
+        let texts: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
+        assert!(reinterpret(&texts, &DataType::Int32).is_err());
+    }
+}
