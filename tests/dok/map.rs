@@ -260,6 +260,40 @@ fn every_number_of_threads_gives_the_same() {
     }
 }
 
+/// In a table that is nearly full, searches go through many lines and round its end.
+#[test]
+fn long_searches_end() {
+    for n in [1usize, 7, 8, 15, 16, 17, 100, 1000, 5000] {
+        for load_factor in [0.75, 0.95] {
+            let mut map = HashMap::new(MapOptions { load_factor, ..options(n as u64) }).unwrap();
+            let keys: Vec<i64> = (0..n as i64).flat_map(|i| [i, -i, i * i]).collect();
+            let keys = DenseTensor::from_vec([n, 3], keys).unwrap();
+            let row_numbers = DenseTensor::from_vec([n], (0..n as i64).collect()).unwrap();
+            map.set(&keys, &row_numbers).unwrap();
+            map.rehash(0).unwrap();
+            let asked: Vec<i64> = (0..2 * n as i64).flat_map(|i| [i, -i, i * i]).collect();
+            let asked = DenseTensor::from_vec([2 * n, 3], asked).unwrap();
+            let check = |map: &HashMap, there: &dyn Fn(usize) -> bool| {
+                let got = map.get(&asked, &Fallback::from(-1)).unwrap();
+                let found = map.find(&asked).unwrap();
+                for i in 0..2 * n {
+                    let expected = if there(i) { i as i64 } else { -1 };
+                    assert_eq!(
+                        got.values.as_slice::<i64>().unwrap()[i],
+                        expected,
+                        "{n} {load_factor}"
+                    );
+                    assert_eq!((got.found[i], found[i].is_some()), (there(i), there(i)));
+                }
+            };
+            check(&map, &|i| i < n);
+            let odd: Vec<i64> = (1..n as i64).step_by(2).flat_map(|i| [i, -i, i * i]).collect();
+            map.remove(&DenseTensor::from_vec([odd.len() / 3, 3], odd).unwrap()).unwrap();
+            check(&map, &|i| i < n && i % 2 == 0);
+        }
+    }
+}
+
 #[test]
 fn floats_are_compared_as_numbers() {
     let mut map = HashMap::new(options(0)).unwrap();

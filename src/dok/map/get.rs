@@ -20,6 +20,10 @@ use crate::kernels::bits::has_avx2;
 /// loop.
 const BLOCK: usize = 16;
 
+/// Room of a queue: less than two blocks are left in it, one comes from the keys and one from those whose search
+/// went on.
+const QUEUE: usize = 4 * BLOCK;
+
 /// Keys that are looked up by one thread at a time.
 const PART: usize = 1 << 14;
 
@@ -96,52 +100,161 @@ struct Reader<'a, K> {
 trait Visit {
     /// A row may be the one; its value is wanted soon.
     fn expect(&mut self, row: usize);
-    /// Nothing is known of key `i` yet. Called for every key, in their order.
-    fn miss(&mut self, i: usize);
+    /// Nothing is known of these keys yet. Called for all keys, in their order, before any of them is found.
+    fn miss(&mut self, keys: Range<usize>);
     /// The key `i` is in this bucket and row.
-    fn hit(&mut self, i: usize, bucket: usize, row: usize);
+    fn hit(&mut self, i: usize, place: Place);
 }
 
-/// Some keys on their way.
+/// A key that may have a place.
 #[derive(Clone, Copy)]
-struct Block {
-    hashes: [u64; BLOCK],
-    places: [Place; BLOCK],
-    /// Keys that have a place.
-    placed: List,
-    /// Keys whose search goes on in another line.
-    open: List,
+struct Placed {
+    key: usize,
+    place: Place,
 }
 
-/// Numbers of keys within a block.
+/// A key whose search goes on in the line that begins with a bucket.
 #[derive(Clone, Copy)]
-struct List {
-    keys: [u8; BLOCK],
-    len: usize,
+struct Open {
+    key: usize,
+    tag: u64,
+    line: usize,
 }
 
-impl List {
-    const EMPTY: Self = Self { keys: [0; BLOCK], len: 0 };
+/// What waits, first come, first served.
+struct Queue<T> {
+    waiting: [T; QUEUE],
+    head: usize,
+    tail: usize,
+}
 
-    /// One more, where it is one: without a branch, as nobody can foresee which keys are there.
-    #[inline(always)]
-    fn push_if(&mut self, key: usize, one: bool) {
-        #[expect(clippy::cast_possible_truncation, reason = "below BLOCK")]
-        let number = key as u8;
-        self.keys[self.len % BLOCK] = number;
-        self.len += usize::from(one);
+impl<T: Copy> Queue<T> {
+    fn new(any: T) -> Self {
+        Self { waiting: [any; QUEUE], head: 0, tail: 0 }
     }
 
     #[inline(always)]
-    fn get(&self, i: usize) -> usize {
-        usize::from(self.keys[i % BLOCK])
+    fn len(&self) -> usize {
+        self.tail - self.head
+    }
+
+    /// One more, where it is one: without a branch, as nobody can foresee which keys are there.
+    #[inline(always)]
+    fn push_if(&mut self, item: T, one: bool) {
+        self.waiting[self.tail % QUEUE] = item;
+        self.tail += usize::from(one);
+    }
+
+    /// The items from number `from` on, counted from the first that ever came.
+    #[inline(always)]
+    fn since(&self, from: usize) -> impl Iterator<Item = T> {
+        (from..self.tail).map(|i| self.waiting[i % QUEUE])
+    }
+
+    /// The first item, which leaves.
+    #[inline(always)]
+    fn pop(&mut self) -> T {
+        let first = self.waiting[self.head % QUEUE];
+        self.head += 1;
+        first
+    }
+}
+
+/// Keys on their way.
+struct Search<'a, K, P, V> {
+    reader: Reader<'a, K>,
+    probe: P,
+    asked: &'a [u8],
+    visit: &'a mut V,
+    placed: Queue<Placed>,
+    open: Queue<Open>,
+}
+
+/// Where the keys of a block begin to be looked for.
+#[derive(Clone, Copy)]
+struct Homes {
+    tags: [u64; BLOCK],
+    homes: [usize; BLOCK],
+}
+
+impl<K: Width, P: Probe, V: Visit> Search<'_, K, P, V> {
+    /// Asks for the lines of some keys.
+    #[inline(always)]
+    fn begin(&self, keys: Range<usize>, Homes { tags, homes }: &mut Homes) {
+        let Reader { hashing, width, buckets, .. } = self.reader;
+        for ((key, tag_of), home_of) in keys.zip(tags).zip(homes) {
+            let hash = hashing.row(width, width.row(self.asked, key));
+            (*tag_of, *home_of) = (tag(hash), home(hash, buckets.len()));
+            prefetch(buckets, *home_of);
+        }
+    }
+
+    /// Looks at the first lines of some keys.
+    #[inline(always)]
+    fn look(&mut self, keys: Range<usize>, Homes { tags, homes }: &Homes) {
+        self.visit.miss(keys.clone());
+        let (placed, open) = (self.placed.tail, self.open.tail);
+        for ((key, tag), line) in keys.zip(tags).zip(homes) {
+            self.line(Open { key, tag: *tag, line: *line });
+        }
+        self.expect(placed, open);
+    }
+
+    /// Looks at the next lines of the keys that wait longest.
+    #[inline(always)]
+    fn look_on(&mut self, keys: usize) {
+        let (placed, open) = (self.placed.tail, self.open.tail);
+        for _ in 0..keys {
+            let next = self.open.pop();
+            self.line(next);
+        }
+        self.expect(placed, open);
+    }
+
+    #[inline(always)]
+    fn line(&mut self, Open { key, tag, line }: Open) {
+        let buckets = self.reader.buckets;
+        let (place, goes_on) = self.probe.line(buckets, tag, line);
+        self.placed.push_if(Placed { key, place }, place.row != NONE);
+        let after = line + LINE;
+        let line = if after < buckets.len() { after } else { 0 };
+        self.open.push_if(Open { key, tag, line }, goes_on);
+    }
+
+    /// Asks for what the keys need that came to the queues since.
+    #[inline(always)]
+    fn expect(&mut self, placed: usize, open: usize) {
+        let Reader { width, buckets, keys, .. } = self.reader;
+        for Placed { place, .. } in self.placed.since(placed) {
+            prefetch_row(width, keys, place.row);
+            self.visit.expect(place.row);
+        }
+        for Open { line, .. } in self.open.since(open) {
+            prefetch(buckets, line);
+        }
+    }
+
+    /// Compares the keys that wait longest with those of their rows.
+    #[inline(always)]
+    fn compare(&mut self, keys: usize) {
+        let Reader { width, keys: stored, .. } = self.reader;
+        for _ in 0..keys {
+            let Placed { key, place } = self.placed.pop();
+            let asked = width.row(self.asked, key);
+            if width.row(stored, place.row) == asked {
+                self.visit.hit(key, place);
+            } else if let Some(place) = self.reader.one(asked) {
+                self.visit.hit(key, place);
+            }
+        }
     }
 }
 
 impl<K: Width> Reader<'_, K> {
-    /// Looks all of `asked` up in four steps, each a block of keys behind the one before: lines of buckets are
-    /// asked for; the rows they name are asked for, or the next line; the rows that those name; keys are
-    /// compared. A step per block is a loop of few instructions, of which the processor has many under way.
+    /// Looks all of `asked` up. A block of keys at a time, lines of buckets are asked for and, a block later,
+    /// looked at: keys that may have a place go into a queue, and their rows are asked for; keys whose line is
+    /// full of others go into another, and their next line is asked for. Queues are filled without a branch and
+    /// emptied a whole block at a time: neither which keys are there nor how many has to be foreseen.
     fn visit(&self, asked: &[u8], count: usize, visit: &mut impl Visit) {
         #[cfg(target_arch = "x86_64")]
         {
@@ -165,76 +278,53 @@ impl<K: Width> Reader<'_, K> {
 
     #[inline(always)]
     fn steps(&self, probe: impl Probe, asked: &[u8], count: usize, visit: &mut impl Visit) {
-        let Self { hashing, width, buckets, keys } = *self;
-        let len = buckets.len();
-        let empty = Block {
-            hashes: [0; BLOCK],
-            places: [Place::NONE; BLOCK],
-            placed: List::EMPTY,
-            open: List::EMPTY,
-        };
-        let mut ring = [empty; 4];
+        let placed = Queue::new(Placed { key: 0, place: Place::NONE });
+        let open = Queue::new(Open { key: 0, tag: 0, line: 0 });
+        let mut search = Search { reader: *self, probe, asked, visit, placed, open };
+        let mut ring = [Homes { tags: [0; BLOCK], homes: [0; BLOCK] }; 2];
         let blocks = count.div_ceil(BLOCK);
-        for step in 0..blocks + 3 {
+        for step in 0..=blocks {
             if step < blocks {
-                let Block { hashes, .. } = &mut ring[step % 4];
-                for i in of_block(step, count) {
-                    let hash = hashing.row(width, width.row(asked, i));
-                    hashes[i % BLOCK] = hash;
-                    prefetch(buckets, home(hash, len));
+                search.begin(of_block(step, count), &mut ring[step % 2]);
+            }
+            if let Some(block) = step.checked_sub(1) {
+                search.look(of_block(block, count), &ring[block % 2]);
+            }
+            // What came last stays, as it was only just asked for.
+            while search.open.len() >= 2 * BLOCK {
+                search.look_on(BLOCK);
+                while search.placed.len() >= 2 * BLOCK {
+                    search.compare(BLOCK);
                 }
             }
-            if let Some(block) = step.checked_sub(1).filter(|block| *block < blocks) {
-                let Block { hashes, places, placed, open } = &mut ring[block % 4];
-                (*placed, *open) = (List::EMPTY, List::EMPTY);
-                for i in of_block(block, count) {
-                    let (i, hash) = (i % BLOCK, hashes[i % BLOCK]);
-                    let (place, goes_on) = probe.line(buckets, tag(hash), home(hash, len));
-                    places[i] = place;
-                    placed.push_if(i, place.row != NONE);
-                    open.push_if(i, goes_on);
-                }
-                for i in 0..open.len {
-                    prefetch(buckets, home(hashes[open.get(i)], len) + LINE);
-                }
-                for i in 0..placed.len {
-                    let row = places[placed.get(i)].row;
-                    prefetch_row(width, keys, row);
-                    visit.expect(row);
-                }
+            while search.placed.len() >= 2 * BLOCK {
+                search.compare(BLOCK);
             }
-            if let Some(block) = step.checked_sub(2).filter(|block| *block < blocks) {
-                let Block { hashes, places, placed, open } = &mut ring[block % 4];
-                for i in 0..open.len {
-                    let i = open.get(i);
-                    let place = probe.candidate(buckets, tag(hashes[i]), home(hashes[i], len));
-                    places[i] = place;
-                    if place.row != NONE {
-                        placed.push_if(i, true);
-                        prefetch_row(width, keys, place.row);
-                        visit.expect(place.row);
-                    }
-                }
+        }
+        while search.open.len() > 0 {
+            search.look_on(search.open.len().min(BLOCK));
+            while search.placed.len() >= 2 * BLOCK {
+                search.compare(BLOCK);
             }
-            if let Some(block) = step.checked_sub(3) {
-                let Block { hashes, places, placed, .. } = &ring[block % 4];
-                for i in of_block(block, count) {
-                    visit.miss(i);
-                }
-                for i in 0..placed.len {
-                    let i = placed.get(i);
-                    let (mut place, asked_at) = (places[i], block * BLOCK + i);
-                    let key = width.row(asked, asked_at);
-                    while place.row != NONE {
-                        if width.row(keys, place.row) == key {
-                            visit.hit(asked_at, place.bucket, place.row);
-                            break;
-                        }
-                        let after = next(place.bucket, len);
-                        place = probe.candidate(buckets, tag(hashes[i]), after);
-                    }
-                }
+        }
+        search.compare(search.placed.len());
+    }
+
+    /// Looks one key up by itself: that of its row, which has its tag, is another.
+    #[cold]
+    fn one(&self, key: &[u8]) -> Option<Place> {
+        let Self { hashing, width, buckets, keys } = *self;
+        let hash = hashing.row(width, key);
+        let mut at = home(hash, buckets.len());
+        loop {
+            let place = OneByOne.candidate(buckets, tag(hash), at);
+            if place.row == NONE {
+                return None;
             }
+            if width.row(keys, place.row) == key {
+                return Some(place);
+            }
+            at = next(place.bucket, buckets.len());
         }
     }
 }
@@ -246,7 +336,7 @@ fn of_block(block: usize, count: usize) -> Range<usize> {
 }
 
 /// Copies values out.
-struct Copy<'a, V> {
+struct Values<'a, V> {
     width: V,
     values: &'a [u8],
     fallback: &'a [u8],
@@ -254,23 +344,25 @@ struct Copy<'a, V> {
     found: &'a mut [bool],
 }
 
-impl<V: Width> Visit for Copy<'_, V> {
+impl<V: Width> Visit for Values<'_, V> {
     #[inline(always)]
     fn expect(&mut self, row: usize) {
         prefetch_row(self.width, self.values, row);
     }
 
     #[inline(always)]
-    fn hit(&mut self, i: usize, _: usize, row: usize) {
+    fn miss(&mut self, keys: Range<usize>) {
         let w = self.width.bytes();
-        copy(self.width.row(self.values, row), &mut self.out[i * w..][..w]);
-        self.found[i] = true;
+        for i in keys {
+            copy(&self.fallback[..w], &mut self.out[i * w..][..w]);
+        }
     }
 
     #[inline(always)]
-    fn miss(&mut self, i: usize) {
+    fn hit(&mut self, i: usize, place: Place) {
         let w = self.width.bytes();
-        copy(&self.fallback[..w], &mut self.out[i * w..][..w]);
+        copy(self.width.row(self.values, place.row), &mut self.out[i * w..][..w]);
+        self.found[i] = true;
     }
 }
 
@@ -281,11 +373,11 @@ impl Visit for Mark<'_> {
     #[inline(always)]
     fn expect(&mut self, _: usize) {}
     #[inline(always)]
-    fn hit(&mut self, i: usize, _: usize, _: usize) {
+    fn miss(&mut self, _: Range<usize>) {}
+    #[inline(always)]
+    fn hit(&mut self, i: usize, _: Place) {
         self.0[i] = true;
     }
-    #[inline(always)]
-    fn miss(&mut self, _: usize) {}
 }
 
 /// Tells rows.
@@ -295,11 +387,11 @@ impl Visit for Rows<'_> {
     #[inline(always)]
     fn expect(&mut self, _: usize) {}
     #[inline(always)]
-    fn hit(&mut self, i: usize, _: usize, row: usize) {
-        self.0[i] = row as u64;
-    }
+    fn miss(&mut self, _: Range<usize>) {}
     #[inline(always)]
-    fn miss(&mut self, _: usize) {}
+    fn hit(&mut self, i: usize, place: Place) {
+        self.0[i] = place.row as u64;
+    }
 }
 
 /// Tells buckets.
@@ -309,11 +401,11 @@ impl Visit for Buckets<'_> {
     #[inline(always)]
     fn expect(&mut self, _: usize) {}
     #[inline(always)]
-    fn hit(&mut self, i: usize, bucket: usize, _: usize) {
-        self.0[i] = bucket as u64;
-    }
+    fn miss(&mut self, _: Range<usize>) {}
     #[inline(always)]
-    fn miss(&mut self, _: usize) {}
+    fn hit(&mut self, i: usize, place: Place) {
+        self.0[i] = place.bucket as u64;
+    }
 }
 
 impl HashMap {
@@ -394,7 +486,7 @@ impl HashMap {
                 let part = |asked: &[u8], out: &mut [u8], found: &mut [bool]| {
                     found.fill(false);
                     let count = found.len();
-                    let mut copy = Copy { width: v, values, fallback, out, found };
+                    let mut copy = Values { width: v, values, fallback, out, found };
                     reader.visit(asked, count, &mut copy);
                 };
                 let key = k.bytes();

@@ -1,8 +1,8 @@
 //! The index table: where the row of a key is, by its hash.
 //!
-//! Open addressing with linear probing. A bucket is one word: 24 bits of the hash, by which nearly
-//! every other key is told apart without looking at it, over 40 bits of the row's number plus 1. A
-//! word of 0 is empty. The home of a key is the first bucket of a cache line, its hash scaled to the number
+//! Open addressing with linear probing. A bucket is one word: a tag of 24 bits, by which nearly every other
+//! key is told apart without looking at it, over 40 bits of the row's number plus 1. The tags of keys are odd
+//! and have 23 bits of the hash; a word of 0 is empty. The home of a key is the first bucket of a cache line, its hash scaled to the number
 //! of lines; the number of buckets may be any. So a search mostly ends in the line it begins in, whether
 //! the key is there or not. Homes ascend with hashes, so that a part of all hashes is a part of the table.
 
@@ -18,7 +18,7 @@ const ROW: u64 = (1 << ROW_BITS) - 1;
 /// A bucket that never held anything: probes end here.
 pub(super) const EMPTY: u64 = 0;
 /// A bucket whose key was removed: probes go on.
-const GONE: u64 = 1 << ROW_BITS;
+const GONE: u64 = 2 << ROW_BITS;
 
 /// Most rows of one map.
 #[expect(clippy::cast_possible_truncation, reason = "40 bits")]
@@ -29,10 +29,10 @@ pub(super) const AHEAD: usize = 16;
 /// Places for keys on their way, a power of two.
 pub(super) const RING: usize = 64;
 
-/// The tag of a hash, where it stands in a bucket.
+/// The tag of a hash, where it stands in a bucket: never that of an empty bucket or of a removed key.
 #[inline(always)]
 pub(super) fn tag(hash: u64) -> u64 {
-    hash << ROW_BITS
+    (hash | 1) << ROW_BITS
 }
 
 /// A bucket.
