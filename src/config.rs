@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
 use datafusion::common::config_err;
@@ -93,8 +94,9 @@ impl Default for SerrateOptions {
 
 impl SerrateOptions {
     /// The settings of a session, or the defaults where the session has none.
-    pub fn of(options: &ConfigOptions) -> Self {
-        options.extensions.get::<Self>().cloned().unwrap_or_default()
+    pub fn of(options: &ConfigOptions) -> &Self {
+        static DEFAULT: LazyLock<SerrateOptions> = LazyLock::new(SerrateOptions::default);
+        options.extensions.get::<Self>().unwrap_or(&DEFAULT)
     }
 }
 

@@ -254,7 +254,8 @@ async fn asked(arguments: &Arguments, ctx: &SessionContext, sql: &str) -> Done<V
             eprintln!("{sql}\n{text}");
         }
         let start = Instant::now();
-        let batches = collect(plan, task).await?;
+        // Whoever prepares a plan keeps it, and what it runs in.
+        let batches = collect(Arc::clone(&plan), Arc::clone(&task)).await?;
         execution = execution.min(start.elapsed().as_secs_f64());
         found = answer(&batches)?;
     }

@@ -99,7 +99,7 @@ impl RaggedArray {
                 Layout::Ragged(Offsets::I64(_)) => ListKind::LargeList,
                 Layout::Uniform { size, .. } => ListKind::FixedSizeList(fixed_size(*size)?),
             };
-            current = close(axis, kind, item, current)?;
+            current = close(axis.layout(), axis.nulls().cloned(), kind, item, current)?;
         }
         Ok(current)
     }
@@ -110,24 +110,34 @@ impl RaggedArray {
     /// Leaves are not copied; offsets are copied when their width differs or they do not start at
     /// zero. A FixedSizeList target is refused where a list that is not null has another length.
     pub fn to_arrow_as(&self, target: &DataType) -> Result<ArrayRef> {
-        let mut fields = Vec::with_capacity(self.axes().len());
-        let mut current = target;
-        for _ in self.axes() {
-            let (kind, field) = list_kind(current).ok_or_else(|| {
-                Error::type_of("conversion to Arrow", "as many list levels as the array", target)
-            })?;
-            fields.push((kind, field));
-            current = field.data_type();
-        }
-        if self.leaf_type() != current {
-            return Err(Error::type_of("the leaves", current.to_string(), self.leaf_type()));
-        }
-        let mut out = self.leaves().clone();
-        for (axis, (kind, field)) in self.axes().iter().zip(fields).rev() {
-            out = close(axis, kind, Arc::clone(field), out)?;
-        }
-        Ok(out)
+        let levels = self.axes().iter().map(|axis| (axis.layout(), axis.nulls().cloned()));
+        lists_as(levels, self.leaves().clone(), target)
     }
+}
+
+/// Levels of lists, the outermost first, around leaves, as exactly the type `target`.
+pub(crate) fn lists_as<'a>(
+    levels: impl Iterator<Item = (&'a Layout, Option<NullBuffer>)>,
+    leaves: ArrayRef,
+    target: &DataType,
+) -> Result<ArrayRef> {
+    let mut open = Vec::with_capacity(list_depth(target));
+    let mut current = target;
+    for level in levels {
+        let (kind, field) = list_kind(current).ok_or_else(|| {
+            Error::type_of("conversion to Arrow", "as many list levels as the array", target)
+        })?;
+        open.push((level, kind, field));
+        current = field.data_type();
+    }
+    if leaves.data_type() != current {
+        return Err(Error::type_of("the leaves", current.to_string(), leaves.data_type()));
+    }
+    let mut out = leaves;
+    while let Some(((layout, nulls), kind, field)) = open.pop() {
+        out = close(layout, nulls, kind, Arc::clone(field), out)?;
+    }
+    Ok(out)
 }
 
 fn open<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Result<(ListAxis, ArrayRef)> {
@@ -179,26 +189,31 @@ fn fixed_size(size: usize) -> Result<i32> {
 }
 
 /// One level of lists around `child`.
-fn close(axis: &ListAxis, kind: ListKind, field: FieldRef, child: ArrayRef) -> Result<ArrayRef> {
-    let nulls = axis.nulls().cloned();
+fn close(
+    layout: &Layout,
+    nulls: Option<NullBuffer>,
+    kind: ListKind,
+    field: FieldRef,
+    child: ArrayRef,
+) -> Result<ArrayRef> {
     Ok(match kind {
         ListKind::List => {
-            let offsets = axis.layout().to_offsets()?.to_i32()?;
+            let offsets = layout.to_offsets()?.to_i32()?;
             Arc::new(ListArray::try_new(field, offsets, child, nulls)?)
         }
         ListKind::LargeList => {
-            let offsets = axis.layout().to_offsets()?.to_i64();
+            let offsets = layout.to_offsets()?.to_i64();
             Arc::new(LargeListArray::try_new(field, offsets, child, nulls)?)
         }
         ListKind::FixedSizeList(n) => {
-            let lists = axis.layout().lists();
+            let lists = layout.lists();
             let size = usize::try_from(n)
                 .map_err(|_| Error::invalid("a FixedSizeList of negative size"))?;
             let valid = |i| nulls.as_ref().is_none_or(|n| n.is_valid(i));
-            if let Some(i) = (0..lists).find(|i| valid(*i) && axis.layout().length(*i) != size) {
+            if let Some(i) = (0..lists).find(|i| valid(*i) && layout.length(*i) != size) {
                 return Err(Error::invalid(format!(
                     "list {i} has {} elements; a FixedSizeList of {size} needs exactly {size}",
-                    axis.layout().length(i)
+                    layout.length(i)
                 )));
             }
             let child = match &nulls {
@@ -208,7 +223,7 @@ fn close(axis: &ListAxis, kind: ListKind, field: FieldRef, child: ArrayRef) -> R
                     let data = child.to_data();
                     let mut all = MutableArrayData::new(vec![&data], true, child.len());
                     for i in 0..lists {
-                        match axis.layout().range(i) {
+                        match layout.range(i) {
                             r if n.is_valid(i) => all.try_extend(0, r.start, r.end)?,
                             _ => all.try_extend_nulls(size)?,
                         }

@@ -3,12 +3,16 @@
 mod arrow;
 mod axis;
 pub(crate) mod exact;
+#[cfg(feature = "sql")]
+pub(crate) mod extent;
 pub(crate) mod nulls;
 mod offsets;
 pub(crate) mod pages;
 mod ragged;
 pub(crate) mod ranges;
 
+#[cfg(feature = "sql")]
+pub(crate) use self::arrow::lists_as;
 pub use self::arrow::{ListKind, leaf_type, list_depth, list_kind, list_of};
 pub use axis::{Layout, resolve_axis};
 pub use offsets::Offsets;

@@ -206,7 +206,9 @@ impl Offsets {
     pub fn rebased(&self) -> Self {
         fn shift<O: OffsetSizeTrait>(o: &OffsetBuffer<O>) -> OffsetBuffer<O> {
             let base = o[0];
-            OffsetBuffer::new(o.iter().map(|x| *x - base).collect())
+            let shifted = o.iter().map(|x| *x - base).collect();
+            // SAFETY: offsets that were in order still are, less the first of them, which is zero then.
+            unsafe { OffsetBuffer::new_unchecked(shifted) }
         }
         match self {
             _ if self.base() == 0 => self.clone(),

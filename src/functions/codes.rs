@@ -248,7 +248,7 @@ pub(super) static DESCENDANTS: Def = Def {
         Ok(nullable(DataType::new_list(DataType::Utf8, true)))
     },
     call: |call| {
-        let setting = SerrateOptions::of(call.config()).codes;
+        let setting = &SerrateOptions::of(call.config()).codes;
         let path = match call.text(1) {
             Some(path) => path,
             None if !setting.is_empty() => setting.as_str(),

@@ -21,7 +21,8 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::table::{own_extent, rows_within};
+use super::cuts::rows_within;
+use crate::array::extent::own_extent;
 use crate::config::SerrateOptions;
 use crate::io::meds::{MedsDataset, MedsOptions, MedsShard, Needed};
 use crate::io::meds_torch::MedsFolder;

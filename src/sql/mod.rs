@@ -19,6 +19,7 @@ mod batches;
 mod below_joins;
 mod changes;
 mod contains;
+mod cuts;
 pub(crate) mod dok;
 mod empty;
 mod exec;

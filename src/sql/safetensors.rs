@@ -161,7 +161,7 @@ impl DataSink for SafetensorsSink {
         data: SendableRecordBatchStream,
         context: &Arc<TaskContext>,
     ) -> Result<u64> {
-        let settings = SerrateOptions::of(context.session_config().options());
+        let limit = SerrateOptions::of(context.session_config().options()).max_dense_bytes;
         let (target, schema) = (self.target.clone(), Arc::clone(&self.schema));
         let options = self.options.clone();
         write_blocking(data, move |batches| {
@@ -171,7 +171,7 @@ impl DataSink for SafetensorsSink {
             let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
             let whole = concat_batches(&schema, &batches)?;
             drop(batches);
-            let tensors = tensors(&whole, &options, settings.max_dense_bytes)?;
+            let tensors = tensors(&whole, &options, limit)?;
             let save = SaveOptions { overwrite: options.overwrite, ..SaveOptions::default() };
             make_folder(&target)?;
             dense::write(&target, tensors.iter().map(|(n, t)| (n.as_str(), t)), &save)?;

@@ -2,18 +2,11 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayData, ArrayRef, GenericByteArray, RecordBatch, RecordBatchOptions, make_array,
-};
-use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow::datatypes::{
-    ArrowNativeType, BinaryType, ByteArrayType, DataType, FieldRef, Fields, LargeBinaryType,
-    LargeUtf8Type, Schema, SchemaRef, Utf8Type,
-};
+use arrow::array::Array;
+use arrow::datatypes::{FieldRef, Fields, Schema, SchemaRef};
 use async_trait::async_trait;
-use bytes::Bytes;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -28,7 +21,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream;
 
-use crate::array::leaf_type;
+use super::cuts::{Cuts, Way, batches, depth, elements, hollow, rows_within};
 use crate::config::SerrateOptions;
 use crate::table::RaggedTable;
 
@@ -120,11 +113,6 @@ impl TableProvider for RaggedTableProvider {
     }
 }
 
-/// The deepest axis with columns among some.
-pub(super) fn depth(table: &RaggedTable, columns: &[usize]) -> usize {
-    columns.iter().filter_map(|c| table.columns().get(*c)).map(|c| c.axis()).max().unwrap_or(0)
-}
-
 /// At most `count` ranges of rows with about as many elements of the innermost axis each.
 fn partitions(table: &RaggedTable, count: usize) -> Result<Vec<Range<usize>>> {
     let rows = table.num_rows();
@@ -149,37 +137,6 @@ fn partitions(table: &RaggedTable, count: usize) -> Result<Vec<Range<usize>>> {
         parts.push(0..0);
     }
     Ok(parts)
-}
-
-/// Elements of `axis` before row `row`.
-fn elements(table: &RaggedTable, row: usize, axis: usize) -> Result<usize> {
-    let mut position = row;
-    for axis in 1..=axis {
-        let layout = table.layout(axis)?;
-        let first = layout.ranges(0..0).start;
-        position = layout.ranges(position..position).start - first;
-    }
-    Ok(position)
-}
-
-/// The most rows from `rows.start` on that hold at most `limit` elements of `axis`; one at least.
-pub(super) fn rows_within(
-    table: &RaggedTable,
-    rows: Range<usize>,
-    axis: usize,
-    limit: usize,
-) -> Result<usize> {
-    let end = elements(table, rows.start, axis)?.saturating_add(limit);
-    let (mut fits, mut over) = (rows.start + 1, rows.end + 1);
-    while over - fits > 1 {
-        let middle = fits.midpoint(over);
-        if elements(table, middle, axis)? <= end {
-            fits = middle;
-        } else {
-            over = middle;
-        }
-    }
-    Ok((fits - rows.start).min(rows.len()))
 }
 
 fn statistics(table: &RaggedTable, columns: &[usize], rows: usize) -> Statistics {
@@ -207,6 +164,9 @@ fn statistics(table: &RaggedTable, columns: &[usize], rows: usize) -> Statistics
     }
 }
 
+/// So many lists are gone through in a fraction of a millisecond.
+const FEW_LISTS: usize = 1 << 19;
+
 /// Ranges of rows of a table.
 #[derive(Clone, Debug)]
 pub(super) struct TableSource {
@@ -222,13 +182,13 @@ pub(super) struct TableSource {
 
 impl TableSource {
     /// The same rows for somebody who looks at the lengths of lists only: batches are cut by rows, and
-    /// few lists are worth no second thread. `hollow` lists have leaves without values, which cost nothing
+    /// few lists are worth no second thread. Lists `without_leaves` have those without values, which cost nothing
     /// to move: the types of the columns are [`hollow`] ones.
-    pub(super) fn of_lengths(&self, hollow: bool) -> Result<Self> {
+    pub(super) fn of_lengths(&self, without_leaves: bool) -> Result<Self> {
         let mut source = Self { of_lengths: true, ..self.clone() };
-        if hollow {
+        if without_leaves {
             let of = |field: &FieldRef| {
-                let data_type = self::hollow(field.data_type());
+                let data_type = hollow(field.data_type());
                 Arc::new(field.as_ref().clone().with_data_type(data_type))
             };
             let fields: Fields = self.schema.fields().iter().map(of).collect();
@@ -275,167 +235,6 @@ impl TableSource {
     }
 }
 
-/// Some rows of some columns of a table as batches of about `leaves` elements of an axis each and at most
-/// `batch_size` rows; values are not copied.
-pub(super) fn batches(
-    table: Arc<RaggedTable>,
-    columns: Vec<usize>,
-    schema: SchemaRef,
-    axis: usize,
-    rows: Range<usize>,
-    size: (usize, usize),
-) -> impl Iterator<Item = Result<RecordBatch>> + Send {
-    // No other column is cut.
-    let of_columns = table.of_columns(&columns);
-    let columns: Vec<usize> = (0..columns.len()).collect();
-    ranges(table, axis, rows, size)
-        .map(move |rows| Cut::new(&of_columns, rows?)?.batch(&columns, &schema))
-}
-
-/// Rows in parts of about `leaves` elements of an axis each and at most `batch_size` rows.
-fn ranges(
-    table: Arc<RaggedTable>,
-    axis: usize,
-    rows: Range<usize>,
-    (leaves, batch_size): (usize, usize),
-) -> impl Iterator<Item = Result<Range<usize>>> + Send {
-    let mut rows = rows;
-    std::iter::from_fn(move || {
-        if rows.is_empty() {
-            return None;
-        }
-        let most = rows.start..rows.end.min(rows.start.saturating_add(batch_size));
-        let count = match axis {
-            0 => Ok(most.len()),
-            axis => rows_within(&table, most, axis, leaves),
-        };
-        let part = count.map(|count| rows.start..rows.start + count);
-        rows.start = part.as_ref().map_or(rows.end, |part| part.end);
-        Some(part)
-    })
-}
-
-/// Leaves without values, which are null or not.
-const HOLLOW: DataType = DataType::FixedSizeBinary(0);
-
-/// The same lists of [`HOLLOW`] leaves, where it is in the array itself which leaves are null.
-fn hollow(data_type: &DataType) -> DataType {
-    let open = |field: &FieldRef| {
-        Arc::new(field.as_ref().clone().with_data_type(hollow(field.data_type())))
-    };
-    match data_type {
-        DataType::List(field) => DataType::List(open(field)),
-        DataType::LargeList(field) => DataType::LargeList(open(field)),
-        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(open(field), *size),
-        DataType::Boolean | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => HOLLOW,
-        leaf if leaf.is_primitive() => HOLLOW,
-        leaf => leaf.clone(),
-    }
-}
-
-/// Rows of a table with offsets that begin at zero, which all columns share, and the columns that were
-/// asked for as Arrow arrays, with their values and without.
-#[derive(Debug)]
-struct Cut {
-    rows: Range<usize>,
-    part: RaggedTable,
-    arrays: Vec<[OnceLock<ArrayRef>; 2]>,
-}
-
-impl Cut {
-    fn new(table: &RaggedTable, rows: Range<usize>) -> Result<Self> {
-        let part = table.slice(rows.clone())?.rebased();
-        let arrays = part.columns().iter().map(|_| Default::default()).collect();
-        Ok(Self { rows, part, arrays })
-    }
-
-    fn array(&self, column: usize, data_type: &DataType) -> Result<ArrayRef> {
-        let whole = &self.part.columns()[column];
-        let hollow = *leaf_type(data_type) == HOLLOW && *whole.data_type() != HOLLOW;
-        let kept = &self.arrays[column][usize::from(hollow)];
-        if let Some(array) = kept.get() {
-            return Ok(Arc::clone(array));
-        }
-        let mut array = self.part.column_array(whole)?;
-        if hollow {
-            let (len, nulls) = (whole.values().len(), whole.values().nulls().cloned());
-            let data = ArrayData::builder(HOLLOW).len(len).nulls(nulls);
-            array = array.with_leaves(make_array(data.add_buffer(Buffer::default()).build()?))?;
-        }
-        let array = own_extent(&array.to_arrow_as(data_type)?);
-        Ok(Arc::clone(kept.get_or_init(|| array)))
-    }
-
-    fn batch(&self, columns: &[usize], schema: &SchemaRef) -> Result<RecordBatch> {
-        let arrays = columns
-            .iter()
-            .zip(schema.fields())
-            .map(|(column, field)| self.array(*column, field.data_type()))
-            .collect::<Result<Vec<_>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(self.rows.len()));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
-    }
-}
-
-/// So many lists are gone through in a fraction of a millisecond.
-const FEW_LISTS: usize = 1 << 19;
-
-/// Offsets of cuts that are kept may take so many bytes in all.
-const KEPT_BYTES: usize = 64 << 20;
-
-/// A way to cut a table: rows, the axis whose elements are counted, elements and rows at most.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Way {
-    rows: Range<usize>,
-    axis: usize,
-    size: (usize, usize),
-}
-
-/// Rows of a table that are cut in one way.
-#[derive(Debug)]
-struct Kept {
-    way: Way,
-    bytes: usize,
-    cuts: Arc<Vec<Cut>>,
-}
-
-/// The cuts of a table that were scanned last, for the next scan: a query of a millisecond would spend
-/// it on offsets that begin at zero.
-#[derive(Debug, Default)]
-struct Cuts(Mutex<Vec<Kept>>);
-
-impl Cuts {
-    fn find(&self, way: &Way) -> Option<Arc<Vec<Cut>>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().find(|kept| kept.way == *way).map(|kept| Arc::clone(&kept.cuts))
-    }
-
-    /// The parts of a table cut in one way; `None` when their offsets are too many to be kept.
-    fn get(&self, table: &Arc<RaggedTable>, way: &Way) -> Result<Option<Arc<Vec<Cut>>>> {
-        if let Some(cuts) = self.find(way) {
-            return Ok(Some(cuts));
-        }
-        // What stands on the last axis are leaves, of which nothing is copied.
-        let windows = table.windows(way.rows.clone())?;
-        let lists: usize = windows.iter().rev().skip(1).map(ExactSizeIterator::len).sum();
-        let bytes = lists.saturating_mul(size_of::<i64>());
-        if bytes > KEPT_BYTES {
-            return Ok(None);
-        }
-        let cuts = ranges(Arc::clone(table), way.axis, way.rows.clone(), way.size)
-            .map(|rows| Cut::new(table, rows?))
-            .collect::<Result<Vec<_>>>()?;
-        let cuts = Arc::new(cuts);
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|kept| kept.way != *way);
-        while kept.iter().map(|kept| kept.bytes).sum::<usize>() > KEPT_BYTES - bytes {
-            kept.remove(0);
-        }
-        kept.push(Kept { way: way.clone(), bytes, cuts: Arc::clone(&cuts) });
-        Ok(Some(cuts))
-    }
-}
-
 impl DataSource for TableSource {
     fn open(
         &self,
@@ -457,8 +256,8 @@ impl DataSource for TableSource {
         let kept = if few { None } else { self.cuts.get(&self.table, &way)? };
         Ok(match kept {
             Some(cuts) => {
-                let of = Arc::clone(&schema);
-                let batches = (0..cuts.len()).map(move |i| cuts[i].batch(&columns, &of));
+                let (table, of) = (Arc::clone(&self.table), Arc::clone(&schema));
+                let batches = (0..cuts.len()).map(move |i| cuts[i].batch(&table, &columns, &of));
                 Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter(batches)))
             }
             None => {
@@ -527,71 +326,6 @@ impl DataSource for TableSource {
     }
 }
 
-/// The same array with buffers that own no more than it uses, so that whoever adds up the memory of
-/// batches does not count the whole table with each. Values are not copied; the offsets of texts are,
-/// as they count from the first byte. The values of a dictionary, and the data of text views, stay
-/// whole: any value may be used anywhere.
-pub(super) fn own_extent(array: &ArrayRef) -> ArrayRef {
-    make_array(own_data(&array.to_data()))
-}
-
-fn own_data(data: &ArrayData) -> ArrayData {
-    match data.data_type() {
-        DataType::Utf8 => return own_texts::<Utf8Type>(data),
-        DataType::Binary => return own_texts::<BinaryType>(data),
-        DataType::LargeUtf8 => return own_texts::<LargeUtf8Type>(data),
-        DataType::LargeBinary => return own_texts::<LargeBinaryType>(data),
-        _ => {}
-    }
-    let buffers = data.buffers().iter().map(own_buffer).collect();
-    let children = data.child_data().iter().map(own_data).collect();
-    let nulls = data.nulls().map(own_nulls);
-    let data = data.clone().into_builder().buffers(buffers).child_data(children).nulls(nulls);
-    // SAFETY: `data` was valid, and its buffers hold what they held.
-    unsafe { data.build_unchecked() }
-}
-
-/// Texts whose bytes start at the first of them.
-fn own_texts<T: ByteArrayType>(data: &ArrayData) -> ArrayData {
-    let (offsets, values, nulls) = GenericByteArray::<T>::from(data.clone()).into_parts();
-    let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
-    let values = values.slice_with_length(first.as_usize(), last.as_usize() - first.as_usize());
-    let offsets: ScalarBuffer<T::Offset> = match first.as_usize() {
-        0 => own_buffer(offsets.inner().inner()).into(),
-        _ => offsets.iter().map(|o| *o - first).collect(),
-    };
-    let nulls = nulls.as_ref().map(own_nulls);
-    // SAFETY: offsets that were in order and within the values still are, less the first of them, and
-    // the bytes between two of them are the same text.
-    let texts = unsafe {
-        let offsets = OffsetBuffer::new_unchecked(offsets);
-        GenericByteArray::<T>::new_unchecked(offsets, own_buffer(&values), nulls)
-    };
-    texts.into_data()
-}
-
-fn own_nulls(nulls: &NullBuffer) -> NullBuffer {
-    let bits = nulls.inner();
-    NullBuffer::new(BooleanBuffer::new(own_buffer(bits.inner()), bits.offset(), bits.len()))
-}
-
-/// The part of an allocation that a buffer sees, as an allocation of its own.
-fn own_buffer(buffer: &Buffer) -> Buffer {
-    if buffer.capacity() == buffer.len() {
-        return buffer.clone();
-    }
-    Buffer::from(Bytes::from_owner(Shared(buffer.clone())))
-}
-
-/// A buffer as an owner of bytes.
-struct Shared(Buffer);
-
-impl AsRef<[u8]> for Shared {
-    fn as_ref(&self) -> &[u8] {
-        self.0.as_slice()
-    }
-}
-
 /// Registers a table under a name, replacing what had it.
 ///
 /// # Errors
@@ -609,10 +343,7 @@ pub fn register_table(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{
-        AsArray, BinaryArray, BooleanArray, Int64Array, LargeStringArray, ListArray, StringArray,
-    };
-    use arrow::datatypes::Field;
+    use arrow::array::Int64Array;
 
     fn table(lengths: &[usize]) -> RaggedTable {
         let n = i64::try_from(lengths.iter().sum::<usize>()).unwrap();
@@ -648,29 +379,6 @@ mod tests {
         }
         let even = partitions(&table(&[1; 100]), 4).unwrap();
         assert_eq!(even, [0..25, 25..50, 50..75, 75..100]);
-    }
-
-    #[test]
-    fn cuts_are_kept_as_far_as_their_offsets_are_few() {
-        let at = |cuts: &Arc<Vec<Cut>>| Arc::as_ptr(cuts);
-        let cuts = Cuts::default();
-        let few = Arc::new(table(&[KEPT_BYTES / 8, 1, 2, 3]));
-        let way = |end, size| Way { rows: 0..end, axis: 1, size: (size, 8) };
-        let first = cuts.get(&few, &way(4, 10)).unwrap().unwrap();
-        assert_eq!(first.len(), 2);
-        assert_eq!(at(&cuts.get(&few, &way(4, 10)).unwrap().unwrap()), at(&first));
-        assert_ne!(at(&cuts.get(&few, &way(4, 1)).unwrap().unwrap()), at(&first));
-        assert_ne!(at(&cuts.get(&few, &way(2, 10)).unwrap().unwrap()), at(&first));
-        let many = Arc::new(table(&vec![0; KEPT_BYTES / size_of::<i64>() + 1]));
-        assert!(cuts.get(&many, &way(many.num_rows(), 10)).unwrap().is_none());
-        // The oldest go when there is no room.
-        let half = Arc::new(table(&vec![0; KEPT_BYTES / size_of::<i64>() - 4]));
-        let way = |axis| Way { rows: 0..half.num_rows(), axis, size: (1 << 30, 1 << 30) };
-        let second = cuts.get(&half, &way(1)).unwrap().unwrap();
-        assert_eq!(at(&cuts.get(&half, &way(1)).unwrap().unwrap()), at(&second));
-        let kept: usize = cuts.0.lock().unwrap().iter().map(|kept| kept.bytes).sum();
-        assert!(kept <= KEPT_BYTES, "{kept}");
-        assert_eq!(cuts.0.lock().unwrap().len(), 2);
     }
 
     #[test]
@@ -715,79 +423,5 @@ mod tests {
                 assert!(found.eq(expected), "{parts:?} {limit:?} {skip} {fetch:?}");
             }
         }
-    }
-
-    #[test]
-    fn hollow_lists_are_as_long_and_null_where_the_others_are() {
-        let values: ArrayRef =
-            Arc::new(Int64Array::from(vec![Some(1), None, Some(3), None, Some(5)]));
-        let flags: ArrayRef = Arc::new(BooleanArray::from(vec![true, false, true, true, false]));
-        let names: ArrayRef = Arc::new(StringArray::from(vec!["a", "", "c", "d", "e"]));
-        let table = RaggedTable::builder()
-            .lengths([2, 0, 3])
-            .unwrap()
-            .column("v", 1, values)
-            .column("f", 1, flags)
-            .column("n", 1, names)
-            .build()
-            .unwrap();
-        let schema = table.arrow_schema().unwrap();
-        for rows in [0..3, 1..3, 2..3, 1..1] {
-            let cut = Cut::new(&table, rows.clone()).unwrap();
-            for (column, field) in schema.fields().iter().enumerate() {
-                let of = hollow(field.data_type());
-                assert_eq!(*leaf_type(&of), HOLLOW);
-                let (whole, hollow) =
-                    (cut.array(column, field.data_type()), cut.array(column, &of));
-                let (whole, hollow) = (whole.unwrap(), hollow.unwrap());
-                hollow.to_data().validate_full().unwrap();
-                let (whole, hollow) = (whole.as_list::<i32>(), hollow.as_list::<i32>());
-                assert_eq!(whole.offsets(), hollow.offsets());
-                assert_eq!(whole.values().len(), hollow.values().len());
-                let nulls = |list: &ListArray| {
-                    let values = list.values();
-                    (0..values.len()).map(|i| values.is_null(i)).collect::<Vec<_>>()
-                };
-                assert_eq!(nulls(whole), nulls(hollow));
-            }
-        }
-    }
-
-    #[test]
-    fn a_slice_is_charged_its_own_extent() {
-        let values: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1000));
-        let part = own_extent(&values.slice(10, 5));
-        assert_eq!(*part, *values.slice(10, 5));
-        assert!(part.get_array_memory_size() < 300, "{}", part.get_array_memory_size());
-        let at = |a: &ArrayRef| a.to_data().buffers()[0].as_ptr();
-        assert_eq!(at(&part), at(&values).wrapping_add(80));
-    }
-    #[test]
-    fn texts_are_charged_their_own_bytes() {
-        let texts: Vec<Option<String>> =
-            (0..1000).map(|i| (i % 7 != 3).then(|| "ü".repeat(i % 50))).collect();
-        let plain: ArrayRef = Arc::new(StringArray::from(texts.clone()));
-        let large: ArrayRef = Arc::new(LargeStringArray::from(texts.clone()));
-        let bytes: ArrayRef = Arc::new(BinaryArray::from_iter(texts));
-        let offsets = OffsetBuffer::from_lengths(vec![10; 100]);
-        let field = Arc::new(Field::new_list_field(DataType::Utf8, true));
-        let lists: ArrayRef = Arc::new(ListArray::new(field, offsets, plain.clone(), None));
-        for (whole, rows) in [(plain, 10), (large, 10), (bytes, 10), (lists, 1)] {
-            for start in [0, 40, 90] {
-                let slice = whole.slice(start, rows);
-                // What a list points to is cut by whoever makes the list.
-                let slice = match slice.as_list_opt::<i32>() {
-                    None => slice,
-                    Some(list) => list.values().slice(list.value_offsets()[0].as_usize(), 10),
-                };
-                let part = own_extent(&slice);
-                assert_eq!(*part, *slice);
-                part.to_data().validate_full().unwrap();
-                let held: usize = part.to_data().buffers().iter().map(Buffer::capacity).sum();
-                assert!(held <= 10 * 100 + 11 * 8, "{held} bytes in {}", part.data_type());
-            }
-        }
-        let none: ArrayRef = Arc::new(StringArray::from(Vec::<&str>::new()));
-        assert_eq!(own_extent(&none).len(), 0);
     }
 }

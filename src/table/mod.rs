@@ -344,32 +344,6 @@ impl RaggedTable {
         Ok(Self { rows: windows[0].len(), row_name, axes, columns, scalars, point: self.point })
     }
 
-    #[cfg(feature = "sql")]
-    /// The columns at these places, in that order; all axes stay. Nothing is checked anew, as
-    /// [`with_columns`](Self::with_columns) would: the columns are those of the table.
-    pub(crate) fn of_columns(&self, places: &[usize]) -> Self {
-        Self {
-            rows: self.rows,
-            row_name: self.row_name.clone(),
-            axes: self.axes.clone(),
-            columns: places.iter().filter_map(|at| self.columns.get(*at)).cloned().collect(),
-            scalars: self.scalars.clone(),
-            point: self.point,
-        }
-    }
-
-    #[cfg(feature = "sql")]
-    /// The same table with offsets that begin at zero, as Arrow's lists have them: those that do not are
-    /// copied once for all columns.
-    pub(crate) fn rebased(mut self) -> Self {
-        for axis in &mut self.axes {
-            if let Layout::Ragged(offsets) = &axis.layout {
-                axis.layout = Layout::Ragged(offsets.rebased());
-            }
-        }
-        self
-    }
-
     /// One row as a view: O(axes), nothing copied.
     pub fn row(&self, index: usize) -> Result<Row<'_>> {
         Row::new(self, index)

@@ -57,7 +57,7 @@ async fn a_format_that_is_none_is_refused_with_those_there_are() {
 #[tokio::test]
 async fn settings_are_set_shown_and_checked() {
     let ctx = session();
-    let of = |ctx: &SessionContext| SerrateOptions::of(ctx.state().config_options());
+    let of = |ctx: &SessionContext| SerrateOptions::of(ctx.state().config_options()).clone();
     assert_eq!(of(&ctx), SerrateOptions::default());
     for sql in [
         "SET serrate.nrt_nan = 'nan'",

@@ -112,7 +112,7 @@ mod tests {
     /// How far counts are from even: about 1 for random numbers.
     fn unevenness(numbers: impl Iterator<Item = u64>, bins: usize) -> f64 {
         let mut counts = vec![0u32; bins];
-        numbers.for_each(|n| counts[n as usize] += 1);
+        numbers.for_each(|n| counts[usize::try_from(n).unwrap()] += 1);
         let mean = f64::from(counts.iter().sum::<u32>()) / bins as f64;
         counts.iter().map(|n| (f64::from(*n) - mean).powi(2) / mean).sum::<f64>() / bins as f64
     }

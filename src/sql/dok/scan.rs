@@ -19,8 +19,8 @@ use datafusion::physical_plan::DisplayFormatType;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream;
 
+use crate::array::extent::own_extent;
 use crate::io::keyed::Version;
-use crate::sql::table::own_extent;
 
 /// The entries of one version of a file for which all filters are true.
 #[derive(Clone, Debug)]

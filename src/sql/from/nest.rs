@@ -23,8 +23,8 @@ use datafusion::physical_plan::{
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use crate::config::SerrateOptions;
+use crate::sql::cuts::{batches, depth};
 use crate::sql::exec::one_input;
-use crate::sql::table::{batches, depth};
 use crate::table::{NestOptions, RaggedTable, Unsorted};
 
 /// Rows of a long table as ragged ones.
@@ -248,7 +248,7 @@ impl Rows {
         let rest = all.slice(cut, all.num_rows() - cut);
         // Not a view that keeps everything.
         let options = RecordBatchOptions::new().with_row_count(Some(rest.num_rows()));
-        let own = rest.columns().iter().map(crate::sql::table::own_extent).collect();
+        let own = rest.columns().iter().map(crate::array::extent::own_extent).collect();
         let rest = RecordBatch::try_new_with_options(rest.schema(), own, &options)?;
         self.held.try_resize(rest.get_array_memory_size())?;
         self.pending.push(rest);

@@ -58,7 +58,10 @@ impl FileFormatFactory for NrtFormatFactory {
         options: &HashMap<String, String>,
     ) -> Result<Arc<dyn FileFormat>> {
         let output = OutputOptions::parse("NRT", options, &["plain", "positions"])?;
-        Ok(Arc::new(NrtFormat { options: SerrateOptions::of(state.config_options()), output }))
+        Ok(Arc::new(NrtFormat {
+            options: SerrateOptions::of(state.config_options()).clone(),
+            output,
+        }))
     }
 
     fn default(&self) -> Arc<dyn FileFormat> {
@@ -157,7 +160,7 @@ impl FileFormat for NrtFormat {
         let options = SerrateOptions::of(state.config_options());
         let source = conf.file_source();
         let source: Arc<dyn FileSource> = match source.downcast_ref::<NrtSource>() {
-            Some(source) => Arc::new(source.with_options(options, Headers::of(state))),
+            Some(source) => Arc::new(source.with_options(options.clone(), Headers::of(state))),
             None => Arc::clone(source),
         };
         Ok(DataSourceExec::from_data_source(
