@@ -79,7 +79,9 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> Result<DataFrame> {
 /// # Errors
 /// When the text is no SQL, or names a format that there is none of.
 pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
-    let state = ctx.state();
+    // Read where it is: a copy has the names of all functions.
+    let state = ctx.state_ref();
+    let state = state.read();
     let options = &state.config_options().sql_parser;
     let Some(dialect) = dialect_from_str(options.dialect) else {
         return plan_err!("there is no SQL dialect {}", options.dialect);
@@ -100,8 +102,12 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
 
 /// Plans a statement of [`parse`]; statements that define something take effect.
 pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataFrame> {
-    let plan = plan(ctx, statement).await?;
-    ctx.execute_logical_plan(plan).await
+    let (plan, state) = planned(ctx, statement).await?;
+    match plan {
+        LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => ctx.execute_logical_plan(plan).await,
+        // As the context does it, with another copy of its state.
+        plan => Ok(DataFrame::new(state, plan)),
+    }
 }
 
 /// The plan of a statement of [`parse`], for `ctx.execute_logical_plan`.
@@ -110,7 +116,14 @@ pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataF
 /// Those of DataFusion's planner. Where a list stands for a single value, they say so and what to write
 /// instead.
 pub async fn plan(ctx: &SessionContext, statement: Statement) -> Result<LogicalPlan> {
-    let mut statement = statement;
+    Ok(planned(ctx, statement).await?.0)
+}
+
+/// The plan of a statement, and the state of the session in which it was planned.
+async fn planned(
+    ctx: &SessionContext,
+    mut statement: Statement,
+) -> Result<(LogicalPlan, SessionState)> {
     // A view is remembered as it was written.
     let written = match &statement {
         Statement::Statement(inner) if matches!(**inner, SqlStatement::CreateView(_)) => {
@@ -129,7 +142,7 @@ pub async fn plan(ctx: &SessionContext, statement: Statement) -> Result<LogicalP
         view.definition = written.or(view.definition.take());
     }
     check(&plan)?;
-    Ok(plan)
+    Ok((plan, state))
 }
 
 /// Bodies of lambdas as DataFusion can plan them.

@@ -160,10 +160,15 @@ impl<R: ChunkReader> Cursor<R> {
         }
         loop {
             let Some(open) = &mut self.open else {
-                if self.next_page(to)? {
-                    continue;
+                if !self.next_page(to)? {
+                    return self.ended(rows);
                 }
-                return self.ended(rows);
+                let page = self.open.as_ref().filter(|_| !keep);
+                let passed = page.map_or(Ok(false), |page| page.pass(&mut rows, &mut self.rows));
+                if passed.map_err(|fault| self.place.page(&fault))? {
+                    self.open = None;
+                }
+                continue;
             };
             let ended = open
                 .advance(&mut self.window, to, &mut rows, &mut self.rows, keep)
@@ -232,6 +237,20 @@ impl<R: ChunkReader> Cursor<R> {
 }
 
 impl Open {
+    /// Whether all of a page, of which nothing was read, belongs to the rows that are passed over: only where
+    /// rows begin is looked at.
+    fn pass(&self, rows: &mut usize, begun: &mut usize) -> Result<bool, Fault> {
+        let zeros = |entries| self.page.rep.clone().zeros(entries);
+        let starts = zeros(self.page.entries)?;
+        let goes_on = self.page.entries > 0 && zeros(1)? == 0;
+        if starts > *rows || *begun == 0 && goes_on {
+            return Ok(false);
+        }
+        *rows -= starts;
+        *begun += starts;
+        Ok(true)
+    }
+
     /// Whether the rows ended within the page; it is used up otherwise.
     fn advance(
         &mut self,

@@ -4,8 +4,10 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::bits::{load, low};
+use super::bits::{load, low, ones};
 use super::window::Plane;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::has_avx2;
 
 /// What is wrong with the bytes of a page.
 #[derive(Debug)]
@@ -25,7 +27,7 @@ enum Run {
 }
 
 /// Numbers of up to 32 bits.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Hybrid {
     data: Bytes,
     /// Place of the next run.
@@ -180,6 +182,60 @@ impl Hybrid {
         Ok(())
     }
 
+    /// How many of the next `n` levels, of up to four bits, are zero.
+    pub(super) fn zeros(&mut self, n: usize) -> Result<usize, Fault> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "bmi1,bmi2,popcnt")]
+            fn wide(levels: &mut Hybrid, n: usize) -> Result<usize, Fault> {
+                levels.zeros_any(n)
+            }
+            if has_avx2() {
+                // SAFETY: the processor has what the function was compiled for.
+                return unsafe { wide(self, n) };
+            }
+        }
+        self.zeros_any(n)
+    }
+
+    #[inline(always)]
+    fn zeros_any(&mut self, n: usize) -> Result<usize, Fault> {
+        match self.width {
+            0 | 1 => self.zeros_of::<1>(n),
+            2 => self.zeros_of::<2>(n),
+            3 => self.zeros_of::<3>(n),
+            _ => self.zeros_of::<4>(n),
+        }
+    }
+
+    #[inline(always)]
+    fn zeros_of<const W: usize>(&mut self, mut n: usize) -> Result<usize, Fault> {
+        let mut zeros = 0;
+        while n > 0 {
+            if self.left == 0 {
+                self.next_run()?;
+            }
+            let here = self.left.min(n);
+            self.left -= here;
+            n -= here;
+            match &mut self.run {
+                Run::Repeated(value) => zeros += if *value == 0 { here } else { 0 },
+                Run::Packed(bit) => {
+                    let mut left = here;
+                    while left > 0 {
+                        let word = load(&self.data, *bit / 8) >> (*bit % 8);
+                        let step = left.min(57 / W);
+                        let any = (1..W).fold(word, |any, b| any | word >> b);
+                        zeros += ones(!any & EVERY[W - 1] & low(step * W));
+                        *bit += step * W;
+                        left -= step;
+                    }
+                }
+            }
+        }
+        Ok(zeros)
+    }
+
     /// Passes over `n` numbers.
     pub(super) fn skip(&mut self, mut n: usize) -> Result<(), Fault> {
         while n > 0 {
@@ -228,6 +284,10 @@ fn put(plane: &mut Plane, at: usize, bits: u64) {
     }
 }
 
+/// Every bit, every second, every third, every fourth.
+const EVERY: [u64; 4] =
+    [u64::MAX, 0x5555_5555_5555_5555, 0x9249_2492_4924_9249, 0x1111_1111_1111_1111];
+
 /// How bits are picked out of a word.
 pub(super) trait Picks: Copy {
     /// Every `W`-th bit, moved together: at least the first `57 / W` of them.
@@ -263,8 +323,6 @@ impl Bmi2 {
 impl Picks for Bmi2 {
     #[inline(always)]
     fn every<const W: usize>(self, word: u64) -> u64 {
-        const EVERY: [u64; 4] =
-            [u64::MAX, 0x5555_5555_5555_5555, 0x9249_2492_4924_9249, 0x1111_1111_1111_1111];
         // SAFETY: there is such a value only where the processor has the instruction.
         unsafe { std::arch::x86_64::_pext_u64(word, EVERY[W - 1]) }
     }
@@ -382,6 +440,44 @@ mod tests {
             let picks = unsafe { Bmi2::new() };
             assert_eq!(picks.every::<W>(word) & low(n), expected);
         }
+    }
+
+    #[test]
+    fn zeros_are_counted_as_they_are_read() {
+        let mut state = 7u64;
+        for width in 1..=4usize {
+            for round in 0..20 {
+                // Runs of both kinds, with as many zeros as not.
+                let mut bytes = Vec::new();
+                for run in 0..6 {
+                    state = state.wrapping_mul(0xD129_42C2_97F6_8D53).wrapping_add(99);
+                    if (state >> 60).is_multiple_of(2) {
+                        bytes.extend([u8::try_from(state >> 40 & 63).unwrap() << 1, run % 2]);
+                    } else {
+                        let groups = u8::try_from(state >> 40 & 15).unwrap();
+                        bytes.push(groups << 1 | 1);
+                        for i in 0..u32::from(groups) * u32::try_from(width).unwrap() {
+                            let bits = state.rotate_left(i * 7) & state.rotate_right(9);
+                            bytes.push(bits.to_le_bytes()[0]);
+                        }
+                    }
+                }
+                bytes.extend([100 << 1, 0]);
+                let mut all = vec![0; 100];
+                Hybrid::new(Bytes::from(bytes.clone()), width).read(&mut all).unwrap();
+                for (skipped, n) in [(0, 100), (3, 50), (round, 64), (99, 1), (50, 0)] {
+                    let mut runs = Hybrid::new(Bytes::from(bytes.clone()), width);
+                    runs.skip(skipped).unwrap();
+                    let expected = all[skipped..skipped + n].iter().filter(|v| **v == 0).count();
+                    assert_eq!(runs.zeros(n).unwrap(), expected, "{width} bits, {skipped}, {n}");
+                    // It stands where they end.
+                    let mut next = [9];
+                    runs.read(&mut next).unwrap();
+                    assert!(skipped + n >= 100 || next[0] == all[skipped + n]);
+                }
+            }
+        }
+        assert_eq!(Hybrid::new(Bytes::new(), 0).zeros(17).unwrap(), 17);
     }
 
     #[test]
