@@ -202,6 +202,7 @@ def geometric(ratios):
 def show(title, ours, peers, total):
     """One table: milliseconds, and how many times as fast as the best peer."""
     took = lambda answer: (answer["execution"] + (answer["planning"] if total else 0.0)) * 1e3
+    shown = lambda ms: f"{ms:.2f}" if ms >= 0.1 else f"{ms:.3f}"
     rows, ratios = [], []
     for name, own in ours.items():
         theirs = {who: answers[name] for who, answers in peers.items() if answers.get(name)}
@@ -209,8 +210,8 @@ def show(title, ours, peers, total):
             agree(name, answer["answer"], own["answer"], who)
         fastest = min(took(a) for a in theirs.values())
         ratios.append(fastest / took(own))
-        cells = [f"{took(theirs[who]):.2f}" if who in theirs else "-" for who in peers]
-        rows.append([name, f"{took(own):.2f}", f"{own['planning'] * 1e3:.2f}", *cells, f"{ratios[-1]:.1f}"])
+        cells = [shown(took(theirs[who])) if who in theirs else "-" for who in peers]
+        rows.append([name, shown(took(own)), f"{own['planning'] * 1e3:.2f}", *cells, f"{ratios[-1]:.1f}"])
     rows.append(["geometric mean", "", "", *["" for _ in peers], f"{geometric(ratios):.1f}"])
     print(f"### {title}\n")
     table(["ms", "**Serrate**", "planning", *peers, "times as fast"], rows)
