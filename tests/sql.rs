@@ -40,6 +40,9 @@ mod session;
 mod store;
 #[path = "sql/tables.rs"]
 mod tables;
+#[allow(unreachable_pub)]
+#[path = "common/torture.rs"]
+mod torture;
 #[path = "sql/training.rs"]
 mod training;
 

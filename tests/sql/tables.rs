@@ -1,5 +1,6 @@
 //! Tables in memory, and batches sized by leaves.
 
+use datafusion::arrow::datatypes::DataType;
 use serrate::sql::{RaggedTableProvider, register_table};
 
 use super::*;
@@ -55,6 +56,42 @@ async fn what_offset_skips_is_not_read() {
         assert_eq!(one(&ctx, "SELECT sum(ragged_sum(code)) FROM t").await, codes);
         let both = "SELECT sum(id) FROM t WHERE ragged_count(code) = 9";
         assert_eq!(one(&ctx, both).await, (0..100).map(|i| i * 10 + 9).sum::<i64>());
+    }
+}
+
+/// Rows of every kind of list and of leaf, from every place on: in the worst form that arrays have.
+#[tokio::test]
+async fn a_window_is_the_rows_themselves() {
+    let mut rng = torture::random(11);
+    let leaves =
+        [DataType::Int64, DataType::UInt8, DataType::Float32, DataType::Boolean, DataType::Utf8];
+    for round in 0..60 {
+        let spec = torture::Spec::new(round % 4, leaves[round % leaves.len()].clone());
+        let made = torture::torture(&spec, &mut rng);
+        let named = RecordBatch::try_from_iter([("x", Arc::clone(&made.array))]).unwrap();
+        let table = RaggedTable::try_from_batch(&named).unwrap();
+        let rows = made.rows.len();
+        // A slice of a table has windows, too.
+        let skipped = rows / 3;
+        for (table, rows) in [
+            (table.clone(), &made.rows[..]),
+            (table.slice(skipped..rows).unwrap(), &made.rows[skipped..]),
+        ] {
+            let ctx = four();
+            register_table(&ctx, "t", table).unwrap();
+            for (limit, offset) in [(1, 0), (2, 1), (1, 4), (9, 3), (50, 0), (3, 7)] {
+                let sql = format!("SELECT x FROM t LIMIT {limit} OFFSET {offset}");
+                let found: Vec<torture::Node> = (batches(&ctx, &sql).await.unwrap().iter())
+                    .flat_map(|batch| {
+                        batch.column(0).to_data().validate_full().unwrap();
+                        torture::decode(batch.column(0))
+                    })
+                    .collect();
+                let expected: Vec<torture::Node> =
+                    rows.iter().skip(offset).take(limit).cloned().collect();
+                torture::assert_alike(&found, &expected);
+            }
+        }
     }
 }
 
