@@ -263,12 +263,13 @@ impl Cuts {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use arrow::array::{AsArray, BooleanArray, Int64Array, ListArray, StringArray};
 
     use super::*;
 
-    fn table(lengths: &[usize]) -> RaggedTable {
+    /// Lists of these lengths, of numbers from 0 on.
+    pub(in crate::sql) fn table(lengths: &[usize]) -> RaggedTable {
         let n = i64::try_from(lengths.iter().sum::<usize>()).unwrap();
         RaggedTable::builder()
             .lengths(lengths.iter().copied())

@@ -342,18 +342,8 @@ pub fn register_table(
 
 #[cfg(test)]
 mod tests {
+    use super::super::cuts::tests::table;
     use super::*;
-    use arrow::array::Int64Array;
-
-    fn table(lengths: &[usize]) -> RaggedTable {
-        let n = i64::try_from(lengths.iter().sum::<usize>()).unwrap();
-        RaggedTable::builder()
-            .lengths(lengths.iter().copied())
-            .unwrap()
-            .column("v", 1, Arc::new(Int64Array::from_iter_values(0..n)))
-            .build()
-            .unwrap()
-    }
 
     #[test]
     fn partitions_cover_all_rows_once_and_balance_leaves() {
