@@ -12,6 +12,20 @@ fn open(path: &Path) -> ParquetRecordBatchReaderBuilder<std::fs::File> {
 }
 
 #[tokio::test]
+async fn a_damaged_file_among_others_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a", "b", "c"] {
+        let out = dir.path().join(format!("{name}.parquet"));
+        batches(&four(), &format!("COPY (SELECT 1 AS a) TO '{}'", show(&out))).await.unwrap();
+    }
+    let cut = dir.path().join("b.parquet");
+    let bytes = std::fs::read(&cut).unwrap();
+    std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
+    let e = error(&four(), &format!("SELECT * FROM '{}/*.parquet'", show(dir.path()))).await;
+    assert!(e.contains("b.parquet: ") && e.contains("footer"), "{e}");
+}
+
+#[tokio::test]
 async fn a_parquet_file_that_exists_is_replaced_only_when_told() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("new/x.parquet");

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::config::ParquetOptions;
 use datafusion::common::stats::Precision;
-use datafusion::common::{GetExt, Statistics, plan_err};
+use datafusion::common::{GetExt, Statistics, exec_err, plan_err};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::parquet::ParquetFormatFactory;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory, FileMeta};
@@ -112,7 +112,19 @@ impl FileFormat for ParquetFileFormat {
         store: &Arc<dyn ObjectStore>,
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
-        self.inner.infer_schema(state, store, objects).await
+        let error = match self.inner.infer_schema(state, store, objects).await {
+            Ok(schema) => return Ok(schema),
+            Err(error) => error,
+        };
+        // It does not say which file it was.
+        for object in objects {
+            if let Err(e) =
+                self.inner.infer_schema(state, store, std::slice::from_ref(object)).await
+            {
+                return exec_err!("{}: {}", object.location, e.strip_backtrace());
+            }
+        }
+        Err(error)
     }
 
     async fn infer_stats(
