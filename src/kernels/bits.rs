@@ -1,19 +1,21 @@
 //! Counting set bits up to any position of a bit map.
 
+use std::sync::OnceLock;
+
+use arrow::array::OffsetSizeTrait;
 use arrow::buffer::{BooleanBuffer, ScalarBuffer};
 
 /// A bit map as words, with the number of set bits before every word.
 #[derive(Debug)]
 pub(crate) struct Rank {
     words: ScalarBuffer<u64>,
-    /// One more than there are words, so that the end is a position like any other.
-    before: Vec<usize>,
+    /// One more than there are words, so that the end is a position like any other. Counted when asked for.
+    before: OnceLock<Vec<usize>>,
 }
 
 impl Rank {
     pub(crate) fn new(bits: &BooleanBuffer) -> Self {
-        let words = words(bits);
-        Self { before: before(&words), words }
+        Self { words: words(bits), before: OnceLock::new() }
     }
 
     /// The words of the map, bits past the end unset.
@@ -23,15 +25,43 @@ impl Rank {
 
     /// Set bits in all.
     pub(crate) fn total(&self) -> usize {
-        self.before[self.words.len()]
+        self.before()[self.words.len()]
+    }
+
+    fn before(&self) -> &[usize] {
+        self.before.get_or_init(|| before(&self.words))
     }
 
     /// Set bits before position `at`, which is at most the length of the map.
-    #[inline]
     pub(crate) fn rank(&self, at: usize) -> usize {
-        let (word, bit) = (at / 64, at % 64);
-        let bits = self.words.get(word).map_or(0, |word| word & ((1u64 << bit) - 1));
-        self.before[word] + bits.count_ones() as usize
+        rank(&self.words, self.before(), at)
+    }
+
+    /// Set bits before each of `positions`, counted from the first of them.
+    pub(crate) fn ranks<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
+        #[inline(always)]
+        fn each<O: OffsetSizeTrait>(rank: &Rank, positions: &[O]) -> Vec<O> {
+            let base = positions.first().map_or(0, |first| first.as_usize());
+            let mut out = vec![O::default(); positions.len()];
+            let (words, before) = (&rank.words[..], rank.before());
+            for i in 0..out.len().min(positions.len()) {
+                // No more bits are set than there are positions.
+                out[i] = O::usize_as(self::rank(words, before, positions[i].as_usize() - base));
+            }
+            out
+        }
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+            fn wide<O: OffsetSizeTrait>(rank: &Rank, positions: &[O]) -> Vec<O> {
+                each(rank, positions)
+            }
+            if has_avx2() {
+                // SAFETY: the processor has what the function was compiled for.
+                return unsafe { wide(self, positions) };
+            }
+        }
+        each(self, positions)
     }
 
     /// The 64 bits from position `at` on, bits past the end unset.
@@ -45,6 +75,14 @@ impl Rank {
         // In two steps, as nothing of the next word is wanted where the position is that of a word.
         low | self.words[word + 1] << 1 << (63 - bit)
     }
+}
+
+/// Set bits before position `at` of a map of `words`, before which so many are set each.
+#[inline(always)]
+fn rank(words: &[u64], before: &[usize], at: usize) -> usize {
+    let (word, bit) = (at / 64, at % 64);
+    let bits = if word < words.len() { words[word] & ((1u64 << bit) - 1) } else { 0 };
+    before[word] + bits.count_ones() as usize
 }
 
 /// The words of a bit map where it lies, the first bit the lowest. Bits past the end may be set.
@@ -178,9 +216,31 @@ pub(crate) fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512bw")
 }
 
+/// Whether the processor moves bytes and values of 16 bits in 512-bit registers by masks, too.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(crate) fn has_vbmi2() -> bool {
+    has_avx512() && is_x86_feature_detected!("avx512vbmi2")
+}
+
+/// That the processor has registers of 512 bits: there is none of it elsewhere.
+#[derive(Clone, Copy)]
+pub(crate) struct Wide(());
+
+impl Wide {
+    #[inline]
+    pub(crate) fn here() -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        if has_avx512() {
+            return Some(Self(()));
+        }
+        None
+    }
+}
+
 /// Bytes that are asked for ahead of those that are read. Where short lists are read, the processor
 /// foresees the end of a list wrongly all the time and forgets what it asked for behind it.
-const AHEAD: usize = 4096;
+const AHEAD: usize = 12 << 10;
 
 /// Asks for memory some way behind value `at`, wherever that is.
 #[inline(always)]

@@ -7,18 +7,24 @@
 
 use std::marker::PhantomData;
 
+use super::block::{Absent, Block};
+#[cfg(target_arch = "x86_64")]
+use super::registers::{Doubles, Singles, Sums};
+#[cfg(not(target_arch = "x86_64"))]
+use Absent as Sums;
+
 /// Many values to one state.
-pub(super) trait Fold {
+pub(super) trait Fold: Sized {
     type In: Copy;
-    type Acc: Copy;
+    type Acc: Copy + Default;
+    /// The states of 64 values in wide registers.
+    type Block: Block<Self>;
     /// The state before any value.
     const START: Self::Acc;
     /// A value that leaves every state as it is.
     const NEUTRAL: Self::In;
     /// Whether states side by side pay off: those that a register holds.
     const LANED: bool;
-    /// Whether the values are floats: what reads them is compiled for 512-bit registers, too.
-    const FLOATS: bool;
 
     fn push(acc: Self::Acc, value: Self::In) -> Self::Acc;
     /// What two states are together.
@@ -27,23 +33,23 @@ pub(super) trait Fold {
 
 /// A number and the type that many of them are added in.
 pub(super) trait Number: Copy {
-    type Wide: Copy + std::ops::Add<Output = Self::Wide>;
+    type Wide: Copy + Default + std::ops::Add<Output = Self::Wide>;
     const ZERO: Self;
     const NOTHING: Self::Wide;
     const LANED: bool;
-    const FLOATS: bool;
+    type Sums: Block<Total<Self>>;
 
     fn widen(self) -> Self::Wide;
 }
 
 macro_rules! number {
-    ($($t:ty => $wide:ty, $zero:expr, $laned:expr, $floats:expr);*) => {$(
+    ($($t:ty => $wide:ty, $zero:expr, $laned:expr, $sums:ty);*) => {$(
         impl Number for $t {
             type Wide = $wide;
             const ZERO: Self = $zero;
             const NOTHING: $wide = $zero as $wide;
             const LANED: bool = $laned;
-            const FLOATS: bool = $floats;
+            type Sums = $sums;
 
             #[inline(always)]
             fn widen(self) -> $wide {
@@ -56,10 +62,10 @@ macro_rules! number {
 // 2^31 values of 32 bits fit 64 bits; more of them are handed over as 64 bits. 2^64 values of 64 bits
 // would be needed to overflow 128.
 number!(
-    i8 => i64, 0, true, false; i16 => i64, 0, true, false; i32 => i64, 0, true, false;
-    u8 => u64, 0, true, false; u16 => u64, 0, true, false; u32 => u64, 0, true, false;
-    i64 => i128, 0, false, false; u64 => i128, 0, false, false;
-    f32 => f64, 0.0, true, true; f64 => f64, 0.0, true, true
+    i8 => i64, 0, true, Absent; i16 => i64, 0, true, Absent; i32 => i64, 0, true, Absent;
+    u8 => u64, 0, true, Absent; u16 => u64, 0, true, Absent; u32 => u64, 0, true, Absent;
+    i64 => i128, 0, false, Absent; u64 => i128, 0, false, Absent;
+    f32 => f64, 0.0, true, Sums; f64 => f64, 0.0, true, Sums
 );
 
 /// The sum.
@@ -71,7 +77,7 @@ impl<T: Number> Fold for Total<T> {
     const START: T::Wide = T::NOTHING;
     const NEUTRAL: T = T::ZERO;
     const LANED: bool = T::LANED;
-    const FLOATS: bool = T::FLOATS;
+    type Block = T::Sums;
 
     #[inline(always)]
     fn push(acc: T::Wide, value: T) -> T::Wide {
@@ -95,7 +101,7 @@ macro_rules! float_product {
             const START: f64 = 1.0;
             const NEUTRAL: $t = 1.0;
             const LANED: bool = true;
-            const FLOATS: bool = true;
+            type Block = Absent;
 
             #[inline(always)]
             fn push(acc: f64, value: $t) -> f64 {
@@ -122,7 +128,7 @@ macro_rules! int_product {
             const START: Option<i128> = Some(1);
             const NEUTRAL: $t = 1;
             const LANED: bool = false;
-            const FLOATS: bool = false;
+            type Block = Absent;
 
             #[inline]
             fn push(acc: Option<i128>, value: $t) -> Option<i128> {
@@ -143,10 +149,12 @@ macro_rules! int_product {
 int_product!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 /// Which of two values is wanted.
-pub(super) trait Which {
+pub(super) trait Which: Copy {
     const MAX: bool;
 }
+#[derive(Clone, Copy)]
 pub(super) struct Smallest;
+#[derive(Clone, Copy)]
 pub(super) struct Largest;
 impl Which for Smallest {
     const MAX: bool = false;
@@ -156,10 +164,10 @@ impl Which for Largest {
 }
 
 /// What has a least and a greatest value.
-pub(super) trait Ordered: Copy {
+pub(super) trait Ordered: Copy + Default + PartialEq {
     const LEAST: Self;
     const GREATEST: Self;
-    const FLOATS: bool;
+    type Extremes<W: Which>: Block<Extreme<Self, W>>;
 
     /// The wanted one of both; of floats NaN, if one is.
     fn best<W: Which>(value: Self, so_far: Self) -> Self;
@@ -170,7 +178,7 @@ macro_rules! ordered_integers {
         impl Ordered for $t {
             const LEAST: Self = <$t>::MIN;
             const GREATEST: Self = <$t>::MAX;
-            const FLOATS: bool = false;
+            type Extremes<W: Which> = Absent;
 
             #[inline(always)]
             fn best<W: Which>(value: Self, so_far: Self) -> Self {
@@ -182,11 +190,14 @@ macro_rules! ordered_integers {
 ordered_integers!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 macro_rules! ordered_floats {
-    ($($t:ty),*) => {$(
+    ($($t:ty, $block:ident);*) => {$(
         impl Ordered for $t {
             const LEAST: Self = <$t>::NEG_INFINITY;
             const GREATEST: Self = <$t>::INFINITY;
-            const FLOATS: bool = true;
+            #[cfg(target_arch = "x86_64")]
+            type Extremes<W: Which> = $block<W>;
+            #[cfg(not(target_arch = "x86_64"))]
+            type Extremes<W: Which> = Absent;
 
             #[inline(always)]
             fn best<W: Which>(value: Self, so_far: Self) -> Self {
@@ -198,7 +209,7 @@ macro_rules! ordered_floats {
         }
     )*};
 }
-ordered_floats!(f32, f64);
+ordered_floats!(f32, Singles; f64, Doubles);
 
 /// The smallest or the largest value.
 pub(super) struct Extreme<T, W>(PhantomData<(T, W)>);
@@ -209,7 +220,7 @@ impl<T: Ordered, W: Which> Fold for Extreme<T, W> {
     const START: T = if W::MAX { T::LEAST } else { T::GREATEST };
     const NEUTRAL: T = Self::START;
     const LANED: bool = true;
-    const FLOATS: bool = T::FLOATS;
+    type Block = T::Extremes<W>;
 
     #[inline(always)]
     fn push(acc: T, value: T) -> T {

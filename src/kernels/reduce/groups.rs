@@ -1,15 +1,16 @@
 //! Which leaves become one value.
 
-use arrow::array::{Array, ArrayRef, UInt64Array};
+use arrow::array::{Array, ArrayRef, OffsetSizeTrait, UInt64Array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::take;
 
 use super::fold::Fold;
 use super::outer::Overlay;
-use super::segments;
+use super::segments::{self, Folded};
 use crate::array::{Layout, ListAxis};
 use crate::error::Result;
 use crate::kernels::bits::Rank;
+use crate::with_offsets;
 
 /// Which leaves become one value.
 pub(super) enum Groups {
@@ -38,16 +39,42 @@ impl Groups {
     }
 
     /// What `finish` makes of the state of every group.
-    pub(super) fn fold_to<F: Fold, R>(
+    pub(super) fn fold_to<F: Fold, R: Copy + Default>(
         &self,
         flat: &[F::In],
         valid: Option<&Rank>,
         finish: impl Fn(F::Acc) -> R,
     ) -> Result<Vec<R>> {
         match self {
-            Self::Lists(level) => segments::fold::<F, R>(flat, valid, level.layout(), finish),
+            Self::Lists(level) => {
+                let finish = |acc, _| finish(acc);
+                Ok(segments::fold::<F, R, false>(flat, valid, level.layout(), finish)?.values)
+            }
             Self::Overlay(overlay) => overlay.fold::<F, R>(flat, valid, finish),
         }
+    }
+
+    /// What `finish` makes of the state of every group, and of how many leaves are in it; groups without are
+    /// null, whatever it makes of nothing.
+    pub(super) fn fold_counted<F: Fold, R: Copy + Default>(
+        &self,
+        flat: &[F::In],
+        valid: Option<&Rank>,
+        finish: impl Fn(F::Acc, usize) -> R,
+    ) -> Result<(Vec<R>, Option<NullBuffer>)> {
+        let each = |acc, n| {
+            let value = finish(acc, n);
+            if n > 0 { value } else { R::default() }
+        };
+        let Folded { values, there } = match self {
+            Self::Lists(level) => segments::fold::<F, R, true>(flat, valid, level.layout(), each)?,
+            Self::Overlay(overlay) => overlay.fold_counted::<F, R>(flat, valid, each)?,
+        };
+        let nulls = match there.contains(&0) {
+            true => self.nulls_where(|i| there[i] > 0),
+            false => self.nulls().cloned(),
+        };
+        Ok((values, nulls))
     }
 
     /// How many leaves every group has, null ones left out.
@@ -71,17 +98,6 @@ impl Groups {
         let found = NullBuffer::new(BooleanBuffer::collect_bool(self.len(), found));
         let found = if found.null_count() > 0 { Some(found) } else { None };
         NullBuffer::union(self.nulls(), found.as_ref())
-    }
-
-    /// Whether every group is sure to have a leaf, as far as that is seen without counting.
-    pub(super) fn none_empty(&self, valid: Option<&Rank>) -> bool {
-        match (self, valid) {
-            (Self::Lists(level), None) => match level.layout() {
-                Layout::Uniform { size, .. } => *size > 0,
-                Layout::Ragged(offsets) => offsets.lengths().all(|n| n > 0),
-            },
-            _ => false,
-        }
     }
 
     /// The same groups as contiguous leaves.
@@ -132,15 +148,15 @@ impl InLists {
 
 /// How many leaves of every list are not null.
 pub(super) fn counts_of_lists(layout: &Layout, valid: Option<&Rank>) -> Vec<usize> {
-    let lists = 0..layout.lists();
+    fn set<O: OffsetSizeTrait>(offsets: &[O], valid: &Rank) -> Vec<usize> {
+        valid.ranks(offsets).windows(2).map(|pair| (pair[1] - pair[0]).as_usize()).collect()
+    }
     match (valid, layout) {
         (None, Layout::Uniform { size, lists }) => vec![*size; *lists],
         (None, Layout::Ragged(offsets)) => offsets.lengths().collect(),
-        (Some(valid), layout) => lists
-            .map(|i| {
-                let list = layout.range(i);
-                valid.rank(list.end) - valid.rank(list.start)
-            })
-            .collect(),
+        (Some(valid), Layout::Ragged(offsets)) => with_offsets!(offsets, o => set(o, valid)),
+        (Some(valid), Layout::Uniform { size, lists }) => {
+            (0..*lists).map(|i| valid.rank((i + 1) * size) - valid.rank(i * size)).collect()
+        }
     }
 }

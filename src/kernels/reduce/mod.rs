@@ -22,6 +22,7 @@
 //! Dictionaries reduce as their values; first and last stay dictionaries. Integer results that do not
 //! fit 64 bits are an error.
 
+mod block;
 mod distinct;
 mod fold;
 mod groups;
@@ -30,6 +31,8 @@ mod numbers;
 mod outer;
 mod pick;
 mod quantile;
+#[cfg(target_arch = "x86_64")]
+mod registers;
 mod runs;
 mod segments;
 mod spread;

@@ -98,17 +98,17 @@ fn extreme_of<W: Which>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
     ) -> Result<ArrayRef> {
         let valid = ranks(leaves);
         let flat = leaves.as_primitive::<T>().values();
-        let found = task.groups.fold::<Extreme<T::Native, W>>(flat, valid.as_ref())?;
-        if task.groups.none_empty(valid.as_ref()) {
-            let nulls = task.groups.nulls().cloned();
-            return Ok(Arc::new(PrimitiveArray::<T>::try_new(found.into(), nulls)?));
-        }
-        let counts = task.groups.counts(valid.as_ref());
-        let nulls = task.groups.nulls_where(|i| counts[i] > 0);
         // What nothing was found for is zero under its null, as anywhere else.
-        let values = found.iter().zip(&counts);
-        let values = values.map(|(v, n)| if *n > 0 { *v } else { T::Native::default() });
-        Ok(Arc::new(PrimitiveArray::<T>::try_new(values.collect(), nulls)?))
+        let (found, nulls) = match (&task.groups, &valid) {
+            // No place is there but for a leaf.
+            (Groups::Overlay(overlay), None) => {
+                (overlay.fold::<Extreme<T::Native, W>, _>(flat, None, |v| v)?, None)
+            }
+            (groups, valid) => {
+                groups.fold_counted::<Extreme<T::Native, W>, _>(flat, valid.as_ref(), |v, _| v)?
+            }
+        };
+        Ok(Arc::new(PrimitiveArray::<T>::try_new(found.into(), nulls)?))
     }
     let given = leaves.data_type();
     let same = |t: &DataType| reinterpret(leaves, t);
@@ -279,12 +279,8 @@ fn means<F: Fold<In = V::Native>, V: ArrowPrimitiveType, T: ArrowPrimitiveType>(
     finish: impl Fn(F::Acc, usize) -> T::Native,
 ) -> Result<ArrayRef> {
     let (flat, valid) = (leaves.as_primitive::<V>().values(), ranks(leaves));
-    let totals = task.groups.fold::<F>(flat, valid.as_ref())?;
-    let counts = task.groups.counts(valid.as_ref());
-    let nulls = task.groups.nulls_where(|i| counts[i] > 0);
-    let each = totals.iter().zip(&counts);
-    let values = each.map(|(t, n)| if *n > 0 { finish(*t, *n) } else { T::Native::default() });
-    Ok(Arc::new(PrimitiveArray::<T>::try_new(values.collect(), nulls)?))
+    let (values, nulls) = task.groups.fold_counted::<F, _>(flat, valid.as_ref(), finish)?;
+    Ok(Arc::new(PrimitiveArray::<T>::try_new(values.into(), nulls)?))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a mean is a float")]

@@ -1,25 +1,28 @@
 //! Lists laid over one another: what a reduction along an outer axis looks at.
 
-use arrow::array::UInt64Array;
+use std::borrow::Cow;
+use std::ops::Range;
+
+use arrow::array::{OffsetSizeTrait, UInt64Array};
 
 use super::fold::Fold;
-use super::runs::Runs;
-use super::segments::{self, LANES};
+use super::runs::{Run, Runs};
+use super::segments::{self, Folded, LANES};
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::Result;
 use crate::kernels::bits::Rank;
 use crate::kernels::gather::lists_like;
+use crate::with_offsets;
 
 /// The lists of the innermost axis, and where in the result each of them lies.
 ///
 /// What falls on one place of the result comes in the order of the leaves.
 pub(in crate::kernels) struct Overlay {
-    /// The lists of leaves.
-    inner: Layout,
-    /// For each of them, the place of its first leaf in the result.
-    starts: Vec<usize>,
-    /// For each of them, the element of the reduced axis that it is or belongs to: its position there.
-    along: Vec<usize>,
+    /// The reduced axis and all below it; the last one has the lists of leaves.
+    levels: Vec<ListAxis>,
+    /// For each list of leaves, the place of its first leaf in the result; `None` when they are the elements
+    /// of the reduced axis, which follow each other.
+    starts: Option<Vec<usize>>,
     /// The innermost lists of the result.
     slots: Layout,
 }
@@ -27,94 +30,188 @@ pub(in crate::kernels) struct Overlay {
 /// The levels of the result of reducing along axis `axis`, which is not the innermost, and where the
 /// leaves go.
 pub(super) fn overlay(array: &RaggedArray, axis: usize) -> Result<(Vec<ListAxis>, Overlay)> {
-    let level = array.axis(axis)?;
-    let mut axes = array.axes()[..axis - 1].to_vec();
-    // For every element of the axis at hand: the element of the result it falls on, and its position
-    // along the reduced axis.
-    let children = level.layout().children();
-    let (mut on, mut along) = (Vec::with_capacity(children), Vec::with_capacity(children));
-    for list in 0..level.layout().lists() {
-        let n = level.layout().length(list);
-        on.resize(on.len() + n, list);
-        along.extend(0..n);
-    }
-    let mut len = level.layout().lists();
-    let mut nulls = level.nulls().cloned();
-    let mut below = &array.axes()[axis..];
-    loop {
-        let Some((level, rest)) = below.split_first() else {
-            // An innermost axis has nothing below it that could be laid over one another.
-            let inner = Layout::Uniform { size: 1, lists: on.len() };
-            let slots = Layout::Uniform { size: 1, lists: len };
-            return Ok((axes, Overlay { inner, starts: on, along, slots }));
-        };
-        let layout = level.layout();
-        let mut lengths = vec![0usize; len];
+    let (above, levels) = array.axes().split_at(axis - 1);
+    let mut axes = above.to_vec();
+    let overlay = |starts, slots| Overlay { levels: levels.to_vec(), starts, slots };
+    let reduced = array.axis(axis)?;
+    let mut nulls = reduced.nulls().cloned();
+    let Some((level, mut below)) = levels[1..].split_first() else {
+        // An innermost axis has nothing below it that could be laid over one another.
+        let lists = reduced.layout().lists();
+        let slots = Layout::Uniform { size: 1, lists };
+        return Ok((axes, overlay(None, slots)));
+    };
+    // Elements of the reduced axis follow each other: as long as the longest of each of its lists.
+    let lengths = longest(reduced.layout(), level.layout())?;
+    let mut new = lists_like(level.layout(), lengths)?;
+    axes.push(ListAxis::try_new(new.clone(), nulls.take())?);
+    let mut layout = level.layout();
+    let mut starts = None;
+    while let Some((level, rest)) = below.split_first() {
+        // For every element of the axis at hand: its first place on the next.
+        let first = starts.unwrap_or_else(|| first_places(reduced.layout(), &new));
+        // For every element of the axis at hand: the element of the result it falls on.
+        let mut on = Vec::with_capacity(layout.children());
+        for (list, start) in first.iter().enumerate() {
+            on.extend(*start..start + layout.length(list));
+        }
+        layout = level.layout();
+        let mut lengths = vec![0usize; new.children()];
         for (list, on) in on.iter().enumerate() {
             lengths[*on] = lengths[*on].max(layout.length(list));
         }
-        let new = lists_like(layout, lengths)?;
-        axes.push(ListAxis::try_new(new.clone(), nulls.take())?);
-        if rest.is_empty() {
-            let starts = on.iter().map(|on| new.range(*on).start).collect();
-            return Ok((axes, Overlay { inner: layout.clone(), starts, along, slots: new }));
-        }
-        let deeper = layout.children();
-        let (mut next, mut next_along) = (Vec::with_capacity(deeper), Vec::with_capacity(deeper));
-        for (list, (on, along)) in on.iter().zip(&along).enumerate() {
-            let (start, n) = (new.range(*on).start, layout.length(list));
-            next.extend(start..start + n);
-            next_along.resize(next_along.len() + n, *along);
-        }
-        (on, along) = (next, next_along);
-        len = new.children();
+        new = lists_like(layout, lengths)?;
+        axes.push(ListAxis::try_new(new.clone(), None)?);
+        starts = Some(on.iter().map(|on| new.range(*on).start).collect());
         below = rest;
     }
+    Ok((axes, overlay(starts, new)))
+}
+
+/// A number of every list of `layout`, for each of its children.
+fn repeated(layout: &Layout, of: impl Fn(usize) -> usize) -> Vec<usize> {
+    let mut out = Vec::with_capacity(layout.children());
+    for list in 0..layout.lists() {
+        out.resize(out.len() + layout.length(list), of(list));
+    }
+    out
+}
+
+/// For every child of `reduced`, the place of `slots` where its list begins.
+fn first_places(reduced: &Layout, slots: &Layout) -> Vec<usize> {
+    repeated(reduced, |list| slots.range(list).start)
+}
+
+/// For every list of `outer`, the length of the longest list in it.
+fn longest(outer: &Layout, inner: &Layout) -> Result<Vec<usize>> {
+    fn typed<O: OffsetSizeTrait>(outer: &Layout, inner: &[O]) -> Vec<usize> {
+        let mut out = Vec::with_capacity(outer.lists());
+        for list in 0..outer.lists() {
+            let Range { start, end } = outer.range(list);
+            let mut longest = O::usize_as(0);
+            for pair in inner[start..=end].windows(2) {
+                longest = longest.max(pair[1] - pair[0]);
+            }
+            out.push(longest.as_usize());
+        }
+        out
+    }
+    Ok(match inner {
+        Layout::Uniform { size, .. } => {
+            (0..outer.lists()).map(|list| size * usize::from(outer.length(list) > 0)).collect()
+        }
+        Layout::Ragged(Offsets::I32(o)) => typed(outer, o),
+        Layout::Ragged(Offsets::I64(o)) => typed(outer, o),
+    })
 }
 
 impl Overlay {
+    /// The lists of leaves. Where the reduced axis is the innermost, every leaf is one.
+    fn inner(&self) -> Layout {
+        match &self.levels[..] {
+            [reduced] => Layout::Uniform { size: 1, lists: reduced.layout().children() },
+            [.., inner] => inner.layout().clone(),
+            [] => Layout::Uniform { size: 1, lists: 0 },
+        }
+    }
+
+    /// For each list of leaves, the element of the reduced axis that it is or belongs to: its position
+    /// there.
+    fn along(&self) -> Vec<usize> {
+        let mut along = Vec::new();
+        for (depth, level) in self.levels.iter().enumerate() {
+            let layout = level.layout();
+            if depth == 0 {
+                along = (0..layout.lists()).flat_map(|list| 0..layout.length(list)).collect();
+            } else if depth + 1 < self.levels.len() {
+                along = repeated(layout, |list| along[list]);
+            }
+        }
+        along
+    }
+
     /// Number of places in the result.
     pub(super) fn len(&self) -> usize {
         self.slots.children()
     }
 
     /// What `finish` makes of the state of every place of the result, null leaves left out.
-    pub(super) fn fold<F: Fold, R>(
+    pub(super) fn fold<F: Fold, R: Copy + Default>(
         &self,
         flat: &[F::In],
         valid: Option<&Rank>,
         finish: impl Fn(F::Acc) -> R,
     ) -> Result<Vec<R>> {
         if let (true, Some(runs)) = (F::LANED, self.runs()?) {
-            return Ok(runs.fold::<F, R>(flat, valid, finish));
+            return Ok(runs.fold::<F, R, false>(flat, valid, |acc, _| finish(acc)).values);
         }
-        let mut states = vec![F::START; self.len() + LANES];
-        self.lay_over::<F>(flat, valid, &mut states);
-        states.truncate(self.len());
-        Ok(states.into_iter().map(finish).collect())
+        Ok(self.laid_over::<F>(flat, valid).into_iter().map(finish).collect())
+    }
+
+    /// As [`fold`](Self::fold), of the state and the number of leaves in it.
+    pub(super) fn fold_counted<F: Fold, R: Copy + Default>(
+        &self,
+        flat: &[F::In],
+        valid: Option<&Rank>,
+        finish: impl Fn(F::Acc, usize) -> R,
+    ) -> Result<Folded<R>> {
+        if let (true, Some(runs)) = (F::LANED, self.runs()?) {
+            return Ok(runs.fold::<F, R, true>(flat, valid, finish));
+        }
+        let (states, counts) = (self.laid_over::<F>(flat, valid), self.counts(valid));
+        let values = states.iter().zip(&counts).map(|(acc, n)| finish(*acc, *n)).collect();
+        Ok(Folded { values, there: counts.iter().map(|n| u8::from(*n > 0)).collect() })
+    }
+
+    /// For each list of leaves, the place of its first leaf in the result.
+    fn starts(&self) -> Cow<'_, [usize]> {
+        match (&self.starts, self.levels.first()) {
+            (Some(starts), _) => Cow::Borrowed(starts),
+            (None, Some(reduced)) => Cow::Owned(first_places(reduced.layout(), &self.slots)),
+            (None, None) => Cow::Borrowed(&[]),
+        }
     }
 
     /// The lists as runs, when those that lie over one another follow each other.
-    fn runs(&self) -> Result<Option<Runs<'_>>> {
-        if !self.starts.is_sorted() {
-            return Ok(None);
-        }
-        let offsets = match &self.inner {
-            Layout::Ragged(offsets) => offsets.clone(),
-            uniform @ Layout::Uniform { .. } => uniform.to_offsets()?,
+    fn runs(&self) -> Result<Option<Runs>> {
+        let ends = match (&self.starts, &self.levels[..]) {
+            (Some(starts), _) if !starts.is_sorted() => return Ok(None),
+            (Some(starts), _) => {
+                let mut ends = Vec::new();
+                let mut lists = 0;
+                for run in starts.chunk_by(|a, b| a == b) {
+                    lists += run.len();
+                    let places = starts.get(lists).map_or(self.len(), |next| *next);
+                    ends.push(Run { lists, places });
+                }
+                ends
+            }
+            (None, levels) => {
+                let reduced = levels.first().map(ListAxis::layout);
+                let each = reduced.into_iter().flat_map(|of| (0..of.lists()).map(|i| of.range(i)));
+                let places = (0..self.slots.lists()).map(|list| self.slots.range(list).end);
+                each.zip(places).map(|(lists, places)| Run { lists: lists.end, places }).collect()
+            }
         };
-        Ok(Some(Runs { offsets, starts: &self.starts, slots: self.len() }))
+        Ok(Some(Runs { offsets: self.inner().to_offsets()?, ends }))
     }
 
-    /// With the widest registers that the processor has.
+    /// The state of every place, with the widest registers that the processor has.
+    fn laid_over<F: Fold>(&self, flat: &[F::In], valid: Option<&Rank>) -> Vec<F::Acc> {
+        let mut states = vec![F::START; self.len() + LANES];
+        self.lay_over::<F>(flat, valid, &mut states);
+        states.truncate(self.len());
+        states
+    }
+
     fn lay_over<F: Fold>(&self, flat: &[F::In], valid: Option<&Rank>, states: &mut [F::Acc]) {
         #[cfg(target_arch = "x86_64")]
         if F::LANED && crate::kernels::bits::has_avx2() {
             // SAFETY: the processor has what the function was compiled for.
-            unsafe { lay_wide::<F>(&self.inner, &self.starts, flat, valid, states) };
+            unsafe { lay_wide::<F>(&self.inner(), &self.starts(), flat, valid, states) };
             return;
         }
-        lay::<F>(&self.inner, &self.starts, flat, valid, states);
+        lay::<F>(&self.inner(), &self.starts(), flat, valid, states);
     }
 
     /// How many leaves fell on every place, null ones left out.
@@ -123,21 +220,32 @@ impl Overlay {
             return runs.counts(valid);
         }
         let mut counts = vec![0usize; self.len()];
-        let lists =
-            self.starts.iter().enumerate().map(|(list, start)| (self.inner.range(list), *start));
+        let inner = self.inner();
         if let Some(valid) = valid {
-            for (list, start) in lists {
-                let from = list.start;
+            for (list, start) in self.starts().iter().enumerate() {
+                let list = inner.range(list);
                 segments::for_each_valid(valid, list.start, list.end, |leaf| {
-                    counts[start + (leaf - from)] += 1;
+                    counts[start + (leaf - list.start)] += 1;
                 });
             }
             return counts;
         }
         // A list counts once at its last place, and then everywhere before it.
-        for (list, start) in lists {
-            if !list.is_empty() {
-                counts[start + list.len() - 1] += 1;
+        fn ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
+            for (pair, start) in offsets.windows(2).zip(starts) {
+                let n = (pair[1] - pair[0]).as_usize();
+                if n > 0 {
+                    counts[start + n - 1] += 1;
+                }
+            }
+        }
+        match &inner {
+            Layout::Ragged(offsets) => {
+                with_offsets!(offsets, o => ends(o, &self.starts(), &mut counts));
+            }
+            Layout::Uniform { size: 0, .. } => {}
+            Layout::Uniform { size, .. } => {
+                self.starts().iter().for_each(|start| counts[start + size - 1] += 1);
             }
         }
         for list in 0..self.slots.lists() {
@@ -162,12 +270,13 @@ impl Overlay {
                 Some(start)
             })
             .collect();
-        let mut order = vec![0u64; self.inner.children()];
-        let mut along = vec![0usize; self.inner.children()];
-        for (list, start) in self.starts.iter().enumerate() {
-            for (leaf, slot) in self.inner.range(list).zip(*start..) {
+        let (inner, positions) = (self.inner(), self.along());
+        let mut order = vec![0u64; inner.children()];
+        let mut along = vec![0usize; inner.children()];
+        for (list, start) in self.starts().iter().enumerate() {
+            for (leaf, slot) in inner.range(list).zip(*start..) {
                 order[next[slot]] = leaf as u64;
-                along[next[slot]] = self.along[list];
+                along[next[slot]] = positions[list];
                 next[slot] += 1;
             }
         }

@@ -136,12 +136,13 @@ where
 {
     let flat: &[T::Native] = leaves.as_primitive::<T>().values();
     let valid = ranks(leaves);
-    let found = segments::fold::<Extreme<T::Native, W>, _>(
+    let found = segments::fold::<Extreme<T::Native, W>, _, false>(
         flat,
         valid.as_ref(),
         level.layout(),
-        std::convert::identity,
-    )?;
+        |best, _| best,
+    )?
+    .values;
     let mut found = found.into_iter();
     Ok(each_list(level, |list| {
         let best = found.next()?;

@@ -1,143 +1,185 @@
 //! Folds of lists that lie over one another and follow each other in memory.
 //!
-//! The lists of a run are gone through once for every 32 places of the result, whose states stay in
-//! registers meanwhile; most lists have no more than that, and those that have are noted on the way.
+//! The lists of a run are gone through once for as many places of the result as have room in registers,
+//! where their states stay meanwhile; most lists have no more places than that, and those that have are
+//! noted on the way.
 
 use arrow::array::OffsetSizeTrait;
 
+#[cfg(target_arch = "x86_64")]
+use super::block::{BLOCK, Block};
 use super::fold::Fold;
-use super::segments::{LANES, chosen, last_few};
+#[cfg(target_arch = "x86_64")]
+use super::registers::Tally;
+#[cfg(target_arch = "x86_64")]
+use super::segments::block;
+use super::segments::{Folded, LANES, ask_for, chosen, last_few, word};
 use crate::array::Offsets;
-use crate::kernels::bits::{Rank, ask_ahead};
+use crate::kernels::bits::Rank;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::Wide;
+use crate::with_offsets;
 
 /// Lists in runs: those of one run start at the same place of the result.
-pub(super) struct Runs<'a> {
+pub(super) struct Runs {
     pub(super) offsets: Offsets,
-    /// For each list the place of its first leaf in the result, in ascending order.
-    pub(super) starts: &'a [usize],
-    /// Number of places in the result.
-    pub(super) slots: usize,
+    pub(super) ends: Vec<Run>,
 }
 
-/// States of so many places are kept in registers.
-const WIDTH: usize = 32;
+/// Where a run ends.
+pub(super) struct Run {
+    /// The number of lists up to there.
+    pub(super) lists: usize,
+    /// The number of places in the result up to there.
+    pub(super) places: usize,
+}
 
-type States<A> = [[A; LANES]; WIDTH / LANES];
-
-impl Runs<'_> {
-    /// What `finish` makes of the state of every place, null leaves left out.
-    pub(super) fn fold<F: Fold, R>(
+impl Runs {
+    /// What `finish` makes of the state of every place, null leaves left out, and with `COUNTED` of how many
+    /// they are.
+    pub(super) fn fold<F: Fold, R: Copy + Default, const COUNTED: bool>(
         &self,
         flat: &[F::In],
         valid: Option<&Rank>,
-        finish: impl Fn(F::Acc) -> R,
-    ) -> Vec<R> {
-        let (starts, slots) = (self.starts, self.slots);
-        match &self.offsets {
-            Offsets::I32(o) => dispatched::<F, i32, R>((o, starts, slots), flat, valid, finish),
-            Offsets::I64(o) => dispatched::<F, i64, R>((o, starts, slots), flat, valid, finish),
-        }
+        finish: impl Fn(F::Acc, usize) -> R,
+    ) -> Folded<R> {
+        with_offsets!(&self.offsets, o => {
+            dispatched::<F, _, R, COUNTED>((o, &self.ends), flat, valid, finish)
+        })
+    }
+
+    /// As [`fold`](Self::fold), where there are no wide registers.
+    #[cfg(test)]
+    pub(super) fn in_lanes<F: Fold, R: Copy + Default, const COUNTED: bool>(
+        &self,
+        flat: &[F::In],
+        valid: Option<&Rank>,
+        finish: impl Fn(F::Acc, usize) -> R,
+    ) -> Folded<R> {
+        let leaves = Lanes::<F, COUNTED> { flat, valid };
+        with_offsets!(&self.offsets, o => {
+            columns::<_, _, R, COUNTED>((o, &self.ends), &leaves, finish)
+        })
     }
 
     /// How many leaves that are not null fall on every place.
     pub(super) fn counts(&self, valid: &Rank) -> Vec<usize> {
-        let (starts, slots) = (self.starts, self.slots);
-        match &self.offsets {
-            Offsets::I32(o) => counts_dispatched((o, starts, slots), valid),
-            Offsets::I64(o) => counts_dispatched((o, starts, slots), valid),
-        }
+        with_offsets!(&self.offsets, o => counts_dispatched((o, &self.ends), valid))
     }
 }
 
-/// Offsets, starts and the number of places.
-type Parts<'a, O> = (&'a [O], &'a [usize], usize);
+/// Offsets and the ends of runs.
+type Parts<'a, O> = (&'a [O], &'a [Run]);
 
-fn dispatched<F: Fold, O: OffsetSizeTrait, R>(
+fn dispatched<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
     parts: Parts<'_, O>,
     flat: &[F::In],
     valid: Option<&Rank>,
-    finish: impl Fn(F::Acc) -> R,
-) -> Vec<R> {
+    finish: impl Fn(F::Acc, usize) -> R,
+) -> Folded<R> {
     #[cfg(target_arch = "x86_64")]
     {
-        use crate::kernels::bits::{has_avx2, has_avx512};
-
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn wide<F: Fold, O: OffsetSizeTrait, R>(
+        fn wide<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
             parts: Parts<'_, O>,
             flat: &[F::In],
             valid: Option<&Rank>,
-            finish: impl Fn(F::Acc) -> R,
-        ) -> Vec<R> {
-            folded::<F, O, R>(parts, flat, valid, finish)
+            finish: impl Fn(F::Acc, usize) -> R,
+        ) -> Folded<R> {
+            columns::<_, O, R, COUNTED>(parts, &Lanes::<F, COUNTED> { flat, valid }, finish)
         }
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn widest<F: Fold, O: OffsetSizeTrait, R>(
+        fn widest<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+            wide: Wide,
             parts: Parts<'_, O>,
             flat: &[F::In],
             valid: Option<&Rank>,
-            finish: impl Fn(F::Acc) -> R,
-        ) -> Vec<R> {
-            folded::<F, O, R>(parts, flat, valid, finish)
+            finish: impl Fn(F::Acc, usize) -> R,
+        ) -> Folded<R> {
+            // Each of them has a loop of its own.
+            match valid {
+                None => {
+                    let leaves = Blocks::<F, COUNTED> { wide, flat, valid: None };
+                    columns::<_, O, R, COUNTED>(parts, &leaves, finish)
+                }
+                valid => {
+                    let leaves = Blocks::<F, COUNTED> { wide, flat, valid };
+                    columns::<_, O, R, COUNTED>(parts, &leaves, finish)
+                }
+            }
         }
-        if F::FLOATS && has_avx512() {
+        if let (true, Some(here)) = (F::Block::THERE, Wide::here()) {
             // SAFETY: the processor has what the function was compiled for.
-            return unsafe { widest::<F, O, R>(parts, flat, valid, finish) };
+            return unsafe { widest::<F, O, R, COUNTED>(here, parts, flat, valid, finish) };
         }
-        if has_avx2() {
+        if crate::kernels::bits::has_avx2() {
             // SAFETY: the processor has what the function was compiled for.
-            return unsafe { wide::<F, O, R>(parts, flat, valid, finish) };
+            return unsafe { wide::<F, O, R, COUNTED>(parts, flat, valid, finish) };
         }
     }
-    folded::<F, O, R>(parts, flat, valid, finish)
+    columns::<_, O, R, COUNTED>(parts, &Lanes::<F, COUNTED> { flat, valid }, finish)
 }
 
-#[inline(always)]
-fn folded<F: Fold, O: OffsetSizeTrait, R>(
-    parts: Parts<'_, O>,
-    flat: &[F::In],
-    valid: Option<&Rank>,
-    finish: impl Fn(F::Acc) -> R,
-) -> Vec<R> {
-    columns(parts, &Leaves::<F> { flat, valid }, finish)
-}
-
-/// What is done with 32 places of a list. A trait and no closure, which would be a function of its own
+/// What is done with some places of a list. A trait and no closure, which would be a function of its own
 /// and without the instructions that its caller may use.
 trait Over {
     type State: Copy;
-    /// The state of a place that nothing lies over.
-    const NOTHING: Self::State;
+    /// What is kept of [`WIDTH`](Self::WIDTH) places.
+    type Places: Copy;
+    type States: AsRef<[Self::State]>;
+    type Counts: AsRef<[u32]>;
+    const WIDTH: usize;
 
-    /// `states` with what lies from `at` on and before `end`.
-    fn over(&self, states: States<Self::State>, at: usize, end: usize) -> States<Self::State>;
+    /// Places that nothing lies over.
+    fn none(&self) -> Self::Places;
+    /// `places` with what lies from `at` on and before `end`.
+    fn over(&self, places: Self::Places, at: usize, end: usize) -> Self::Places;
+    fn states(places: Self::Places) -> Self::States;
+    /// How many leaves lie over every place, when they are counted.
+    fn counts(places: Self::Places) -> Self::Counts;
 }
 
-/// Leaves to be folded.
-struct Leaves<'a, F: Fold> {
+/// Places whose states are kept in registers of any kind.
+const LANED: usize = 4 * LANES;
+
+/// One more where a bit is set.
+#[inline(always)]
+fn counted(mut counts: [u32; LANED], bits: u64) -> [u32; LANED] {
+    #[expect(clippy::cast_possible_truncation, reason = "as many bits as there are places")]
+    let bits = bits as u32;
+    for (i, count) in counts.iter_mut().enumerate() {
+        *count += bits >> i & 1;
+    }
+    counts
+}
+
+/// Leaves for registers of any kind.
+struct Lanes<'a, F: Fold, const COUNTED: bool> {
     flat: &'a [F::In],
     valid: Option<&'a Rank>,
 }
 
-impl<F: Fold> Over for Leaves<'_, F> {
+impl<F: Fold, const COUNTED: bool> Over for Lanes<'_, F, COUNTED> {
     type State = F::Acc;
-    const NOTHING: F::Acc = F::START;
+    type Places = ([[F::Acc; LANES]; LANED / LANES], [u32; LANED]);
+    type States = [F::Acc; LANED];
+    type Counts = [u32; LANED];
+    const WIDTH: usize = LANED;
 
     #[inline(always)]
-    fn over(&self, mut states: States<F::Acc>, at: usize, end: usize) -> States<F::Acc> {
-        for line in 0..WIDTH * size_of::<F::In>() / 64 {
-            ask_ahead(self.flat, at + line * (64 / size_of::<F::In>()));
-        }
-        let here = below(end - at);
-        let bits = match self.valid {
-            None => here,
-            Some(valid) => here & valid.word(at),
-        };
+    fn none(&self) -> Self::Places {
+        ([[F::START; LANES]; LANED / LANES], [0; LANED])
+    }
+
+    #[inline(always)]
+    fn over(&self, (mut states, counts): Self::Places, at: usize, end: usize) -> Self::Places {
+        ask_for::<F::In, LANED>(self.flat, at);
+        let bits = word(self.valid, at, end);
         let few;
-        let values = match self.flat[at..].first_chunk::<WIDTH>() {
+        let values = match self.flat[at..].first_chunk::<LANED>() {
             Some(values) => values,
             None => {
-                few = last_few::<F, WIDTH>(&self.flat[at..end]);
+                few = last_few::<F, LANED>(&self.flat[at..end]);
                 &few
             }
         };
@@ -147,35 +189,91 @@ impl<F: Fold> Over for Leaves<'_, F> {
             states[2] = chosen::<F>(states[2], c, bits >> (2 * LANES));
             states[3] = chosen::<F>(states[3], d, bits >> (3 * LANES));
         }
-        states
+        (states, if COUNTED { counted(counts, bits) } else { counts })
     }
-}
-
-/// Leaves to be counted.
-struct Tally<'a>(&'a Rank);
-
-impl Over for Tally<'_> {
-    type State = u32;
-    const NOTHING: u32 = 0;
 
     #[inline(always)]
-    fn over(&self, mut counts: States<u32>, at: usize, end: usize) -> States<u32> {
-        #[expect(clippy::cast_possible_truncation, reason = "as many bits as there are places")]
-        let bits = (below(end - at) & self.0.word(at)) as u32;
-        for (eighth, counts) in counts.iter_mut().enumerate() {
-            let bits = bits >> (eighth * LANES);
-            for (i, count) in counts.iter_mut().enumerate() {
-                *count += bits >> i & 1;
-            }
-        }
+    fn states((states, _): Self::Places) -> [F::Acc; LANED] {
+        let mut all = [F::START; LANED];
+        all.copy_from_slice(states.as_flattened());
+        all
+    }
+
+    #[inline(always)]
+    fn counts((_, counts): Self::Places) -> [u32; LANED] {
         counts
     }
 }
 
-/// As many bits as there are values, as far as a word has them.
-#[inline(always)]
-fn below(n: usize) -> u64 {
-    if n < 64 { (1 << n) - 1 } else { u64::MAX }
+/// Leaves for registers of 512 bits.
+#[cfg(target_arch = "x86_64")]
+struct Blocks<'a, F: Fold, const COUNTED: bool> {
+    wide: Wide,
+    flat: &'a [F::In],
+    valid: Option<&'a Rank>,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<F: Fold, const COUNTED: bool> Over for Blocks<'_, F, COUNTED> {
+    type State = F::Acc;
+    type Places = (F::Block, Tally);
+    type States = [F::Acc; BLOCK];
+    type Counts = [u32; BLOCK];
+    const WIDTH: usize = BLOCK;
+
+    #[inline(always)]
+    fn none(&self) -> Self::Places {
+        (F::Block::none(self.wide), Tally::none(self.wide))
+    }
+
+    #[inline(always)]
+    fn over(&self, (states, counts): Self::Places, at: usize, end: usize) -> Self::Places {
+        ask_for::<F::In, BLOCK>(self.flat, at);
+        let bits = word(self.valid, at, end);
+        let states = states.join(block::<F>(self.wide, self.flat, at, bits));
+        (states, if COUNTED { counts.with(bits) } else { counts })
+    }
+
+    #[inline(always)]
+    fn states((states, _): Self::Places) -> [F::Acc; BLOCK] {
+        states.all()
+    }
+
+    #[inline(always)]
+    fn counts((_, counts): Self::Places) -> [u32; BLOCK] {
+        counts.all()
+    }
+}
+
+/// Leaves that are counted and not read.
+struct Counted<'a>(&'a Rank);
+
+impl Over for Counted<'_> {
+    type State = ();
+    type Places = [u32; LANED];
+    type States = [(); LANED];
+    type Counts = [u32; LANED];
+    const WIDTH: usize = LANED;
+
+    #[inline(always)]
+    fn none(&self) -> [u32; LANED] {
+        [0; LANED]
+    }
+
+    #[inline(always)]
+    fn over(&self, counts: [u32; LANED], at: usize, end: usize) -> [u32; LANED] {
+        counted(counts, word(Some(self.0), at, end))
+    }
+
+    #[inline(always)]
+    fn states(_: [u32; LANED]) -> [(); LANED] {
+        [(); LANED]
+    }
+
+    #[inline(always)]
+    fn counts(counts: [u32; LANED]) -> [u32; LANED] {
+        counts
+    }
 }
 
 fn counts_dispatched<O: OffsetSizeTrait>(parts: Parts<'_, O>, valid: &Rank) -> Vec<usize> {
@@ -183,60 +281,72 @@ fn counts_dispatched<O: OffsetSizeTrait>(parts: Parts<'_, O>, valid: &Rank) -> V
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
         fn wide<O: OffsetSizeTrait>(parts: Parts<'_, O>, valid: &Rank) -> Vec<usize> {
-            counted(parts, valid)
+            columns::<_, O, usize, false>(parts, &Counted(valid), |(), n| n).values
         }
         if crate::kernels::bits::has_avx2() {
             // SAFETY: the processor has what the function was compiled for.
             return unsafe { wide(parts, valid) };
         }
     }
-    counted(parts, valid)
+    columns::<_, O, usize, false>(parts, &Counted(valid), |(), n| n).values
 }
 
 #[inline(always)]
-fn counted<O: OffsetSizeTrait>(parts: Parts<'_, O>, valid: &Rank) -> Vec<usize> {
-    columns(parts, &Tally(valid), |n| usize::try_from(n).unwrap_or(usize::MAX))
-}
-
-#[inline(always)]
-fn columns<V: Over, O: OffsetSizeTrait, R>(
-    (offsets, starts, slots): Parts<'_, O>,
-    values: &V,
-    finish: impl Fn(V::State) -> R,
-) -> Vec<R> {
-    let mut out: Vec<R> = Vec::with_capacity(slots);
+fn columns<V: Over, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+    (offsets, runs): Parts<'_, O>,
+    leaves: &V,
+    finish: impl Fn(V::State, usize) -> R,
+) -> Folded<R> {
+    let places = runs.last().map_or(0, |run| run.places);
+    let mut out = Folded::of(places, if COUNTED { places } else { 0 });
     // Lists that are longer than what was looked at: where they go on and where they end.
     let mut longer: Vec<(usize, usize)> = Vec::new();
     let base = offsets[0].as_usize();
-    let (mut ends, mut from) = (&offsets[1..], 0);
-    for run in starts.chunk_by(|a, b| a == b) {
-        let Some((here, rest)) = ends.split_at_checked(run.len()) else { break };
-        ends = rest;
-        longer.resize(run.len().max(longer.len()), (0, 0));
-        let (mut states, mut count) = ([[V::NOTHING; LANES]; WIDTH / LANES], 0);
+    let mut ends = &offsets[1..];
+    let (mut first, mut from, mut done) = (0, 0, 0);
+    for run in runs {
+        let Some((here, rest)) = ends.split_at_checked(run.lists - first) else { break };
+        (first, ends) = (run.lists, rest);
+        let mut left = run.places - done;
+        if left == 0 {
+            // Its lists, if there are any, are empty.
+            continue;
+        }
+        longer.resize(here.len().max(longer.len()), (0, 0));
+        let (mut places, mut count) = (leaves.none(), 0);
         for end in here {
             let end = end.as_usize() - base;
-            states = values.over(states, from, end);
-            longer[count] = (from + WIDTH, end);
-            count += usize::from(end - from > WIDTH);
+            places = leaves.over(places, from, end);
+            longer[count] = (from + V::WIDTH, end);
+            count += usize::from(end - from > V::WIDTH);
             from = end;
         }
-        let first = starts.len() - rest.len();
-        let mut left = starts.get(first).map_or(slots, |next| *next) - run[0];
         loop {
-            let n = left.min(WIDTH);
-            out.extend(states.as_flattened()[..n].iter().map(|s| finish(*s)));
+            let n = left.min(V::WIDTH);
+            let (found, counts) = (V::states(places), V::counts(places));
+            let (found, counts) = (&found.as_ref()[..n], &counts.as_ref()[..n]);
+            let values = &mut out.values[done..done + n];
+            for i in 0..n {
+                values[i] = finish(found[i], usize::try_from(counts[i]).unwrap_or(usize::MAX));
+            }
+            if COUNTED {
+                let there = &mut out.there[done..done + n];
+                for i in 0..n {
+                    there[i] = u8::from(counts[i] > 0);
+                }
+            }
+            done += n;
             left -= n;
             if left == 0 {
                 break;
             }
-            states = [[V::NOTHING; LANES]; WIDTH / LANES];
+            places = leaves.none();
             let mut kept = 0;
             for i in 0..count {
                 let (at, end) = longer[i];
-                states = values.over(states, at, end);
-                longer[kept] = (at + WIDTH, end);
-                kept += usize::from(end - at > WIDTH);
+                places = leaves.over(places, at, end);
+                longer[kept] = (at + V::WIDTH, end);
+                kept += usize::from(end - at > V::WIDTH);
             }
             count = kept;
         }

@@ -4,10 +4,28 @@ use std::ops::Range;
 
 use arrow::array::OffsetSizeTrait;
 
+#[cfg(target_arch = "x86_64")]
+use super::block::{BLOCK, Block};
 use super::fold::Fold;
-use crate::array::{Layout, Offsets};
+use crate::array::Layout;
 use crate::error::Result;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::Wide;
 use crate::kernels::bits::{Rank, ask_ahead};
+use crate::with_offsets;
+
+/// What was made of the groups of leaves.
+pub(super) struct Folded<R> {
+    pub(super) values: Vec<R>,
+    /// 1 for each that has a leaf; nothing when they were not counted.
+    pub(super) there: Vec<u8>,
+}
+
+impl<R: Copy + Default> Folded<R> {
+    pub(super) fn of(groups: usize, counted: usize) -> Self {
+        Self { values: vec![R::default(); groups], there: vec![0; counted] }
+    }
+}
 
 /// States side by side.
 pub(super) const LANES: usize = 8;
@@ -15,117 +33,177 @@ pub(super) const LANES: usize = 8;
 /// Bytes that come from memory together.
 const LINE: usize = 64;
 
-/// What `finish` makes of the state of every list of `layout` over its leaves, those that `valid` calls
-/// null left out.
-pub(super) fn fold<F: Fold, R>(
+/// What `finish` makes of the state of every list of `layout` over its leaves, those that `valid` calls null
+/// left out; with `COUNTED` also of how many they are.
+pub(super) fn fold<F: Fold, R: Copy + Default, const COUNTED: bool>(
     flat: &[F::In],
     valid: Option<&Rank>,
     layout: &Layout,
-    finish: impl Fn(F::Acc) -> R,
-) -> Result<Vec<R>> {
-    Ok(match layout {
-        Layout::Ragged(Offsets::I32(o)) => dispatched::<F, i32, R>(flat, valid, o, finish),
-        Layout::Ragged(Offsets::I64(o)) => dispatched::<F, i64, R>(flat, valid, o, finish),
-        uniform @ Layout::Uniform { .. } => match uniform.to_offsets()? {
-            Offsets::I32(o) => dispatched::<F, i32, R>(flat, valid, &o, finish),
-            Offsets::I64(o) => dispatched::<F, i64, R>(flat, valid, &o, finish),
-        },
-    })
+    finish: impl Fn(F::Acc, usize) -> R,
+) -> Result<Folded<R>> {
+    let offsets = layout.to_offsets()?;
+    Ok(with_offsets!(&offsets, o => dispatched::<F, _, R, COUNTED>(flat, valid, o, finish)))
 }
 
 /// With the widest registers that the processor has.
-fn dispatched<F: Fold, O: OffsetSizeTrait, R>(
+fn dispatched<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
     flat: &[F::In],
     valid: Option<&Rank>,
     offsets: &[O],
-    finish: impl Fn(F::Acc) -> R,
-) -> Vec<R> {
+    finish: impl Fn(F::Acc, usize) -> R,
+) -> Folded<R> {
     #[cfg(target_arch = "x86_64")]
     {
-        use crate::kernels::bits::{has_avx2, has_avx512};
-
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn wide<F: Fold, O: OffsetSizeTrait, R>(
+        fn wide<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
             flat: &[F::In],
             valid: Option<&Rank>,
             offsets: &[O],
-            finish: impl Fn(F::Acc) -> R,
-        ) -> Vec<R> {
-            lists::<F, O, R, 32>(flat, valid, offsets, finish)
+            finish: impl Fn(F::Acc, usize) -> R,
+        ) -> Folded<R> {
+            in_lanes::<F, O, R, COUNTED>(flat, valid, offsets, finish)
         }
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn widest<F: Fold, O: OffsetSizeTrait, R>(
+        fn widest<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+            wide: Wide,
             flat: &[F::In],
             valid: Option<&Rank>,
             offsets: &[O],
-            finish: impl Fn(F::Acc) -> R,
-        ) -> Vec<R> {
-            lists::<F, O, R, 64>(flat, valid, offsets, finish)
+            finish: impl Fn(F::Acc, usize) -> R,
+        ) -> Folded<R> {
+            // Each of them has a loop of its own, here and below.
+            match valid {
+                None => {
+                    let leaves = Blocks::<F> { wide, flat, valid: None };
+                    each_list::<_, O, R, COUNTED>(&leaves, offsets, finish)
+                }
+                valid => {
+                    let leaves = Blocks::<F> { wide, flat, valid };
+                    each_list::<_, O, R, COUNTED>(&leaves, offsets, finish)
+                }
+            }
         }
-        if F::FLOATS && has_avx512() {
+        if let (true, Some(here)) = (F::Block::THERE, Wide::here()) {
             // SAFETY: the processor has what the function was compiled for.
-            return unsafe { widest::<F, O, R>(flat, valid, offsets, finish) };
+            return unsafe { widest::<F, O, R, COUNTED>(here, flat, valid, offsets, finish) };
         }
-        if F::LANED && has_avx2() {
+        if F::LANED && crate::kernels::bits::has_avx2() {
             // SAFETY: the processor has what the function was compiled for.
-            return unsafe { wide::<F, O, R>(flat, valid, offsets, finish) };
+            return unsafe { wide::<F, O, R, COUNTED>(flat, valid, offsets, finish) };
         }
     }
-    lists::<F, O, R, 32>(flat, valid, offsets, finish)
-}
-
-/// `STRIDE` values are let in without asking how many there are, no more than a word has bits. A loop
-/// that ends where its list ends is left at a place that the processor cannot foresee; reading on,
-/// behind the list, takes less time.
-#[inline(always)]
-fn lists<F: Fold, O: OffsetSizeTrait, R, const STRIDE: usize>(
-    flat: &[F::In],
-    valid: Option<&Rank>,
-    offsets: &[O],
-    finish: impl Fn(F::Acc) -> R,
-) -> Vec<R> {
-    // Each of them has a loop of its own.
-    match valid {
-        None => each_list::<F, O, R, STRIDE>(flat, None, offsets, finish),
-        Some(valid) => each_list::<F, O, R, STRIDE>(flat, Some(valid), offsets, finish),
-    }
+    in_lanes::<F, O, R, COUNTED>(flat, valid, offsets, finish)
 }
 
 #[inline(always)]
-fn each_list<F: Fold, O: OffsetSizeTrait, R, const STRIDE: usize>(
+fn in_lanes<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
     flat: &[F::In],
     valid: Option<&Rank>,
     offsets: &[O],
-    finish: impl Fn(F::Acc) -> R,
-) -> Vec<R> {
-    let base = offsets[0].as_usize();
-    let mut out = Vec::with_capacity(offsets.len() - 1);
+    finish: impl Fn(F::Acc, usize) -> R,
+) -> Folded<R> {
+    match (F::LANED, valid) {
+        (false, _) => one_after_another::<F, O, R>(flat, valid, offsets, finish),
+        (true, None) => {
+            let leaves = Lanes::<F> { flat, valid: None };
+            each_list::<_, O, R, COUNTED>(&leaves, offsets, finish)
+        }
+        (true, valid) => {
+            let leaves = Lanes::<F> { flat, valid };
+            each_list::<_, O, R, COUNTED>(&leaves, offsets, finish)
+        }
+    }
+}
+
+/// How the leaves of a list are folded. A trait and no closure, which would be a function of its own and
+/// without the instructions that its caller may use.
+trait Leaves {
+    type Fold: Fold;
+    /// What is left of a list, several states side by side.
+    type Part: Copy;
+
+    /// Of no leaves.
+    fn none(&self) -> Self::Part;
+    /// Of a list, and the number of leaves in it.
+    fn part(&self, list: Range<usize>) -> (Self::Part, usize);
+    /// The state that each part makes.
+    fn joined(parts: &[Self::Part; LANES]) -> [<Self::Fold as Fold>::Acc; LANES];
+}
+
+/// Eights of lists whose states are finished together: what takes single values out of vectors stays out
+/// of the loop that reads leaves.
+const BATCH: usize = 32;
+
+#[inline(always)]
+fn each_list<L: Leaves, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+    leaves: &L,
+    offsets: &[O],
+    finish: impl Fn(<L::Fold as Fold>::Acc, usize) -> R,
+) -> Folded<R> {
+    let (base, lists) = (offsets[0].as_usize(), offsets.len() - 1);
+    let mut out = Folded::of(lists, if COUNTED { lists } else { 0 });
     let mut start = 0;
-    if !F::LANED {
-        out.extend(offsets[1..].iter().map(|end| {
-            let list = start..end.as_usize() - base;
-            start = list.end;
-            finish(one_by_one::<F>(F::START, flat, valid, list))
-        }));
-        return out;
-    }
-    // The states of eight lists are joined together: halves of them, then quarters, then eighths.
-    let mut states = [[F::START; LANES]; LANES];
+    let mut parts = [leaves.none(); LANES];
+    let (mut found, mut counts) = ([[L::Fold::START; LANES]; BATCH], [[0; LANES]; BATCH]);
     let (eights, rest) = offsets[1..].as_chunks::<LANES>();
-    for ends in eights {
-        for i in 0..LANES {
-            let end = ends[i].as_usize() - base;
-            states[i] = list::<F, STRIDE>(flat, valid, start..end);
-            start = end;
+    for (batch, eights) in eights.chunks(BATCH).enumerate() {
+        for e in 0..eights.len() {
+            for i in 0..LANES {
+                let end = eights[e][i].as_usize() - base;
+                (parts[i], counts[e][i]) = leaves.part(start..end);
+                start = end;
+            }
+            found[e] = L::joined(&parts);
         }
-        let found = joined_eight::<F>(&states);
-        out.extend(found.iter().map(|acc| finish(*acc)));
+        let at = batch * BATCH * LANES;
+        let (values, _) = out.values[at..].as_chunks_mut::<LANES>();
+        for e in 0..eights.len().min(values.len()) {
+            for i in 0..LANES {
+                values[e][i] = finish(found[e][i], counts[e][i]);
+            }
+        }
+        if COUNTED {
+            let (there, _) = out.there[at..].as_chunks_mut::<LANES>();
+            for e in 0..eights.len().min(there.len()) {
+                for i in 0..LANES {
+                    there[e][i] = u8::from(counts[e][i] > 0);
+                }
+            }
+        }
     }
-    for end in rest {
+    for (i, end) in rest.iter().enumerate() {
         let end = end.as_usize() - base;
-        let state = list::<F, STRIDE>(flat, valid, start..end);
+        (parts[i], counts[0][i]) = leaves.part(start..end);
         start = end;
-        out.push(finish(joined::<F>(&state)));
+    }
+    let joined = L::joined(&parts);
+    for (i, list) in (lists - rest.len()..lists).enumerate() {
+        out.values[list] = finish(joined[i], counts[0][i]);
+        if COUNTED {
+            out.there[list] = u8::from(counts[0][i] > 0);
+        }
+    }
+    out
+}
+
+fn one_after_another<F: Fold, O: OffsetSizeTrait, R: Copy + Default>(
+    flat: &[F::In],
+    valid: Option<&Rank>,
+    offsets: &[O],
+    finish: impl Fn(F::Acc, usize) -> R,
+) -> Folded<R> {
+    let (base, lists) = (offsets[0].as_usize(), offsets.len() - 1);
+    let mut out = Folded::of(lists, lists);
+    let mut start = 0;
+    for (list, end) in offsets[1..].iter().enumerate() {
+        let leaves = start..end.as_usize() - base;
+        start = leaves.end;
+        let count = match valid {
+            None => leaves.len(),
+            Some(valid) => valid.rank(leaves.end) - valid.rank(leaves.start),
+        };
+        out.values[list] = finish(one_by_one::<F>(F::START, flat, valid, leaves), count);
+        out.there[list] = u8::from(count > 0);
     }
     out
 }
@@ -146,46 +224,160 @@ fn one_by_one<F: Fold>(
     acc
 }
 
+/// Bits of the values from one of them up to `end`, as far as a word has them.
 #[inline(always)]
-fn list<F: Fold, const STRIDE: usize>(
-    flat: &[F::In],
-    valid: Option<&Rank>,
-    list: Range<usize>,
-) -> [F::Acc; LANES] {
-    let Range { start: mut at, end } = list;
-    let mut lanes = [F::START; LANES];
-    ask_ahead(flat, at);
-    while end - at > STRIDE {
-        let Some(values) = flat[at..].first_chunk::<STRIDE>() else { break };
-        match valid {
-            None => {
-                for chunk in values.as_chunks::<LANES>().0 {
-                    for i in 0..LANES {
-                        lanes[i] = F::push(lanes[i], chunk[i]);
-                    }
-                }
-            }
-            Some(valid) => match valid.word(at) {
-                0 => {}
-                bits => lanes = those::<F, STRIDE>(lanes, values, bits),
-            },
-        }
-        for line in 0..STRIDE * size_of::<F::In>() / LINE {
-            ask_ahead(flat, at + (line + 1) * (LINE / size_of::<F::In>()));
-        }
-        at += STRIDE;
-    }
-    // The rest with what comes behind it, which counts nothing.
+pub(super) fn word(valid: Option<&Rank>, at: usize, end: usize) -> u64 {
     let n = end - at;
     let here = if n < 64 { (1 << n) - 1 } else { u64::MAX };
-    let bits = match valid {
+    match valid {
         None => here,
         Some(valid) => here & valid.word(at),
-    };
-    if let Some(values) = flat[at..].first_chunk::<STRIDE>() {
-        return those::<F, STRIDE>(lanes, values, bits);
     }
-    those::<F, STRIDE>(lanes, &last_few::<F, STRIDE>(&flat[at..end]), bits)
+}
+
+/// Asks ahead for all that is read at `at`: a line for each list would leave some out where all lists are of
+/// the same length, and nothing else foresees those.
+#[inline(always)]
+pub(super) fn ask_for<T, const WIDTH: usize>(flat: &[T], at: usize) {
+    for line in 0..WIDTH * size_of::<T>() / LINE {
+        ask_ahead(flat, at + line * (LINE / size_of::<T>()));
+    }
+}
+
+/// Leaves for registers of any kind.
+struct Lanes<'a, F: Fold> {
+    flat: &'a [F::In],
+    valid: Option<&'a Rank>,
+}
+
+/// Values that are let in without asking how many there are, no more than a word has bits. A loop that
+/// ends where its list ends is left at a place that the processor cannot foresee; reading on, behind the
+/// list, takes less time.
+const STRIDE: usize = 32;
+
+impl<F: Fold> Leaves for Lanes<'_, F> {
+    type Fold = F;
+    type Part = [F::Acc; LANES];
+
+    #[inline(always)]
+    fn none(&self) -> [F::Acc; LANES] {
+        [F::START; LANES]
+    }
+
+    #[inline(always)]
+    fn joined(parts: &[[F::Acc; LANES]; LANES]) -> [F::Acc; LANES] {
+        joined_eight::<F>(parts)
+    }
+
+    #[inline(always)]
+    fn part(&self, list: Range<usize>) -> ([F::Acc; LANES], usize) {
+        let Range { start, end } = list;
+        let (flat, valid) = (self.flat, self.valid);
+        let mut at = start;
+        let mut lanes = [F::START; LANES];
+        let mut count = 0;
+        ask_for::<F::In, STRIDE>(flat, at);
+        if end - at > STRIDE {
+            // Four times as many states: one value need not wait for the one before.
+            let mut fours = [lanes; STRIDE / LANES];
+            while end - at > STRIDE {
+                let Some(values) = flat[at..].first_chunk::<STRIDE>() else { break };
+                let chunks = values.as_chunks::<LANES>().0;
+                match valid {
+                    None => {
+                        for g in 0..STRIDE / LANES {
+                            for i in 0..LANES {
+                                fours[g][i] = F::push(fours[g][i], chunks[g][i]);
+                            }
+                        }
+                    }
+                    Some(valid) => {
+                        let mut bits = valid.word(at);
+                        count += (bits << (64 - STRIDE)).count_ones() as usize;
+                        for g in 0..STRIDE / LANES {
+                            fours[g] = chosen::<F>(fours[g], &chunks[g], bits);
+                            bits >>= LANES;
+                        }
+                    }
+                }
+                at += STRIDE;
+                ask_for::<F::In, STRIDE>(flat, at);
+            }
+            let [a, b, c, d] = fours;
+            for i in 0..LANES {
+                lanes[i] = F::join(F::join(a[i], b[i]), F::join(c[i], d[i]));
+            }
+        }
+        // The rest with what comes behind it, which counts nothing.
+        let bits = word(valid, at, end);
+        lanes = match flat[at..].first_chunk::<STRIDE>() {
+            Some(values) => those::<F>(lanes, values, bits),
+            None => those::<F>(lanes, &last_few::<F, STRIDE>(&flat[at..end]), bits),
+        };
+        let count = match valid {
+            None => end - start,
+            Some(_) => count + bits.count_ones() as usize,
+        };
+        (lanes, count)
+    }
+}
+
+/// Leaves for registers of 512 bits.
+#[cfg(target_arch = "x86_64")]
+struct Blocks<'a, F: Fold> {
+    wide: Wide,
+    flat: &'a [F::In],
+    valid: Option<&'a Rank>,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<F: Fold> Leaves for Blocks<'_, F> {
+    type Fold = F;
+    type Part = <F::Block as Block<F>>::Part;
+
+    #[inline(always)]
+    fn none(&self) -> Self::Part {
+        F::Block::none(self.wide).part()
+    }
+
+    #[inline(always)]
+    fn joined(parts: &[Self::Part; LANES]) -> [F::Acc; LANES] {
+        F::Block::joined(*parts)
+    }
+
+    #[inline(always)]
+    fn part(&self, list: Range<usize>) -> (Self::Part, usize) {
+        let Range { start: mut at, end } = list.clone();
+        let (wide, flat, valid) = (self.wide, self.flat, self.valid);
+        ask_for::<F::In, BLOCK>(flat, at);
+        let bits = word(valid, at, end);
+        let mut count = bits.count_ones() as usize;
+        let mut states = block::<F>(wide, flat, at, bits);
+        while end - at > BLOCK {
+            at += BLOCK;
+            let bits = word(valid, at, end);
+            ask_for::<F::In, BLOCK>(flat, at);
+            if valid.is_some() && bits == 0 {
+                continue;
+            }
+            count += bits.count_ones() as usize;
+            states = states.join(block::<F>(wide, flat, at, bits));
+        }
+        let count = if valid.is_none() { list.len() } else { count };
+        (states.part(), count)
+    }
+}
+
+/// The states of those values from `at` on whose bit is set. Nothing is called here: a call, however rare,
+/// takes all registers away from what runs around it.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) fn block<F: Fold>(wide: Wide, flat: &[F::In], at: usize, bits: u64) -> F::Block {
+    let values = &flat[at..];
+    match values.first_chunk::<BLOCK>() {
+        Some(values) => F::Block::some(wide, values, bits),
+        None => F::Block::few(wide, values, bits),
+    }
 }
 
 /// The last leaves of all, as many as are read elsewhere.
@@ -201,9 +393,9 @@ pub(super) fn last_few<F: Fold, const N: usize>(values: &[F::In]) -> [F::In; N] 
 
 /// Those of the values whose bit is set.
 #[inline(always)]
-fn those<F: Fold, const N: usize>(
+fn those<F: Fold>(
     mut lanes: [F::Acc; LANES],
-    values: &[F::In; N],
+    values: &[F::In; STRIDE],
     mut bits: u64,
 ) -> [F::Acc; LANES] {
     for chunk in values.as_chunks::<LANES>().0 {
@@ -256,14 +448,7 @@ pub(super) fn chosen<F: Fold>(
     lanes
 }
 
-#[inline(always)]
-fn joined<F: Fold>(lanes: &[F::Acc; LANES]) -> F::Acc {
-    let [a, b, c, d, e, f, g, h] = *lanes;
-    let (a, b, c, d) = (F::join(a, e), F::join(b, f), F::join(c, g), F::join(d, h));
-    F::join(F::join(a, c), F::join(b, d))
-}
-
-/// [`joined`] of eight lists, in instructions on vectors.
+/// The states of eight lists, joined together: halves of them, then quarters, then eighths.
 #[inline(always)]
 fn joined_eight<F: Fold>(lists: &[[F::Acc; LANES]; LANES]) -> [F::Acc; LANES] {
     let [a, b, c, d, e, f, g, h] = lists;
@@ -308,5 +493,122 @@ pub(super) fn for_each_valid(valid: &Rank, start: usize, end: usize, mut each: i
             word &= word - 1;
         }
         at += n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use arrow::buffer::BooleanBuffer;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::super::fold::{Extreme, Largest, Smallest, Total};
+    use super::super::runs::{Run, Runs};
+    use super::*;
+    use crate::array::Offsets;
+
+    /// Lists around the widths of registers and words, longer ones, empty ones, in runs of any number.
+    fn shapes(rng: &mut ChaCha8Rng) -> (Vec<i32>, Vec<Run>) {
+        let (mut offsets, mut runs) = (vec![rng.random_range(0..5)], Vec::new());
+        let (mut lists, mut places) = (0, 0);
+        for _ in 0..rng.random_range(0..6) {
+            let mut longest = 0;
+            for _ in 0..rng.random_range(0..20) {
+                let around = [0, 1, 8, 16, 31, 33, 64, 65, 128, 200][rng.random_range(0..10)];
+                let n: i32 = around + rng.random_range(0..3);
+                offsets.push(offsets[offsets.len() - 1] + n);
+                longest = longest.max(n);
+                lists += 1;
+            }
+            places += usize::try_from(longest).unwrap();
+            runs.push(Run { lists, places });
+        }
+        (offsets, runs)
+    }
+
+    /// Whether every way there is makes what the plain one makes.
+    fn all_ways<F: Fold>(rng: &mut ChaCha8Rng, value: impl Fn(&mut ChaCha8Rng) -> F::In)
+    where
+        F::Acc: Debug,
+    {
+        for _ in 0..60 {
+            let (offsets, ends) = shapes(rng);
+            let leaves = usize::try_from(offsets[offsets.len() - 1] - offsets[0]).unwrap();
+            let flat: Vec<F::In> = (0..leaves).map(|_| value(rng)).collect();
+            let holes = rng.random_range(0.0..1.0f64);
+            let there: BooleanBuffer =
+                (0..leaves).map(|_| rng.random_range(0.0..1.0f64) > holes).collect();
+            let rank = Rank::new(&there);
+            let base = offsets[0];
+            let range = |i: usize| {
+                let at = |o: i32| usize::try_from(o - base).unwrap();
+                at(offsets[i])..at(offsets[i + 1])
+            };
+            for valid in [None, Some(&rank)] {
+                let holds = |i: &usize| valid.is_none() || there.value(*i);
+                let made = |leaves: Vec<usize>| {
+                    let acc = leaves.iter().fold(F::START, |acc, i| F::push(acc, flat[*i]));
+                    (format!("{acc:?}"), leaves.len())
+                };
+                let shown = |found: Folded<(F::Acc, usize)>| {
+                    let there = found.values.iter().map(|(_, n)| u8::from(*n > 0));
+                    assert_eq!(found.there, there.collect::<Vec<_>>());
+                    let values = found.values.iter().map(|(acc, n)| (format!("{acc:?}"), *n));
+                    values.collect::<Vec<_>>()
+                };
+                let lists = (0..offsets.len() - 1).map(|i| made(range(i).filter(holds).collect()));
+                let lists: Vec<_> = lists.collect();
+                let pair = |acc, n| (acc, n);
+                let found = dispatched::<F, _, _, true>(&flat, valid, &offsets, pair);
+                assert_eq!(shown(found), lists);
+                let found = in_lanes::<F, _, _, true>(&flat, valid, &offsets, pair);
+                assert_eq!(shown(found), lists);
+                // The lists of a run, over one another.
+                let (mut first, mut done, mut places) = (0, 0, Vec::new());
+                for run in &ends {
+                    for place in 0..run.places - done {
+                        let over = (first..run.lists).filter_map(|i| range(i).nth(place));
+                        places.push(made(over.filter(holds).collect()));
+                    }
+                    (first, done) = (run.lists, run.places);
+                }
+                let runs = Runs {
+                    offsets: Offsets::I32(arrow::buffer::OffsetBuffer::new(offsets.clone().into())),
+                    ends: ends.iter().map(|r| Run { lists: r.lists, places: r.places }).collect(),
+                };
+                assert_eq!(shown(runs.fold::<F, _, true>(&flat, valid, pair)), places);
+                assert_eq!(shown(runs.in_lanes::<F, _, true>(&flat, valid, pair)), places);
+                if let Some(valid) = valid {
+                    let counts: Vec<usize> = places.iter().map(|(_, n)| *n).collect();
+                    assert_eq!(runs.counts(valid), counts);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn registers_of_every_width_make_the_same() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(3);
+        // Small integers, whose sums are the same in any order, and what compares in its own way.
+        let number = |rng: &mut ChaCha8Rng| match rng.random_range(0..40) {
+            0 => f32::NAN,
+            1 => -f32::NAN,
+            2 => f32::INFINITY,
+            3 => f32::NEG_INFINITY,
+            _ => rng.random_range(-50..50i8).into(),
+        };
+        let whole = |rng: &mut ChaCha8Rng| f32::from(rng.random_range(-50..50i8));
+        all_ways::<Total<f32>>(rng, whole);
+        all_ways::<Total<f64>>(rng, |rng| whole(rng).into());
+        all_ways::<Total<i16>>(rng, |rng| rng.random());
+        all_ways::<Total<u64>>(rng, |rng| rng.random());
+        all_ways::<Extreme<u8, Largest>>(rng, |rng| rng.random());
+        all_ways::<Extreme<i64, Smallest>>(rng, |rng| rng.random());
+        all_ways::<Extreme<f32, Largest>>(rng, number);
+        all_ways::<Extreme<f32, Smallest>>(rng, number);
+        all_ways::<Extreme<f64, Largest>>(rng, |rng| number(rng).into());
+        all_ways::<Extreme<f64, Smallest>>(rng, |rng| number(rng).into());
     }
 }

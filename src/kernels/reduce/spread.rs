@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use super::fold::{Number, Total};
 use super::groups::counts_of_lists;
 use super::numbers::{numbers, ranks, ratio};
-use super::segments::{self, for_each_valid};
+use super::segments::{self, LANES, for_each_valid};
 use super::{Reduction, Task};
 use crate::array::Layout;
 use crate::error::{Error, Result};
@@ -56,33 +56,77 @@ fn squares<T: Number<Wide = f64>>(
     layout: &Layout,
     counts: &[usize],
 ) -> Result<Vec<f64>> {
-    let totals = segments::fold::<Total<T>, _>(flat, valid, layout, std::convert::identity)?;
-    let each = totals.iter().zip(counts).enumerate();
-    Ok(each
-        .map(|(list, (total, n))| {
-            let mean = ratio(*total, *n);
-            let range = layout.range(list);
-            let mut lanes = [0f64; 4];
-            match valid {
-                None => {
-                    let (fours, rest) = flat[range].as_chunks::<4>();
-                    for four in fours {
-                        for (lane, v) in lanes.iter_mut().zip(four) {
-                            let d = v.widen() - mean;
-                            *lane += d * d;
-                        }
-                    }
-                    for (lane, v) in lanes.iter_mut().zip(rest) {
-                        let d = v.widen() - mean;
-                        *lane += d * d;
+    let mean = |total, n| if n > 0 { ratio(total, n) } else { 0.0 };
+    let mut found = segments::fold::<Total<T>, _, true>(flat, valid, layout, mean)?.values;
+    let lengths: Vec<usize> = match valid {
+        // What is counted is all there is.
+        None => counts.to_vec(),
+        Some(_) => (0..layout.lists()).map(|list| layout.length(list)).collect(),
+    };
+    dispatched(flat, valid, &lengths, &mut found);
+    Ok(found)
+}
+
+/// With the widest registers that the processor has.
+fn dispatched<T: Number<Wide = f64>>(
+    flat: &[T],
+    valid: Option<&Rank>,
+    lengths: &[usize],
+    means: &mut [f64],
+) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn wide<T: Number<Wide = f64>>(
+            flat: &[T],
+            valid: Option<&Rank>,
+            lengths: &[usize],
+            means: &mut [f64],
+        ) {
+            each_list(flat, valid, lengths, means);
+        }
+        if crate::kernels::bits::has_avx2() {
+            // SAFETY: the processor has what the function was compiled for.
+            unsafe { wide(flat, valid, lengths, means) };
+            return;
+        }
+    }
+    each_list(flat, valid, lengths, means);
+}
+
+/// Puts the sum of squared distances where the mean of each list was.
+#[inline(always)]
+fn each_list<T: Number<Wide = f64>>(
+    flat: &[T],
+    valid: Option<&Rank>,
+    lengths: &[usize],
+    means: &mut [f64],
+) {
+    let mut start = 0;
+    for list in 0..means.len().min(lengths.len()) {
+        let (mean, end) = (means[list], start + lengths[list]);
+        let mut lanes = [0f64; LANES];
+        match valid {
+            None => {
+                let (chunks, rest) = flat[start..end].as_chunks::<LANES>();
+                for chunk in chunks {
+                    for i in 0..LANES {
+                        let d = chunk[i].widen() - mean;
+                        lanes[i] += d * d;
                     }
                 }
-                Some(valid) => for_each_valid(valid, range.start, range.end, |i| {
-                    let d = flat[i].widen() - mean;
-                    lanes[i % 4] += d * d;
-                }),
+                for i in 0..rest.len() {
+                    let d = rest[i].widen() - mean;
+                    lanes[i] += d * d;
+                }
             }
-            (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
-        })
-        .collect())
+            Some(valid) => for_each_valid(valid, start, end, |i| {
+                let d = flat[i].widen() - mean;
+                lanes[i % LANES] += d * d;
+            }),
+        }
+        let [a, b, c, d, e, f, g, h] = lanes;
+        means[list] = ((a + e) + (b + f)) + ((c + g) + (d + h));
+        start = end;
+    }
 }

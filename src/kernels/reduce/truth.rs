@@ -9,7 +9,7 @@ use arrow::compute::kernels::cmp;
 use arrow::datatypes::{DataType, UInt8Type};
 
 use super::fold::{Extreme, Largest, Smallest};
-use super::groups::Groups;
+use super::groups::{Groups, counts_of_lists};
 use super::{Reduction, Task, numbers};
 use crate::error::Result;
 use crate::kernels::bits::Rank;
@@ -26,11 +26,8 @@ pub(super) fn truth(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
     let bits = match rank.total() {
         0 => BooleanBuffer::new_unset(level.layout().lists()),
         _ => {
-            let layout = level.layout();
-            BooleanBuffer::collect_bool(layout.lists(), |i| {
-                let list = layout.range(i);
-                rank.rank(list.end) > rank.rank(list.start)
-            })
+            let counts = counts_of_lists(level.layout(), Some(&rank));
+            BooleanBuffer::collect_bool(counts.len(), |i| counts[i] > 0)
         }
     };
     let bits = if any { bits } else { !&bits };
