@@ -122,10 +122,5 @@ pub(super) fn counted(layout: &Layout, rank: &Rank) -> Result<Offsets> {
 
 /// Offsets counted in set bits.
 fn ranked<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, rank: &Rank) -> OffsetBuffer<O> {
-    let base = offsets[0];
-    let ends = offsets.iter().map(|o| {
-        // No more bits are set than there are elements.
-        O::from_usize(rank.rank((*o - base).as_usize())).unwrap_or_default()
-    });
-    OffsetBuffer::new(ends.collect())
+    OffsetBuffer::new(rank.ranks(offsets).into())
 }

@@ -7,7 +7,10 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::compute::FilterBuilder;
 use arrow::datatypes::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 
-use super::bits::{Rank, WordsOf, ask, ones, words};
+use super::bits::{Rank, WordsOf, ask, ask_ahead, ones, words};
+use super::compress::Compress;
+#[cfg(target_arch = "x86_64")]
+use super::compress::WORD;
 use super::reduce::reinterpret;
 use super::room::with_room;
 use crate::error::Result;
@@ -50,7 +53,11 @@ fn by_width(values: &ArrayRef, keep: &[u64], count: usize) -> Result<ArrayRef> {
     }
 }
 
-fn typed<T: ArrowPrimitiveType>(values: &ArrayRef, keep: &[u64], count: usize) -> Result<ArrayRef> {
+fn typed<T: ArrowPrimitiveType<Native: Compress>>(
+    values: &ArrayRef,
+    keep: &[u64],
+    count: usize,
+) -> Result<ArrayRef> {
     let same = reinterpret(values, &T::DATA_TYPE)?;
     let flat = same.as_primitive::<T>().values();
     let nulls = values.nulls().filter(|n| n.null_count() > 0);
@@ -65,20 +72,92 @@ fn typed<T: ArrowPrimitiveType>(values: &ArrayRef, keep: &[u64], count: usize) -
 const FEW: u32 = 16;
 
 /// With the instructions for bits that the processor has.
-fn compressed<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+fn compressed<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
     #[cfg(target_arch = "x86_64")]
     {
+        use super::bits::{has_avx2, has_avx512, has_vbmi2};
+
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn wide<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+        fn wide<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
             by_words(flat, keep, count)
         }
-        if super::bits::has_avx2() {
+        #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
+        unsafe fn widest<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+            // SAFETY: as the caller says.
+            unsafe { in_registers(flat, keep, count) }
+        }
+        #[target_feature(enable = "avx512vbmi2")]
+        #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
+        unsafe fn small<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+            // SAFETY: as the caller says.
+            unsafe { in_registers(flat, keep, count) }
+        }
+        if size_of::<V>() >= 4 && has_avx512() {
+            // SAFETY: the processor has what the function was compiled for, which is all such values need.
+            return unsafe { widest(flat, keep, count) };
+        }
+        if size_of::<V>() < 4 && has_vbmi2() {
+            // SAFETY: the processor has what the function was compiled for.
+            return unsafe { small(flat, keep, count) };
+        }
+        if has_avx2() {
             // SAFETY: the processor has what the function was compiled for.
             return unsafe { wide(flat, keep, count) };
         }
     }
     by_words(flat, keep, count)
 }
+
+/// A register of values is moved in one step, wherever in a word they are.
+///
+/// # Safety
+/// The processor moves values of this width by masks.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn in_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+    // What a register writes behind the values kept needs room, too.
+    let mut out: Vec<V> = with_room(count + WORD);
+    let (whole, rest) = flat.as_chunks::<WORD>();
+    let mut found = [0u32; BLOCK];
+    for (block, keep) in keep.chunks(BLOCK).enumerate() {
+        let start = block * BLOCK;
+        let found = set_words(keep, &mut found);
+        let sparse = found.len() < keep.len() / 2;
+        for i in 0..found.len() {
+            if sparse && let Some(next) = found.get(i + AHEAD) {
+                let next = *next as usize;
+                ask(flat, (start + next) * WORD + keep[next].trailing_zeros() as usize);
+            }
+            let at = found[i] as usize;
+            let mut word = keep[at];
+            let ones = word.count_ones();
+            match whole.get(start + at) {
+                Some(values) if ones >= FEW_MOVED && out.capacity() - out.len() >= WORD => {
+                    ask_ahead(flat, (start + at) * WORD);
+                    // SAFETY: there is room for a word of values, and as many as bits are set are made.
+                    unsafe {
+                        V::compress(values, word, out.as_mut_ptr().add(out.len()));
+                        out.set_len(out.len() + ones as usize);
+                    }
+                }
+                values => {
+                    let values = values.map_or(rest, |whole| whole);
+                    while word != 0 {
+                        if let Some(value) = values.get(word.trailing_zeros() as usize) {
+                            out.push(*value);
+                        }
+                        word &= word - 1;
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+/// As [`FEW`], where a word takes no longer than some steps.
+#[cfg(target_arch = "x86_64")]
+const FEW_MOVED: u32 = 6;
 
 /// Words that are looked through for bits before values are fetched.
 const BLOCK: usize = 256;
@@ -232,10 +311,21 @@ mod tests {
                 let slow = packed::<false>(WordsOf::new(&bits), &words(&keep), expected.len());
                 let slow = BooleanBuffer::new(Buffer::from_vec(slow), 0, expected.len());
                 assert_eq!(found, slow);
-                let values: Vec<u16> = (0..n).map(|i| u16::try_from(i).unwrap()).collect();
-                let wanted: Vec<u16> =
-                    values.iter().copied().filter(|i| keep.value((*i).into())).collect();
-                assert_eq!(compressed(&values, &words(&keep), wanted.len()), wanted);
+                // Each width is moved by other instructions.
+                fn moved<V: Compress + PartialEq + std::fmt::Debug + From<u8>>(
+                    keep: &BooleanBuffer,
+                ) {
+                    let value = |i: usize| V::from(u8::try_from(i * 7 % 251).unwrap());
+                    let values: Vec<V> = (0..keep.len()).map(value).collect();
+                    let kept = (0..keep.len()).filter(|i| keep.value(*i)).map(value);
+                    let wanted: Vec<V> = kept.collect();
+                    assert_eq!(compressed(&values, &words(keep), wanted.len()), wanted);
+                    assert_eq!(by_words(&values, &words(keep), wanted.len()), wanted);
+                }
+                moved::<u8>(&keep);
+                moved::<u16>(&keep);
+                moved::<u32>(&keep);
+                moved::<u64>(&keep);
             }
         }
     }

@@ -7,11 +7,13 @@
 pub mod at;
 pub mod between;
 pub mod broadcast;
+mod compress;
 pub mod concat;
 pub mod coords;
 pub mod densify;
 pub mod dictionary;
 pub mod elementwise;
+mod exp;
 pub mod filter;
 pub mod gather;
 pub mod histogram;

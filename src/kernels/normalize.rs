@@ -4,7 +4,6 @@
 //! length are laid over one another along an outer axis. The lists of the result are those of the
 //! array, shared. Floats keep their type and compute in 64 bits; integers become Float64.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
@@ -12,6 +11,9 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use half::f16;
 
+use super::elementwise::each_length;
+use super::exp::exp;
+use super::room::with_room;
 use super::shape::list_axis;
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
@@ -52,7 +54,12 @@ pub fn output_type(what: &str, leaf: &DataType) -> Result<DataType> {
 /// # Errors
 /// When the array has no such axis or `axis` is 0, and for leaves that are no numbers.
 pub fn softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
-    along("softmax", array, axis, largest_and_sum, |x, (max, sum)| (x - max).exp() / sum)
+    along("softmax", array, axis, |values| {
+        less_largest(values);
+        exp(values);
+        let sum = added(values);
+        values.iter_mut().for_each(|v| *v /= sum);
+    })
 }
 
 /// The logarithm of the [`softmax`], exact where that is too small for a float.
@@ -60,7 +67,15 @@ pub fn softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// # Errors
 /// As [`softmax`].
 pub fn log_softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
-    along("log_softmax", array, axis, largest_and_sum, |x, (max, sum)| x - max - sum.ln())
+    let mut powers = Vec::new();
+    along("log_softmax", array, axis, |values| {
+        less_largest(values);
+        powers.clear();
+        powers.extend_from_slice(values);
+        exp(&mut powers);
+        let log = added(&powers).ln();
+        values.iter_mut().for_each(|v| *v -= log);
+    })
 }
 
 /// Values divided by the `p`-norm of what goes together along axis `axis`, as
@@ -76,13 +91,10 @@ pub fn normalize(array: &RaggedArray, axis: i64, p: f64, eps: f64) -> Result<Rag
             "normalize: the order of a norm is 0 or more, not {p}"
         )));
     }
-    along(
-        "normalize",
-        array,
-        axis,
-        |values| (norm(values, p).max(eps), 0.0),
-        |x, (norm, _)| x / norm,
-    )
+    along("normalize", array, axis, |values| {
+        let norm = norm(values, p).max(eps);
+        values.iter_mut().for_each(|v| *v /= norm);
+    })
 }
 
 /// The `p`-norm. NaN of NaN.
@@ -104,11 +116,30 @@ fn norm(values: &[f64], p: f64) -> f64 {
     values.iter().map(|v| v.abs().powf(p)).sum::<f64>().powf(p.recip())
 }
 
-fn largest_and_sum(values: &[f64]) -> (f64, f64) {
-    let max = values.iter().fold(f64::NEG_INFINITY, |m, v| {
-        if v.is_nan() || m.is_nan() { f64::NAN } else { m.max(*v) }
-    });
-    (max, values.iter().map(|v| (v - max).exp()).sum())
+/// The distance of each value to the largest; NaN when there is one.
+fn less_largest(values: &mut [f64]) {
+    let larger = |m: f64, v: f64| if v > m || v.is_nan() { v } else { m };
+    // Several at once, so that one need not wait for the one before. A NaN stays: nothing is larger.
+    let mut lanes = [f64::NEG_INFINITY; 8];
+    let (eights, rest) = values.as_chunks::<8>();
+    for eight in eights {
+        for i in 0..8 {
+            lanes[i] = larger(lanes[i], eight[i]);
+        }
+    }
+    let max = rest.iter().chain(&lanes).fold(f64::NEG_INFINITY, |m, v| larger(m, *v));
+    values.iter_mut().for_each(|v| *v -= max);
+}
+
+fn added(values: &[f64]) -> f64 {
+    let mut lanes = [0.0; 8];
+    let (eights, rest) = values.as_chunks::<8>();
+    for eight in eights {
+        for i in 0..8 {
+            lanes[i] += eight[i];
+        }
+    }
+    lanes.iter().chain(rest).sum()
 }
 
 /// Leaves that go together.
@@ -163,35 +194,6 @@ impl Groups {
         }
         Ok(Self::Places { order, ends })
     }
-
-    fn each(&self, mut one: impl FnMut(Members<'_>)) {
-        match self {
-            Self::Lists(layout) => {
-                (0..layout.lists()).for_each(|i| one(Members::Range(layout.range(i))))
-            }
-            Self::Places { order, ends } => {
-                let mut start = 0;
-                for end in ends {
-                    one(Members::At(&order[start..*end]));
-                    start = *end;
-                }
-            }
-        }
-    }
-}
-
-enum Members<'a> {
-    Range(Range<usize>),
-    At(&'a [usize]),
-}
-
-impl Members<'_> {
-    fn each(&self, mut one: impl FnMut(usize)) {
-        match self {
-            Self::Range(range) => range.clone().for_each(one),
-            Self::At(at) => at.iter().for_each(|i| one(*i)),
-        }
-    }
 }
 
 trait Float: ArrowPrimitiveType {
@@ -223,41 +225,60 @@ fn to_f32(value: f64) -> f32 {
     value as f32
 }
 
-fn along<S: Copy>(
+/// `work` on the values, not null, of each group of leaves.
+fn along(
     what: &str,
     array: &RaggedArray,
     axis: i64,
-    state: impl Fn(&[f64]) -> S,
-    value: impl Fn(f64, S) -> f64,
+    work: impl FnMut(&mut [f64]),
 ) -> Result<RaggedArray> {
-    fn typed<T: Float, S: Copy>(
+    fn typed<T: Float>(
         leaves: &PrimitiveArray<T>,
         groups: &Groups,
-        state: impl Fn(&[f64]) -> S,
-        value: impl Fn(f64, S) -> f64,
+        mut work: impl FnMut(&mut [f64]),
     ) -> ArrayRef {
         let nulls = leaves.nulls().filter(|n| n.null_count() > 0);
-        let valid = |i: usize| nulls.is_none_or(|n| n.is_valid(i));
+        let valid = |i: &usize| nulls.is_none_or(|n| n.is_valid(*i));
         let from = leaves.values();
-        let mut out = vec![T::Native::default(); from.len()];
         let mut wide: Vec<f64> = Vec::new();
-        groups.each(|members| {
-            wide.clear();
-            members.each(|i| {
-                if valid(i) {
-                    wide.push(T::wide(from[i]));
+        let out = match groups {
+            Groups::Lists(lists) => {
+                let mut out = with_room(from.len());
+                let mut start = 0;
+                each_length(lists, |n| {
+                    let list = start..start + n;
+                    start += n;
+                    wide.clear();
+                    if nulls.is_none() {
+                        wide.extend(from[list].iter().map(|v| T::wide(*v)));
+                        work(&mut wide);
+                        out.extend(wide.iter().map(|v| T::narrow(*v)));
+                        return;
+                    }
+                    wide.extend(list.clone().filter(valid).map(|i| T::wide(from[i])));
+                    work(&mut wide);
+                    let mut next = wide.iter();
+                    out.extend(list.map(|i| match valid(&i).then(|| next.next()).flatten() {
+                        Some(v) => T::narrow(*v),
+                        None => T::Native::default(),
+                    }));
+                });
+                out
+            }
+            Groups::Places { order, ends } => {
+                let mut out = vec![T::Native::default(); from.len()];
+                let mut start = 0;
+                for end in ends {
+                    let there = || order[start..*end].iter().copied().filter(valid);
+                    wide.clear();
+                    wide.extend(there().map(|i| T::wide(from[i])));
+                    work(&mut wide);
+                    there().zip(&wide).for_each(|(i, v)| out[i] = T::narrow(*v));
+                    start = *end;
                 }
-            });
-            let state = state(&wide);
-            let mut values = wide.iter();
-            members.each(|i| {
-                if valid(i)
-                    && let Some(x) = values.next()
-                {
-                    out[i] = T::narrow(value(*x, state));
-                }
-            });
-        });
+                out
+            }
+        };
         Arc::new(PrimitiveArray::<T>::new(out.into(), nulls.cloned()))
     }
     let axis = list_axis(array, axis)?;
@@ -265,9 +286,9 @@ fn along<S: Copy>(
     let groups = Groups::new(array, axis)?;
     let leaves = cast(array.leaves(), &to)?;
     let out = match to {
-        DataType::Float16 => typed(leaves.as_primitive::<Float16Type>(), &groups, state, value),
-        DataType::Float32 => typed(leaves.as_primitive::<Float32Type>(), &groups, state, value),
-        _ => typed(leaves.as_primitive::<Float64Type>(), &groups, state, value),
+        DataType::Float16 => typed(leaves.as_primitive::<Float16Type>(), &groups, work),
+        DataType::Float32 => typed(leaves.as_primitive::<Float32Type>(), &groups, work),
+        _ => typed(leaves.as_primitive::<Float64Type>(), &groups, work),
     };
     array.with_leaves(out)
 }

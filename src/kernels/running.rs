@@ -5,13 +5,14 @@
 //! the leaves at one place of its elements, as a reduction along that axis would: what an element does
 //! not have at a place is passed over.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, MutableArrayData, PrimitiveArray, UInt64Array,
-    make_array,
+    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, MutableArrayData,
+    PrimitiveArray, UInt64Array, make_array,
 };
-use arrow::buffer::{BooleanBuffer, MutableBuffer, NullBuffer, ScalarBuffer};
+use arrow::buffer::{BooleanBuffer, MutableBuffer, NullBuffer};
 use arrow::compute::kernels::numeric;
 use arrow::compute::{cast, take};
 use arrow::datatypes::{
@@ -20,7 +21,9 @@ use arrow::datatypes::{
 use arrow::util::bit_util;
 
 use super::args::exact;
+use super::elementwise::each_length;
 use super::reduce::{Places, Reduction, places};
+use super::room::with_room;
 use crate::array::nulls::with_nulls;
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
@@ -197,31 +200,33 @@ fn scanned<T: ArrowPrimitiveType, O: ArrowPrimitiveType, A: Copy>(
 ) -> Result<ArrayRef, usize> {
     let flat = leaves.values();
     let nulls = leaves.nulls().filter(|n| n.null_count() > 0);
-    let mut out: Vec<O::Native> = Vec::with_capacity(flat.len());
-    for list in 0..lists.lists() {
-        let (mut acc, mut failed) = (start, false);
-        let range = lists.range(list);
-        let mut next = |v: T::Native| {
-            match step(acc, v) {
-                Some(next) => acc = next,
-                None => failed = true,
+    let mut out: Vec<O::Native> = with_room(flat.len());
+    let (mut from, mut failed) = (0, None);
+    // Values are put together here: a vector's own length is in memory, and each of them would wait for it.
+    let mut block = [O::Native::default(); 256];
+    each_length(lists, |n| {
+        let mut acc = start;
+        for at in (from..from + n).step_by(block.len()) {
+            let some = &flat[at..(at + block.len()).min(from + n)];
+            for (i, v) in some.iter().enumerate() {
+                if nulls.is_some_and(|nulls| nulls.is_null(at + i)) {
+                    block[i] = O::Native::default();
+                    continue;
+                }
+                match step(acc, *v) {
+                    Some(next) => acc = next,
+                    None => failed = failed.or(Some(from)),
+                }
+                block[i] = finish(acc);
             }
-            finish(acc)
-        };
-        match nulls {
-            None => out.extend(flat[range.clone()].iter().map(|v| next(*v))),
-            Some(nulls) => out.extend(
-                range
-                    .clone()
-                    .map(|i| if nulls.is_valid(i) { next(flat[i]) } else { O::Native::default() }),
-            ),
+            out.extend_from_slice(&block[..some.len()]);
         }
-        if failed {
-            return Err(range.start);
-        }
+        from += n;
+    });
+    match failed {
+        Some(leaf) => Err(leaf),
+        None => Ok(Arc::new(PrimitiveArray::<O>::new(out.into(), nulls.cloned()))),
     }
-    let values = ScalarBuffer::from(out);
-    Ok(Arc::new(PrimitiveArray::<O>::new(values, nulls.cloned())))
 }
 
 fn extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRef> {
@@ -334,8 +339,54 @@ fn moved(
     back: bool,
     distance: usize,
 ) -> Result<(ArrayRef, BooleanBuffer)> {
+    let there = not_moved_in(lists, back, distance, leaves.len());
+    let moved = moved_values(leaves, back, distance.min(leaves.len()))?;
+    if moved.data_type().is_null() {
+        return Ok((moved, there));
+    }
+    let nulls = NullBuffer::union(moved.nulls(), Some(&NullBuffer::new(there.clone())));
+    Ok((with_nulls(&moved, nulls)?, there))
+}
+
+/// Where a leaf `distance` places before (behind with `back`) is one of the same list.
+fn not_moved_in(lists: &Layout, back: bool, distance: usize, len: usize) -> BooleanBuffer {
+    let mut bits = MutableBuffer::from_len_zeroed(len.div_ceil(8));
+    bits.as_slice_mut().fill(u8::MAX);
+    let mut start = 0;
+    each_length(lists, |n| {
+        let gone = n.min(distance);
+        let first = if back { start + n - gone } else { start };
+        (first..first + gone).for_each(|i| bit_util::unset_bit(bits.as_slice_mut(), i));
+        start += n;
+    });
+    BooleanBuffer::new(bits.into(), 0, len)
+}
+
+/// The leaves, each `far` places on (or back); null where there is none.
+fn moved_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
     let len = leaves.len();
-    let far = distance.min(len);
+    macro_rules! by_width {
+        ($($width:literal => $t:ty),*) => {
+            match leaves.data_type().primitive_width() {
+                $(Some($width) if leaves.null_count() == 0 => {
+                    let same = super::reduce::reinterpret(leaves, &<$t>::DATA_TYPE)?;
+                    let flat = same.as_primitive::<$t>().values();
+                    let mut out = with_room(len);
+                    if back {
+                        out.extend_from_slice(&flat[far..]);
+                        out.resize(len, Default::default());
+                    } else {
+                        out.resize(far, Default::default());
+                        out.extend_from_slice(&flat[..len - far]);
+                    }
+                    let out: ArrayRef = Arc::new(PrimitiveArray::<$t>::new(out.into(), None));
+                    return super::reduce::reinterpret(&out, leaves.data_type());
+                })*
+                _ => {}
+            }
+        };
+    }
+    by_width!(1 => UInt8Type, 2 => UInt16Type, 4 => UInt32Type, 8 => UInt64Type);
     let data = leaves.to_data();
     let mut out = MutableArrayData::new(vec![&data], true, len);
     if back {
@@ -345,21 +396,7 @@ fn moved(
         out.try_extend_nulls(far)?;
         out.try_extend(0, 0, len - far)?;
     }
-    let mut bits = MutableBuffer::from_len_zeroed(len.div_ceil(8));
-    bits.as_slice_mut().fill(u8::MAX);
-    for list in 0..lists.lists() {
-        let list = lists.range(list);
-        let gone = list.len().min(distance);
-        let gone = if back { list.end - gone..list.end } else { list.start..list.start + gone };
-        gone.for_each(|i| bit_util::unset_bit(bits.as_slice_mut(), i));
-    }
-    let there = BooleanBuffer::new(bits.into(), 0, len);
-    let moved = make_array(out.freeze());
-    if moved.data_type().is_null() {
-        return Ok((moved, there));
-    }
-    let nulls = NullBuffer::union(moved.nulls(), Some(&NullBuffer::new(there.clone())));
-    Ok((with_nulls(&moved, nulls)?, there))
+    Ok(make_array(out.freeze()))
 }
 
 /// Every leaf less the one `n` places before it along axis `axis` (behind it for a negative `n`); null
@@ -385,12 +422,50 @@ pub fn diff(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
         _ => leaves.clone(),
     };
     let array = array.with_leaves(leaves)?;
+    if let Some(found) = less_neighbours(&array, n, axis)? {
+        return array.with_leaves(found);
+    }
     let before = shift(&array, n, None, axis)?;
     let found = numeric::sub(array.leaves(), before.leaves()).map_err(|e| match e {
         arrow::error::ArrowError::ArithmeticOverflow(_) => Error::Overflow("diff".into()),
         other => other.into(),
     })?;
     array.with_leaves(found)
+}
+
+/// Floats less those `n` places before them, in one pass over all lists as if they were one; `None` where
+/// that is not enough.
+fn less_neighbours(array: &RaggedArray, n: i64, axis: i64) -> Result<Option<ArrayRef>> {
+    fn typed<T: ArrowPrimitiveType>(
+        leaves: &ArrayRef,
+        lists: &Layout,
+        back: bool,
+        distance: usize,
+    ) -> Result<ArrayRef> {
+        let flat: &[T::Native] = leaves.as_primitive::<T>().values();
+        let mut out = with_room(flat.len());
+        let (before, behind) = (&flat[..flat.len() - distance], &flat[distance..]);
+        if back {
+            out.extend(before.iter().zip(behind).map(|(v, other)| v.sub_wrapping(*other)));
+            out.resize(flat.len(), T::Native::default());
+        } else {
+            out.resize(distance, T::Native::default());
+            out.extend(behind.iter().zip(before).map(|(v, other)| v.sub_wrapping(*other)));
+        }
+        let there = not_moved_in(lists, back, distance, flat.len());
+        Ok(Arc::new(PrimitiveArray::<T>::try_new(out.into(), Some(NullBuffer::new(there)))?))
+    }
+    let leaves = array.leaves();
+    let distance = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);
+    if distance == 0 || distance > leaves.len() || leaves.null_count() > 0 {
+        return Ok(None);
+    }
+    let Places::Lists(lists) = places(array, axis)? else { return Ok(None) };
+    Ok(match leaves.data_type() {
+        DataType::Float32 => Some(typed::<Float32Type>(leaves, &lists, n < 0, distance)?),
+        DataType::Float64 => Some(typed::<Float64Type>(leaves, &lists, n < 0, distance)?),
+        _ => None,
+    })
 }
 
 /// Type of the [`diff`]erences of leaves of a type.
@@ -467,8 +542,46 @@ fn fill_lists(
     lists: &Layout,
     back: bool,
 ) -> Result<ArrayRef> {
-    // Where a null takes its value from; nulls that follow each other take it from the same place.
-    let mut from: Vec<(usize, usize)> = Vec::with_capacity(nulls.null_count());
+    let mut valid = MutableBuffer::from(nulls.inner().sliced().as_slice().to_vec());
+    each_filled(nulls, lists, back, |nulls, _| {
+        nulls.for_each(|i| bit_util::set_bit(valid.as_slice_mut(), i));
+    });
+    let valid = NullBuffer::new(BooleanBuffer::new(valid.into(), 0, leaves.len()));
+    let valid = Some(valid).filter(|n| n.null_count() > 0);
+    macro_rules! by_width {
+        ($($width:literal => $t:ty),*) => {
+            match leaves.data_type().primitive_width() {
+                $(Some($width) => {
+                    let same = super::reduce::reinterpret(leaves, &<$t>::DATA_TYPE)?;
+                    let mut out = with_room(leaves.len());
+                    out.extend_from_slice(same.as_primitive::<$t>().values());
+                    each_filled(nulls, lists, back, |nulls, source| {
+                        let value = out[source];
+                        out[nulls].fill(value);
+                    });
+                    let out: ArrayRef = Arc::new(PrimitiveArray::<$t>::try_new(out.into(), valid)?);
+                    super::reduce::reinterpret(&out, leaves.data_type())
+                })*
+                _ => {
+                    let mut places: Vec<u64> = (0..leaves.len() as u64).collect();
+                    each_filled(nulls, lists, back, |nulls, source| {
+                        places[nulls].fill(source as u64);
+                    });
+                    Ok(take(leaves, &UInt64Array::from(places), None)?)
+                }
+            }
+        };
+    }
+    by_width!(1 => UInt8Type, 2 => UInt16Type, 4 => UInt32Type, 8 => UInt64Type)
+}
+
+/// Nulls that follow each other, and the place that they take their value from.
+fn each_filled(
+    nulls: &NullBuffer,
+    lists: &Layout,
+    back: bool,
+    mut each: impl FnMut(Range<usize>, usize),
+) {
     let gaps = !nulls.inner();
     let mut list = 0;
     let mut range = if lists.lists() > 0 { lists.range(0) } else { 0..0 };
@@ -485,36 +598,11 @@ fn fill_lists(
                 true => Some(stop).filter(|behind| *behind < range.end),
             };
             if let Some(source) = source {
-                from.extend((at..stop).map(|i| (i, source)));
+                each(at..stop, source);
             }
             at = stop;
         }
     }
-    let mut valid = MutableBuffer::from(nulls.inner().sliced().as_slice().to_vec());
-    for (i, _) in &from {
-        bit_util::set_bit(valid.as_slice_mut(), *i);
-    }
-    let valid = NullBuffer::new(BooleanBuffer::new(valid.into(), 0, leaves.len()));
-    let valid = Some(valid).filter(|n| n.null_count() > 0);
-    macro_rules! by_width {
-        ($($width:literal => $t:ty),*) => {
-            match leaves.data_type().primitive_width() {
-                $(Some($width) => {
-                    let same = super::reduce::reinterpret(leaves, &<$t>::DATA_TYPE)?;
-                    let mut out = same.as_primitive::<$t>().values().to_vec();
-                    from.iter().for_each(|(i, source)| out[*i] = out[*source]);
-                    let out: ArrayRef = Arc::new(PrimitiveArray::<$t>::try_new(out.into(), valid)?);
-                    super::reduce::reinterpret(&out, leaves.data_type())
-                })*
-                _ => {
-                    let mut places: Vec<u64> = (0..leaves.len() as u64).collect();
-                    from.iter().for_each(|(i, source)| places[*i] = *source as u64);
-                    Ok(take(leaves, &UInt64Array::from(places), None)?)
-                }
-            }
-        };
-    }
-    by_width!(1 => UInt8Type, 2 => UInt16Type, 4 => UInt32Type, 8 => UInt64Type)
 }
 
 /// An operation on the leaves of contiguous lists that gives as many, along any axis.

@@ -15,6 +15,7 @@ use crate::kernels::align::aligned;
 use crate::kernels::args::check_size;
 use crate::kernels::gather::{lists_like, row_of_list};
 use crate::kernels::reshape::leaf_lists;
+use crate::kernels::room::with_room;
 
 /// Two arrays as they meet.
 #[derive(Debug)]
@@ -221,7 +222,7 @@ fn follow(
 /// The `i`-th value as often as list `i` has elements.
 pub(crate) fn repeat_values(values: &ArrayRef, lists: &Layout) -> Result<ArrayRef> {
     fn typed<T: ArrowPrimitiveType>(values: &PrimitiveArray<T>, lists: &Layout) -> ArrayRef {
-        let mut out: Vec<T::Native> = Vec::with_capacity(lists.children());
+        let mut out: Vec<T::Native> = with_room(lists.children());
         let mut list = 0;
         each_length(lists, |n| {
             out.resize(out.len() + n, values.values()[list]);
@@ -255,7 +256,8 @@ fn repeat_bits(bits: &NullBuffer, lists: &Layout) -> NullBuffer {
     NullBuffer::new(out.finish())
 }
 
-fn each_length(lists: &Layout, mut each: impl FnMut(usize)) {
+/// The length of every list, one after the other.
+pub(crate) fn each_length(lists: &Layout, mut each: impl FnMut(usize)) {
     match lists {
         Layout::Uniform { size, lists } => (0..*lists).for_each(|_| each(*size)),
         Layout::Ragged(Offsets::I32(o)) => {

@@ -1,0 +1,52 @@
+//! Moving the values of set bits together, in registers of 512 bits.
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{
+    _mm512_loadu_epi8, _mm512_loadu_epi16, _mm512_loadu_epi32, _mm512_loadu_epi64,
+    _mm512_maskz_compress_epi8, _mm512_maskz_compress_epi16, _mm512_maskz_compress_epi32,
+    _mm512_maskz_compress_epi64, _mm512_storeu_epi8, _mm512_storeu_epi16, _mm512_storeu_epi32,
+    _mm512_storeu_epi64,
+};
+
+/// Values of a word of bits.
+#[cfg(target_arch = "x86_64")]
+pub(super) const WORD: usize = 64;
+
+/// A value that registers move.
+pub(super) trait Compress: Copy + Default {
+    /// Writes the values whose bit is set to `to`, side by side, and anything behind them.
+    ///
+    /// # Safety
+    /// `to` has room for [`WORD`] values. The processor has registers of 512 bits, and for values of less
+    /// than 32 bits the instructions of VBMI2.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn compress(values: &[Self; WORD], bits: u64, to: *mut Self);
+}
+
+macro_rules! compress {
+    ($t:ty, $mask:ty, $load:ident, $compress:ident, $store:ident) => {
+        impl Compress for $t {
+            #[cfg(target_arch = "x86_64")]
+            #[inline(always)]
+            unsafe fn compress(values: &[Self; WORD], bits: u64, to: *mut Self) {
+                const LANES: usize = <$mask>::BITS as usize;
+                let mut at = 0;
+                for i in 0..WORD / LANES {
+                    #[allow(clippy::cast_possible_truncation, reason = "one register's bits")]
+                    let mask = (bits >> (i * LANES)) as $mask;
+                    // SAFETY: what is read lies within the values. Before each register no more values
+                    // were written than were read, so that what is written lies within as many.
+                    unsafe {
+                        let some = $load(values.as_ptr().add(i * LANES).cast());
+                        $store(to.add(at).cast(), $compress(mask, some));
+                    }
+                    at += mask.count_ones() as usize;
+                }
+            }
+        }
+    };
+}
+compress!(u8, u64, _mm512_loadu_epi8, _mm512_maskz_compress_epi8, _mm512_storeu_epi8);
+compress!(u16, u32, _mm512_loadu_epi16, _mm512_maskz_compress_epi16, _mm512_storeu_epi16);
+compress!(u32, u16, _mm512_loadu_epi32, _mm512_maskz_compress_epi32, _mm512_storeu_epi32);
+compress!(u64, u8, _mm512_loadu_epi64, _mm512_maskz_compress_epi64, _mm512_storeu_epi64);
