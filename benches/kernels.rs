@@ -3,8 +3,9 @@
 //!
 //! Before Criterion's numbers comes a table that sets each kernel beside its floor in the same run:
 //! one pass that reads what it must read, or reads and writes what it must write (into fresh memory,
-//! as a kernel does). Kernel and floor take turns, and the fastest of each counts, so that neighbours
-//! on the machine are not measured. A filter on the command line holds for the table, too; with
+//! as a kernel does). Beside it stands how many bytes the kernel moved in a second, in hundredths of what a
+//! copy of all leaves into memory that is there already moves, both ways counted. Kernel and floor take
+//! turns, and the fastest of each counts, so that neighbours on the machine are not measured. A filter on the command line holds for the table, too; with
 //! `--table` there is nothing but the table. `--peer FILE` reads lists and leaves from a safetensors file
 //! and prints the same as JSON, for `benches/peers/kernels.py`.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -310,9 +311,34 @@ fn pass(source: &[f32], read: usize, write: usize) {
     }
 }
 
+/// A copy of all leaves into memory that was written before: it moves each of them twice.
+struct Copying<'a> {
+    source: &'a [f32],
+    to: Vec<f32>,
+    best: Duration,
+}
+
+impl<'a> Copying<'a> {
+    fn new(source: &'a [f32]) -> Self {
+        Self { source, to: source.to_vec(), best: Duration::MAX }
+    }
+
+    fn once(&mut self) {
+        let (from, to) = (self.source, &mut self.to);
+        self.best = self.best.min(timed(|| to.copy_from_slice(black_box(from))));
+        black_box(&mut self.to);
+    }
+
+    /// Seconds in which so many bytes are moved.
+    fn moves(&self, bytes: usize) -> f64 {
+        self.best.as_secs_f64() * bytes as f64 / (2 * size_of_val(self.source)) as f64
+    }
+}
+
 fn report(d: &Data, wanted: &[String]) {
     let source = d.values.leaves().as_primitive::<Float32Type>().values();
-    println!("{:<34} {:>9} {:>9} {:>6}", "", "ms", "floor ms", "ratio");
+    let mut copy = Copying::new(source);
+    println!("{:<34} {:>9} {:>9} {:>6} {:>9}", "", "ms", "floor ms", "ratio", "% of copy");
     for (name, read, write, run) in tasks(d) {
         if !wanted.is_empty() && !wanted.iter().any(|w| name.contains(w.as_str())) {
             continue;
@@ -323,17 +349,20 @@ fn report(d: &Data, wanted: &[String]) {
                 black_box(run());
             }));
             floor = floor.min(timed(|| pass(source, read, write)));
+            copy.once();
         }
         let ms = |t: Duration| t.as_secs_f64() * 1e3;
         println!(
-            "{name:<34} {:>9.2} {:>9.2} {:>6.2}   ({:.1} MB read, {:.1} MB written)",
+            "{name:<34} {:>9.2} {:>9.2} {:>6.2} {:>9.0}   ({:.1} MB read, {:.1} MB written)",
             ms(found),
             ms(floor),
             ms(found) / ms(floor),
+            100.0 * copy.moves(read + write) / found.as_secs_f64(),
             read as f64 / 1e6,
             write as f64 / 1e6
         );
     }
+    println!("A copy moved {:.1} GB/s.", 1e-9 / copy.moves(1));
 }
 
 /// What is compared with other libraries, on lists and leaves of theirs.
@@ -381,18 +410,21 @@ fn peer(file: &str) {
         ("filter by v > 0", 4 * n + n / 8, 2 * n, &|| filter::filter(&v, &mask).unwrap()),
     ];
     let source = v.leaves().as_primitive::<Float32Type>().values();
+    let mut copy = Copying::new(source);
     let mut found = Vec::new();
     for (name, read, write, run) in work {
         let out = arrow::compute::cast(run().leaves(), &arrow::datatypes::DataType::Float64);
         let out = out.unwrap();
         let values = || out.as_primitive::<Float64Type>().iter().flatten();
         let (mut best, mut floor) = (Duration::MAX, Duration::MAX);
-        for _ in 0..5 {
+        for _ in 0..15 {
             best = best.min(timed(|| drop(black_box(run()))));
             floor = floor.min(timed(|| pass(source, read, write)));
+            copy.once();
         }
         found.push(json!({
             "name": name, "seconds": best.as_secs_f64(), "floor": floor.as_secs_f64(),
+            "copied": copy.moves(read + write),
             "values": values().count(), "total": values().sum::<f64>(),
             "absolute": values().map(f64::abs).sum::<f64>(),
         }));
