@@ -225,16 +225,14 @@ pub(crate) fn has_vbmi2() -> bool {
 
 /// That the processor has registers of 512 bits: there is none of it elsewhere.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) struct Wide(());
 
+#[cfg(target_arch = "x86_64")]
 impl Wide {
     #[inline]
     pub(crate) fn here() -> Option<Self> {
-        #[cfg(target_arch = "x86_64")]
-        if has_avx512() {
-            return Some(Self(()));
-        }
-        None
+        has_avx512().then_some(Self(()))
     }
 }
 

@@ -7,7 +7,9 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::compute::FilterBuilder;
 use arrow::datatypes::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 
-use super::bits::{Rank, WordsOf, ask, ask_ahead, ones, words};
+#[cfg(target_arch = "x86_64")]
+use super::bits::ask_ahead;
+use super::bits::{Rank, WordsOf, ask, ones, words};
 use super::compress::Compress;
 #[cfg(target_arch = "x86_64")]
 use super::compress::WORD;

@@ -4,6 +4,9 @@
 //! written down here. Each register is masked by the bits of its values, so that a list of any length
 //! is taken in without a loop that ends where the processor cannot foresee it.
 
+// Other processors have the names alone.
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+
 use super::fold::Fold;
 use super::segments::LANES;
 use crate::kernels::bits::Wide;
