@@ -5,9 +5,10 @@
 //! one pass that reads what it must read, or reads and writes what it must write (into fresh memory,
 //! as a kernel does). Beside it stands how many bytes the kernel moved in a second, in hundredths of what a
 //! copy of all leaves into memory that is there already moves, both ways counted. Kernel and floor take
-//! turns, and the fastest of each counts, so that neighbours on the machine are not measured. A filter on the command line holds for the table, too; with
-//! `--table` there is nothing but the table. `--peer FILE` reads lists and leaves from a safetensors file
-//! and prints the same as JSON, for `benches/peers/kernels.py`.
+//! turns, and the fastest of each counts, so that neighbours on the machine are not measured. A filter on
+//! the command line holds for the table, too; with `--table` there is nothing but the table. `--peer FILE`
+//! reads lists and leaves from a safetensors file and prints the same as JSON, for
+//! `benches/peers/kernels.py`.
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 #![allow(clippy::cast_possible_wrap)]

@@ -25,7 +25,7 @@ use super::elementwise::each_length;
 use super::reduce::{Places, Reduction, places};
 use super::room::with_room;
 use crate::array::nulls::with_nulls;
-use crate::array::{Layout, RaggedArray};
+use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 
 /// What a running operation makes of the values so far.
@@ -457,7 +457,8 @@ fn less_neighbours(array: &RaggedArray, n: i64, axis: i64) -> Result<Option<Arra
     }
     let leaves = array.leaves();
     let distance = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);
-    if distance == 0 || distance > leaves.len() || leaves.null_count() > 0 {
+    let innermost = resolve_axis(axis, array.ndim(), "the array")? == array.axes().len();
+    if !innermost || distance == 0 || distance > leaves.len() || leaves.null_count() > 0 {
         return Ok(None);
     }
     let Places::Lists(lists) = places(array, axis)? else { return Ok(None) };

@@ -164,13 +164,15 @@ impl Which for Largest {
 }
 
 /// What has a least and a greatest value.
-pub(super) trait Ordered: Copy + Default + PartialEq {
+pub(super) trait Ordered: Copy + Default {
     const LEAST: Self;
     const GREATEST: Self;
     type Extremes<W: Which>: Block<Extreme<Self, W>>;
 
     /// The wanted one of both; of floats NaN, if one is.
     fn best<W: Which>(value: Self, so_far: Self) -> Self;
+    /// 0 for either zero: which of them is found depends on the order that values are looked at.
+    fn one_zero(self) -> Self;
 }
 
 macro_rules! ordered_integers {
@@ -183,6 +185,11 @@ macro_rules! ordered_integers {
             #[inline(always)]
             fn best<W: Which>(value: Self, so_far: Self) -> Self {
                 if W::MAX { value.max(so_far) } else { value.min(so_far) }
+            }
+
+            #[inline(always)]
+            fn one_zero(self) -> Self {
+                self
             }
         }
     )*};
@@ -205,6 +212,11 @@ macro_rules! ordered_floats {
                 let better = if W::MAX { value > so_far } else { value < so_far };
                 let best = if better { value } else { so_far };
                 if value.is_nan() { value } else { best }
+            }
+
+            #[inline(always)]
+            fn one_zero(self) -> Self {
+                self + 0.0
             }
         }
     )*};

@@ -64,9 +64,9 @@ pub enum Reduction {
     Prod,
     /// Arithmetic mean; null of nothing. NaN makes NaN.
     Mean,
-    /// Smallest value, NaN if there is one; null of nothing.
+    /// Smallest value, NaN if there is one, 0.0 for either zero; null of nothing.
     Min,
-    /// Largest value, NaN if there is one; null of nothing.
+    /// Largest value, NaN if there is one, 0.0 for either zero; null of nothing.
     Max,
     /// Number of leaves that are not null.
     Count,

@@ -102,10 +102,12 @@ fn extreme_of<W: Which>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
         let (found, nulls) = match (&task.groups, &valid) {
             // No place is there but for a leaf.
             (Groups::Overlay(overlay), None) => {
-                (overlay.fold::<Extreme<T::Native, W>, _>(flat, None, |v| v)?, None)
+                (overlay.fold::<Extreme<T::Native, W>, _>(flat, None, Ordered::one_zero)?, None)
             }
             (groups, valid) => {
-                groups.fold_counted::<Extreme<T::Native, W>, _>(flat, valid.as_ref(), |v, _| v)?
+                groups.fold_counted::<Extreme<T::Native, W>, _>(flat, valid.as_ref(), |v, _| {
+                    v.one_zero()
+                })?
             }
         };
         Ok(Arc::new(PrimitiveArray::<T>::try_new(found.into(), nulls)?))

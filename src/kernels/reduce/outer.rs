@@ -196,7 +196,7 @@ impl Overlay {
         Ok(Some(Runs { offsets: self.inner().to_offsets()?, ends }))
     }
 
-    /// The state of every place, with the widest registers that the processor has.
+    /// The state of every place, with registers of 256 bits where the processor has them.
     fn laid_over<F: Fold>(&self, flat: &[F::In], valid: Option<&Rank>) -> Vec<F::Acc> {
         let mut states = vec![F::START; self.len() + LANES];
         self.lay_over::<F>(flat, valid, &mut states);

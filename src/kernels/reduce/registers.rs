@@ -131,7 +131,11 @@ macro_rules! sums {
             #[inline(always)]
             fn joined(parts: [__m512d; LANES]) -> [f64; LANES] {
                 // SAFETY: as above.
-                unsafe { transmute(joined_doubles!(parts, _mm512_add_pd)) }
+                // Nothing but negative zeros is 0, as with what is added to 0.
+                unsafe {
+                    let sums = joined_doubles!(parts, _mm512_add_pd);
+                    transmute(_mm512_add_pd(sums, _mm512_setzero_pd()))
+                }
             }
 
             #[inline(always)]

@@ -67,7 +67,7 @@ fn squares<T: Number<Wide = f64>>(
     Ok(found)
 }
 
-/// With the widest registers that the processor has.
+/// With registers of 256 bits, where the processor has them.
 fn dispatched<T: Number<Wide = f64>>(
     flat: &[T],
     valid: Option<&Rank>,
