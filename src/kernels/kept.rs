@@ -135,7 +135,9 @@ unsafe fn in_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> V
             let ones = word.count_ones();
             match whole.get(start + at) {
                 Some(values) if ones >= FEW_MOVED && out.capacity() - out.len() >= WORD => {
-                    ask_ahead(flat, (start + at) * WORD);
+                    for line in 0..WORD * size_of::<V>() / 64 {
+                        ask_ahead(flat, (start + at) * WORD + line * (64 / size_of::<V>()));
+                    }
                     // SAFETY: there is room for a word of values, and as many as bits are set are made.
                     unsafe {
                         V::compress(values, word, out.as_mut_ptr().add(out.len()));

@@ -10,6 +10,7 @@ use super::segments::{self, Folded};
 use crate::array::{Layout, ListAxis};
 use crate::error::Result;
 use crate::kernels::bits::Rank;
+use crate::kernels::flags::{Question, flags};
 use crate::with_offsets;
 
 /// Which leaves become one value.
@@ -70,11 +71,8 @@ impl Groups {
             Self::Lists(level) => segments::fold::<F, R, true>(flat, valid, level.layout(), each)?,
             Self::Overlay(overlay) => overlay.fold_counted::<F, R>(flat, valid, each)?,
         };
-        let nulls = match there.contains(&0) {
-            true => self.nulls_where(|i| there[i] > 0),
-            false => self.nulls().cloned(),
-        };
-        Ok((values, nulls))
+        let there = there.contains(&0).then(|| NullBuffer::new(flags(&there, IsThere)));
+        Ok((values, NullBuffer::union(self.nulls(), there.as_ref())))
     }
 
     /// How many leaves every group has, null ones left out.
@@ -116,6 +114,17 @@ impl Groups {
                 }
             }
         })
+    }
+}
+
+/// Of a byte that says whether something is there.
+#[derive(Clone, Copy)]
+struct IsThere;
+
+impl Question<u8> for IsThere {
+    #[inline(always)]
+    fn holds(self, byte: u8) -> bool {
+        byte > 0
     }
 }
 
