@@ -1,80 +1,106 @@
-//! Counting set bits up to any position of a bit map.
+//! Bit maps read as words, and set bits counted up to any position.
 
 use std::sync::OnceLock;
 
 use arrow::array::OffsetSizeTrait;
-use arrow::buffer::{BooleanBuffer, ScalarBuffer};
+use arrow::buffer::{BooleanBuffer, MutableBuffer, ScalarBuffer};
 
-/// A bit map as words, with the number of set bits before every word.
+/// A bit map, with the number of set bits before every word of it.
 #[derive(Debug)]
 pub(crate) struct Rank {
-    words: ScalarBuffer<u64>,
-    /// One more than there are words, so that the end is a position like any other. Counted when asked for.
+    bits: BooleanBuffer,
+    /// The end of the map and zeros behind it.
+    last: [u8; LAST],
+    /// What follows is made when it is asked for.
+    words: OnceLock<ScalarBuffer<u64>>,
+    /// One more than there are words, so that the end is a position like any other.
     before: OnceLock<Vec<usize>>,
 }
 
 impl Rank {
     pub(crate) fn new(bits: &BooleanBuffer) -> Self {
-        Self { words: words(bits), before: OnceLock::new() }
+        let mut last = [0; LAST];
+        let bytes = map_bytes(bits);
+        let end = &bytes[bytes.len().saturating_sub(SPAN)..];
+        last[..end.len()].copy_from_slice(end);
+        let past = (bits.offset() + bits.len()) % 8;
+        if past > 0 && !end.is_empty() {
+            last[end.len() - 1] &= u8::MAX >> (8 - past);
+        }
+        Self { bits: bits.clone(), last, words: OnceLock::new(), before: OnceLock::new() }
     }
 
-    /// The words of the map, bits past the end unset.
+    /// Words from any position, read where they lie.
+    pub(crate) fn bits(&self) -> Words<'_> {
+        let bytes = map_bytes(&self.bits);
+        Words {
+            bytes: &bytes[..bytes.len().saturating_sub(1)],
+            last: &self.last,
+            shift: self.bits.offset() % 8,
+        }
+    }
+
+    /// The words of the map in a row, bits past the end unset.
     pub(crate) fn words(&self) -> &[u64] {
-        &self.words
+        self.words.get_or_init(|| words_of(self))
     }
 
     /// Set bits in all.
     pub(crate) fn total(&self) -> usize {
-        self.before()[self.words.len()]
+        self.before().last().copied().unwrap_or(0)
     }
 
     fn before(&self) -> &[usize] {
-        self.before.get_or_init(|| before(&self.words))
+        self.before.get_or_init(|| before(self.words()))
     }
 
     /// Set bits before position `at`, which is at most the length of the map.
     pub(crate) fn rank(&self, at: usize) -> usize {
-        rank(&self.words, self.before(), at)
+        rank(self.words(), self.before(), at)
     }
 
     /// Set bits before each of `positions`, counted from the first of them.
     pub(crate) fn ranks<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
         #[inline(always)]
-        fn each<O: OffsetSizeTrait>(rank: &Rank, positions: &[O]) -> Vec<O> {
+        fn each<O: OffsetSizeTrait>(words: &[u64], before: &[usize], positions: &[O]) -> Vec<O> {
             let base = positions.first().map_or(0, |first| first.as_usize());
             let mut out = vec![O::default(); positions.len()];
-            let (words, before) = (&rank.words[..], rank.before());
             for i in 0..out.len().min(positions.len()) {
                 // No more bits are set than there are positions.
-                out[i] = O::usize_as(self::rank(words, before, positions[i].as_usize() - base));
+                out[i] = O::usize_as(rank(words, before, positions[i].as_usize() - base));
             }
             out
         }
         #[cfg(target_arch = "x86_64")]
         {
             #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-            fn wide<O: OffsetSizeTrait>(rank: &Rank, positions: &[O]) -> Vec<O> {
-                each(rank, positions)
+            fn wide<O: OffsetSizeTrait>(
+                words: &[u64],
+                before: &[usize],
+                positions: &[O],
+            ) -> Vec<O> {
+                each(words, before, positions)
             }
             if has_avx2() {
                 // SAFETY: the processor has what the function was compiled for.
-                return unsafe { wide(self, positions) };
+                return unsafe { wide(self.words(), self.before(), positions) };
             }
         }
-        each(self, positions)
+        each(self.words(), self.before(), positions)
     }
 
     /// The 64 bits from position `at` on, bits past the end unset.
     #[inline]
     pub(crate) fn word(&self, at: usize) -> u64 {
-        let (word, bit) = (at / 64, at % 64);
-        let low = if word < self.words.len() { self.words[word] >> bit } else { 0 };
-        if word + 1 >= self.words.len() {
-            return low;
-        }
-        // In two steps, as nothing of the next word is wanted where the position is that of a word.
-        low | self.words[word + 1] << 1 << (63 - bit)
+        self.bits().at(at)
     }
+}
+
+/// The bytes that a map has bits in.
+#[inline(always)]
+fn map_bytes(bits: &BooleanBuffer) -> &[u8] {
+    let end = (bits.offset() + bits.len()).div_ceil(8);
+    &bits.values()[bits.offset() / 8..end]
 }
 
 /// Set bits before position `at` of a map of `words`, before which so many are set each.
@@ -85,42 +111,80 @@ fn rank(words: &[u64], before: &[usize], at: usize) -> usize {
     before[word] + bits.count_ones() as usize
 }
 
-/// The words of a bit map where it lies, the first bit the lowest. Bits past the end may be set.
+/// Bytes that the bits of a word are in, wherever it begins.
+const SPAN: usize = size_of::<u64>() + 1;
+
+/// Bytes from which every word is read that one of the last bytes of a map is part of.
+const LAST: usize = 2 * SPAN;
+
+/// The words of a bit map where it lies, from any position on.
 #[derive(Clone, Copy)]
-pub(crate) struct WordsOf<'a> {
+pub(crate) struct Words<'a> {
+    /// All bytes of the map but the last, in which others' bits may follow.
     bytes: &'a [u8],
+    last: &'a [u8; LAST],
     /// Bits of the first byte that come before the map.
     shift: usize,
 }
 
-impl<'a> WordsOf<'a> {
-    pub(crate) fn new(bits: &'a BooleanBuffer) -> Self {
-        let end = (bits.offset() + bits.len()).div_ceil(8);
-        Self { bytes: &bits.values()[bits.offset() / 8..end], shift: bits.offset() % 8 }
-    }
-
-    /// Word `at`; zero past the end.
+impl Words<'_> {
+    /// The 64 bits from position `at` on, the first one the lowest; bits past the end are unset.
     #[inline(always)]
-    pub(crate) fn get(self, at: usize) -> u64 {
-        let Some(bytes) = self.bytes.get(at * 8..) else { return 0 };
-        let Some((word, rest)) = bytes.split_first_chunk::<8>() else {
-            let mut last = [0; 8];
-            last[..bytes.len()].copy_from_slice(bytes);
-            return u64::from_le_bytes(last) >> self.shift;
+    pub(crate) fn at(self, at: usize) -> u64 {
+        let at = at + self.shift;
+        let (byte, bit) = (at / 8, at % 8);
+        let span = match self.bytes.get(byte..byte + SPAN) {
+            Some(span) => span,
+            None => {
+                let begun = (self.bytes.len() + 1).saturating_sub(SPAN);
+                let byte = byte - begun;
+                let Some(span) = self.last.get(byte..byte + SPAN) else { return 0 };
+                span
+            }
         };
-        let word = u64::from_le_bytes(*word);
-        match (self.shift, rest.first()) {
-            (0, _) => word,
-            (shift, None) => word >> shift,
-            (shift, Some(next)) => word >> shift | u64::from(*next) << (64 - shift),
-        }
+        let (Some(word), Some(next)) = (span.first_chunk(), span.last_chunk()) else {
+            return 0;
+        };
+        // What the one lacks the other has, a byte further. (Bits shifted across two words take longer.)
+        u64::from_le_bytes(*word) >> bit | u64::from_le_bytes(*next) >> bit << 8
     }
 }
 
-/// The words of a bit map, the first bit the lowest, bits past the end unset: those of the map itself where
-/// it begins and ends with a word.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+impl Words<'_> {
+    /// Positions before which [`at_within`](Self::at_within) may be asked.
+    #[inline(always)]
+    pub(crate) fn reach(self) -> usize {
+        (self.bytes.len().saturating_sub(size_of::<u64>()) * 8).saturating_sub(self.shift)
+    }
+
+    /// As [`at`](Self::at).
+    ///
+    /// # Safety
+    /// `at` is before [`reach`](Self::reach).
+    #[inline(always)]
+    pub(crate) unsafe fn at_within(self, at: usize) -> u64 {
+        let at = at + self.shift;
+        let (byte, bit) = (at / 8, at % 8);
+        // SAFETY: nine bytes may be read from there, as a position before the reach is in a byte that eight
+        // of all bytes follow.
+        let (word, next) = unsafe {
+            let from = self.bytes.as_ptr().add(byte);
+            (&*from.cast::<[u8; 8]>(), &*from.add(1).cast::<[u8; 8]>())
+        };
+        u64::from_le_bytes(*word) >> bit | u64::from_le_bytes(*next) >> bit << 8
+    }
+}
+
+/// The words of a bit map in a row, the first bit the lowest, bits past the end unset: those of the map
+/// itself where it begins and ends with a word.
 pub(crate) fn words(bits: &BooleanBuffer) -> ScalarBuffer<u64> {
-    let (len, count) = (bits.len(), bits.len().div_ceil(64));
+    words_of(&Rank::new(bits))
+}
+
+fn words_of(rank: &Rank) -> ScalarBuffer<u64> {
+    let (bits, len) = (&rank.bits, rank.bits.len());
+    let count = len.div_ceil(64);
     let last = if len.is_multiple_of(64) { u64::MAX } else { u64::MAX >> (64 - len % 64) };
     if cfg!(target_endian = "little") && bits.offset().is_multiple_of(64) {
         let (start, bytes) = (bits.offset() / 8, count * size_of::<u64>());
@@ -132,13 +196,18 @@ pub(crate) fn words(bits: &BooleanBuffer) -> ScalarBuffer<u64> {
             }
         }
     }
-    let of = WordsOf::new(bits);
-    let mut words = Vec::with_capacity(count);
-    for at in 0..count {
-        words.push(of.get(at));
+    let of = rank.bits();
+    if of.shift == 0 && cfg!(target_endian = "little") {
+        let mut bytes = MutableBuffer::from_len_zeroed(count * size_of::<u64>());
+        bytes[..of.bytes.len()].copy_from_slice(of.bytes);
+        if let Some(word) = bytes.typed_data_mut::<u64>().last_mut() {
+            *word = of.at((count - 1) * 64);
+        }
+        return ScalarBuffer::new(bytes.into(), 0, count);
     }
-    if let Some(word) = words.last_mut() {
-        *word &= last;
+    let mut words = Vec::with_capacity(count);
+    for word in 0..count {
+        words.push(of.at(word * 64));
     }
     words.into()
 }
@@ -281,6 +350,33 @@ mod tests {
     }
 
     #[test]
+    fn words_from_any_position() {
+        let bits: Vec<bool> = (0..400u32).map(|i| i.wrapping_mul(0x9e37_79b9) >> 30 > 0).collect();
+        let map = BooleanBuffer::from(bits.clone());
+        for start in (0..70).step_by(3) {
+            for len in (0..75).chain([127, 128, 129, 200, 256, 300]) {
+                let rank = Rank::new(&map.slice(start, len));
+                let words = rank.bits();
+                let expected = |at: usize| {
+                    let here = bits[start..start + len].iter().skip(at).take(64);
+                    here.enumerate().fold(0u64, |word, (i, b)| word | u64::from(*b) << i)
+                };
+                for at in 0..len + 80 {
+                    assert_eq!(words.at(at), expected(at), "{start} {len} {at}");
+                }
+                // All but those near the end are read without a look at it.
+                assert!(words.reach() + 80 >= len && words.reach() <= len);
+                for at in 0..words.reach() {
+                    // SAFETY: before the reach.
+                    assert_eq!(unsafe { words.at_within(at) }, expected(at));
+                }
+                let row: Vec<u64> = (0..len.div_ceil(64)).map(|i| expected(i * 64)).collect();
+                assert_eq!(rank.words(), row);
+            }
+        }
+    }
+
+    #[test]
     fn ranks_and_words_of_a_sliced_map() {
         let bits: Vec<bool> = (0..300).map(|i| i % 3 == 0 || i % 7 == 2).collect();
         let bits = &bits[5..290];
@@ -305,7 +401,7 @@ mod tests {
             let rank = Rank::new(&part);
             assert_eq!(rank.words(), &words(&part)[..]);
             assert_eq!(rank.total(), part.count_set_bits());
-            assert_eq!(WordsOf::new(&part).get(len.div_ceil(64) + 1), 0);
+            assert_eq!(rank.word((len.div_ceil(64) + 1) * 64), 0);
         }
         // Of a map that is made of words, whole and in part.
         let whole = BooleanBuffer::new(vec![u64::MAX, 0b1011, 1 << 63].into(), 0, 192);

@@ -9,7 +9,7 @@ use arrow::datatypes::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UI
 
 #[cfg(target_arch = "x86_64")]
 use super::bits::ask_ahead;
-use super::bits::{Rank, WordsOf, ask, ones, words};
+use super::bits::{Rank, Words, ask, ones, words};
 use super::compress::Compress;
 #[cfg(target_arch = "x86_64")]
 use super::compress::WORD;
@@ -232,11 +232,12 @@ fn set_words<'a>(words: &[u64], found: &'a mut [u32; BLOCK]) -> &'a [u32] {
 
 /// The bits whose bit in `keep` is set, `count` of them.
 fn kept_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuffer {
-    let bits = WordsOf::new(bits);
+    let bits = Rank::new(bits);
+    let bits = bits.bits();
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn wide(bits: WordsOf<'_>, keep: &[u64], count: usize) -> Vec<u64> {
+        fn wide(bits: Words<'_>, keep: &[u64], count: usize) -> Vec<u64> {
             packed::<true>(bits, keep, count)
         }
         if super::bits::has_avx2() {
@@ -266,7 +267,7 @@ fn extracted<const WIDE: bool>(bits: u64, mask: u64) -> u64 {
 }
 
 #[inline(always)]
-fn packed<const WIDE: bool>(bits: WordsOf<'_>, keep: &[u64], count: usize) -> Vec<u64> {
+fn packed<const WIDE: bool>(bits: Words<'_>, keep: &[u64], count: usize) -> Vec<u64> {
     let mut out = Vec::with_capacity(count.div_ceil(64) + 1);
     let (mut word, mut filled) = (0u64, 0);
     for (block, keep) in keep.chunks(BLOCK).enumerate() {
@@ -274,7 +275,7 @@ fn packed<const WIDE: bool>(bits: WordsOf<'_>, keep: &[u64], count: usize) -> Ve
         for at in set_words(keep, &mut found) {
             let at = *at as usize;
             let n = keep[at].count_ones();
-            let found = extracted::<WIDE>(bits.get(block * BLOCK + at), keep[at]);
+            let found = extracted::<WIDE>(bits.at((block * BLOCK + at) * 64), keep[at]);
             word |= found << filled;
             if filled + n >= 64 {
                 out.push(word.to_le());
@@ -315,7 +316,7 @@ mod tests {
                     (0..n).filter(|i| keep.value(*i)).map(|i| bits.value(i)).collect();
                 let found = kept_bits(&bits, &words(&keep), expected.len());
                 assert_eq!(found.iter().collect::<Vec<_>>(), expected);
-                let slow = packed::<false>(WordsOf::new(&bits), &words(&keep), expected.len());
+                let slow = packed::<false>(Rank::new(&bits).bits(), &words(&keep), expected.len());
                 let slow = BooleanBuffer::new(Buffer::from_vec(slow), 0, expected.len());
                 assert_eq!(found, slow);
                 // Each width is moved by other instructions.

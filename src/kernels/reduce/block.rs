@@ -32,6 +32,8 @@ pub(super) trait Block<F: Fold>: Copy {
     fn join(self, other: Self) -> Self;
     /// As many of them joined as leave one register.
     fn part(self) -> Self::Part;
+    /// `part` with what came before it, if `more` says that there was something.
+    fn onto(part: Self::Part, before: Self::Part, more: bool) -> Self::Part;
     /// The state that each of eight parts makes.
     fn joined(parts: [Self::Part; LANES]) -> [F::Acc; LANES];
     /// All of them.
@@ -63,6 +65,8 @@ impl<F: Fold> Block<F> for Absent {
     }
 
     fn part(self) {}
+
+    fn onto((): (), (): (), _: bool) {}
 
     fn joined(_: [(); LANES]) -> [F::Acc; LANES] {
         [F::START; LANES]

@@ -23,6 +23,8 @@
 //! fit 64 bits are an error.
 
 mod block;
+#[cfg(target_arch = "x86_64")]
+mod blocks;
 mod distinct;
 mod fold;
 mod groups;

@@ -365,10 +365,10 @@ fn lay<F: Fold>(
             eight(&mut states[done..], list.start + done, (1 << rest.len()) - 1);
             continue;
         };
-        let mut done = 0;
+        let (valid, mut done) = (valid.bits(), 0);
         while done < list.len() {
             let n = (list.len() - done).min(64);
-            let mut word = valid.word(list.start + done) & (u64::MAX >> (64 - n));
+            let mut word = valid.at(list.start + done) & (u64::MAX >> (64 - n));
             let mut place = done;
             while word != 0 {
                 eight(&mut states[place..], list.start + place, word);

@@ -3,13 +3,13 @@
 use std::arch::x86_64::{
     __m512, __m512d, __m512i, _CMP_UNORD_Q, _mm256_loadu_ps, _mm256_maskz_loadu_ps, _mm512_add_pd,
     _mm512_castps512_ps256, _mm512_cmp_pd_mask, _mm512_cmp_ps_mask, _mm512_cvtps_pd,
-    _mm512_loadu_pd, _mm512_loadu_ps, _mm512_mask_add_epi32, _mm512_mask_add_pd,
-    _mm512_mask_add_ps, _mm512_mask_loadu_pd, _mm512_mask_loadu_ps, _mm512_mask_mov_pd,
-    _mm512_mask_mov_ps, _mm512_maskz_cvtps_pd, _mm512_maskz_loadu_pd, _mm512_maskz_mov_pd,
-    _mm512_max_pd, _mm512_max_ps, _mm512_min_pd, _mm512_min_ps, _mm512_permute_ps,
-    _mm512_permutexvar_ps, _mm512_set1_epi32, _mm512_set1_pd, _mm512_set1_ps, _mm512_setr_epi32,
-    _mm512_setzero_pd, _mm512_setzero_si512, _mm512_shuffle_f32x4, _mm512_shuffle_f64x2,
-    _mm512_shuffle_ps, _mm512_unpackhi_pd, _mm512_unpacklo_pd,
+    _mm512_loadu_pd, _mm512_loadu_ps, _mm512_mask_add_epi8, _mm512_mask_add_pd, _mm512_mask_add_ps,
+    _mm512_mask_loadu_pd, _mm512_mask_loadu_ps, _mm512_mask_mov_pd, _mm512_mask_mov_ps,
+    _mm512_maskz_cvtps_pd, _mm512_maskz_loadu_pd, _mm512_maskz_mov_pd, _mm512_max_pd,
+    _mm512_max_ps, _mm512_min_pd, _mm512_min_ps, _mm512_permute_ps, _mm512_permutexvar_ps,
+    _mm512_set1_epi8, _mm512_set1_pd, _mm512_set1_ps, _mm512_setr_epi32, _mm512_setzero_pd,
+    _mm512_setzero_si512, _mm512_shuffle_f32x4, _mm512_shuffle_f64x2, _mm512_shuffle_ps,
+    _mm512_unpackhi_pd, _mm512_unpacklo_pd,
 };
 use std::marker::PhantomData;
 use std::mem::transmute;
@@ -129,6 +129,12 @@ macro_rules! sums {
             }
 
             #[inline(always)]
+            fn onto(part: __m512d, before: __m512d, more: bool) -> __m512d {
+                // SAFETY: as above.
+                unsafe { _mm512_mask_add_pd(part, if more { u8::MAX } else { 0 }, part, before) }
+            }
+
+            #[inline(always)]
             fn joined(parts: [__m512d; LANES]) -> [f64; LANES] {
                 // SAFETY: as above.
                 // Nothing but negative zeros is 0, as with what is added to 0.
@@ -169,29 +175,26 @@ unsafe fn eight_doubles(mask: u8, values: *const f64) -> __m512d {
     unsafe { _mm512_maskz_mov_pd(mask, _mm512_loadu_pd(values)) }
 }
 
-/// How many values there were at each place of a block.
+/// How many values there were at each place of a block, as far as a byte counts.
 #[derive(Clone, Copy)]
-pub(super) struct Tally([__m512i; 4]);
+pub(super) struct Tally(__m512i);
 
 impl Tally {
     #[inline(always)]
     pub(super) fn none(_: Wide) -> Self {
         // SAFETY: as above.
-        Self([unsafe { _mm512_setzero_si512() }; 4])
+        Self(unsafe { _mm512_setzero_si512() })
     }
 
     /// One more where a bit is set.
     #[inline(always)]
     pub(super) fn with(self, bits: u64) -> Self {
         // SAFETY: as above.
-        Self(each!(4, I => unsafe {
-            let more = of_register!(u16, bits, I);
-            _mm512_mask_add_epi32(self.0[I], more, self.0[I], _mm512_set1_epi32(1))
-        }))
+        Self(unsafe { _mm512_mask_add_epi8(self.0, bits, self.0, _mm512_set1_epi8(1)) })
     }
 
     #[inline(always)]
-    pub(super) fn all(self) -> [u32; BLOCK] {
+    pub(super) fn all(self) -> [u8; BLOCK] {
         // SAFETY: as above.
         unsafe { transmute(self.0) }
     }
@@ -252,6 +255,16 @@ macro_rules! extremes {
             fn part(self) -> $r {
                 // SAFETY: as above.
                 unsafe { self.one() }
+            }
+
+            #[inline(always)]
+            fn onto(part: $r, before: $r, more: bool) -> $r {
+                // SAFETY: as above.
+                unsafe {
+                    let neutral = $set(Extreme::<$t, W>::NEUTRAL);
+                    let before = $mov(neutral, if more { <$mask>::MAX } else { 0 }, before);
+                    $best::<W>(part, before)
+                }
             }
 
             #[inline(always)]

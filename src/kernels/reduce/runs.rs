@@ -8,16 +8,16 @@ use arrow::array::OffsetSizeTrait;
 
 #[cfg(target_arch = "x86_64")]
 use super::block::{BLOCK, Block};
+#[cfg(target_arch = "x86_64")]
+use super::blocks::Blocks;
 use super::fold::Fold;
 #[cfg(target_arch = "x86_64")]
 use super::registers::Tally;
-#[cfg(target_arch = "x86_64")]
-use super::segments::block;
-use super::segments::{Folded, LANES, ask_for, chosen, last_few, word};
+use super::segments::{All, Folded, LANES, There, ask_for, chosen, last_few};
 use crate::array::Offsets;
-use crate::kernels::bits::Rank;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::bits::Wide;
+use crate::kernels::bits::{Rank, Words};
 use crate::with_offsets;
 
 /// Lists in runs: those of one run start at the same place of the result.
@@ -56,9 +56,8 @@ impl Runs {
         valid: Option<&Rank>,
         finish: impl Fn(F::Acc, usize) -> R,
     ) -> Folded<R> {
-        let leaves = Lanes::<F, COUNTED> { flat, valid };
         with_offsets!(&self.offsets, o => {
-            columns::<_, _, R, COUNTED>((o, &self.ends), &leaves, finish)
+            in_lanes::<F, _, R, COUNTED>((o, &self.ends), flat, valid, finish)
         })
     }
 
@@ -86,7 +85,7 @@ fn dispatched<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: boo
             valid: Option<&Rank>,
             finish: impl Fn(F::Acc, usize) -> R,
         ) -> Folded<R> {
-            columns::<_, O, R, COUNTED>(parts, &Lanes::<F, COUNTED> { flat, valid }, finish)
+            in_lanes::<F, O, R, COUNTED>(parts, flat, valid, finish)
         }
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
         fn widest<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
@@ -99,11 +98,11 @@ fn dispatched<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: boo
             // Each of them has a loop of its own.
             match valid {
                 None => {
-                    let leaves = Blocks::<F, COUNTED> { wide, flat, valid: None };
+                    let leaves = Blocks::<F, _>::new(wide, flat, All);
                     columns::<_, O, R, COUNTED>(parts, &leaves, finish)
                 }
-                valid => {
-                    let leaves = Blocks::<F, COUNTED> { wide, flat, valid };
+                Some(valid) => {
+                    let leaves = Blocks::<F, _>::new(wide, flat, valid.bits());
                     columns::<_, O, R, COUNTED>(parts, &leaves, finish)
                 }
             }
@@ -117,17 +116,37 @@ fn dispatched<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: boo
             return unsafe { wide::<F, O, R, COUNTED>(parts, flat, valid, finish) };
         }
     }
-    columns::<_, O, R, COUNTED>(parts, &Lanes::<F, COUNTED> { flat, valid }, finish)
+    in_lanes::<F, O, R, COUNTED>(parts, flat, valid, finish)
+}
+
+#[inline(always)]
+fn in_lanes<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+    parts: Parts<'_, O>,
+    flat: &[F::In],
+    valid: Option<&Rank>,
+    finish: impl Fn(F::Acc, usize) -> R,
+) -> Folded<R> {
+    match valid {
+        None => {
+            let leaves = Lanes::<F, _> { flat, there: All };
+            columns::<_, O, R, COUNTED>(parts, &leaves, finish)
+        }
+        Some(valid) => {
+            let leaves = Lanes::<F, _> { flat, there: valid.bits() };
+            columns::<_, O, R, COUNTED>(parts, &leaves, finish)
+        }
+    }
 }
 
 /// What is done with some places of a list. A trait and no closure, which would be a function of its own
 /// and without the instructions that its caller may use.
-trait Over {
+trait Over<const COUNTED: bool> {
     type State: Copy;
     /// What is kept of [`WIDTH`](Self::WIDTH) places.
     type Places: Copy;
     type States: AsRef<[Self::State]>;
-    type Counts: AsRef<[u32]>;
+    type Count: Copy + Into<u32>;
+    type Counts: AsRef<[Self::Count]>;
     const WIDTH: usize;
 
     /// Places that nothing lies over.
@@ -135,9 +154,12 @@ trait Over {
     /// `places` with what lies from `at` on and before `end`.
     fn over(&self, places: Self::Places, at: usize, end: usize) -> Self::Places;
     fn states(places: Self::Places) -> Self::States;
-    /// How many leaves lie over every place, when they are counted.
-    fn counts(places: Self::Places) -> Self::Counts;
+    /// How many leaves lie over every place, when they are counted; from now on none.
+    fn counts(&self, places: &mut Self::Places) -> Self::Counts;
 }
+
+/// Lists whose leaves are counted together: more of them a byte does not hold.
+const COUNTABLE: usize = u8::MAX as usize;
 
 /// Places whose states are kept in registers of any kind.
 const LANED: usize = 4 * LANES;
@@ -154,15 +176,16 @@ fn counted(mut counts: [u32; LANED], bits: u64) -> [u32; LANED] {
 }
 
 /// Leaves for registers of any kind.
-struct Lanes<'a, F: Fold, const COUNTED: bool> {
+struct Lanes<'a, F: Fold, T: There> {
     flat: &'a [F::In],
-    valid: Option<&'a Rank>,
+    there: T,
 }
 
-impl<F: Fold, const COUNTED: bool> Over for Lanes<'_, F, COUNTED> {
+impl<F: Fold, T: There, const COUNTED: bool> Over<COUNTED> for Lanes<'_, F, T> {
     type State = F::Acc;
     type Places = ([[F::Acc; LANES]; LANED / LANES], [u32; LANED]);
     type States = [F::Acc; LANED];
+    type Count = u32;
     type Counts = [u32; LANED];
     const WIDTH: usize = LANED;
 
@@ -174,7 +197,7 @@ impl<F: Fold, const COUNTED: bool> Over for Lanes<'_, F, COUNTED> {
     #[inline(always)]
     fn over(&self, (mut states, counts): Self::Places, at: usize, end: usize) -> Self::Places {
         ask_for::<F::In, LANED>(self.flat, at);
-        let bits = word(self.valid, at, end);
+        let bits = self.there.word(at, end);
         let few;
         let values = match self.flat[at..].first_chunk::<LANED>() {
             Some(values) => values,
@@ -200,25 +223,18 @@ impl<F: Fold, const COUNTED: bool> Over for Lanes<'_, F, COUNTED> {
     }
 
     #[inline(always)]
-    fn counts((_, counts): Self::Places) -> [u32; LANED] {
-        counts
+    fn counts(&self, (_, counts): &mut Self::Places) -> [u32; LANED] {
+        std::mem::replace(counts, [0; LANED])
     }
 }
 
-/// Leaves for registers of 512 bits.
 #[cfg(target_arch = "x86_64")]
-struct Blocks<'a, F: Fold, const COUNTED: bool> {
-    wide: Wide,
-    flat: &'a [F::In],
-    valid: Option<&'a Rank>,
-}
-
-#[cfg(target_arch = "x86_64")]
-impl<F: Fold, const COUNTED: bool> Over for Blocks<'_, F, COUNTED> {
+impl<F: Fold, T: There, const COUNTED: bool> Over<COUNTED> for Blocks<'_, F, T> {
     type State = F::Acc;
     type Places = (F::Block, Tally);
     type States = [F::Acc; BLOCK];
-    type Counts = [u32; BLOCK];
+    type Count = u8;
+    type Counts = [u8; BLOCK];
     const WIDTH: usize = BLOCK;
 
     #[inline(always)]
@@ -227,10 +243,9 @@ impl<F: Fold, const COUNTED: bool> Over for Blocks<'_, F, COUNTED> {
     }
 
     #[inline(always)]
-    fn over(&self, (states, counts): Self::Places, at: usize, end: usize) -> Self::Places {
-        ask_for::<F::In, BLOCK>(self.flat, at);
-        let bits = word(self.valid, at, end);
-        let states = states.join(block::<F>(self.wide, self.flat, at, bits));
+    fn over(&self, (states, counts): (F::Block, Tally), at: usize, end: usize) -> Self::Places {
+        let (more, bits) = Blocks::states(self, at, end);
+        let states = states.join(more);
         (states, if COUNTED { counts.with(bits) } else { counts })
     }
 
@@ -240,18 +255,19 @@ impl<F: Fold, const COUNTED: bool> Over for Blocks<'_, F, COUNTED> {
     }
 
     #[inline(always)]
-    fn counts((_, counts): Self::Places) -> [u32; BLOCK] {
-        counts.all()
+    fn counts(&self, (_, counts): &mut Self::Places) -> [u8; BLOCK] {
+        std::mem::replace(counts, Tally::none(self.wide)).all()
     }
 }
 
 /// Leaves that are counted and not read.
-struct Counted<'a>(&'a Rank);
+struct Counted<'a>(Words<'a>);
 
-impl Over for Counted<'_> {
+impl Over<true> for Counted<'_> {
     type State = ();
     type Places = [u32; LANED];
     type States = [(); LANED];
+    type Count = u32;
     type Counts = [u32; LANED];
     const WIDTH: usize = LANED;
 
@@ -262,7 +278,7 @@ impl Over for Counted<'_> {
 
     #[inline(always)]
     fn over(&self, counts: [u32; LANED], at: usize, end: usize) -> [u32; LANED] {
-        counted(counts, word(Some(self.0), at, end))
+        counted(counts, self.0.word(at, end))
     }
 
     #[inline(always)]
@@ -271,8 +287,8 @@ impl Over for Counted<'_> {
     }
 
     #[inline(always)]
-    fn counts(counts: [u32; LANED]) -> [u32; LANED] {
-        counts
+    fn counts(&self, counts: &mut [u32; LANED]) -> [u32; LANED] {
+        std::mem::replace(counts, [0; LANED])
     }
 }
 
@@ -281,18 +297,18 @@ fn counts_dispatched<O: OffsetSizeTrait>(parts: Parts<'_, O>, valid: &Rank) -> V
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
         fn wide<O: OffsetSizeTrait>(parts: Parts<'_, O>, valid: &Rank) -> Vec<usize> {
-            columns::<_, O, usize, false>(parts, &Counted(valid), |(), n| n).values
+            columns::<_, O, usize, true>(parts, &Counted(valid.bits()), |(), n| n).values
         }
         if crate::kernels::bits::has_avx2() {
             // SAFETY: the processor has what the function was compiled for.
             return unsafe { wide(parts, valid) };
         }
     }
-    columns::<_, O, usize, false>(parts, &Counted(valid), |(), n| n).values
+    columns::<_, O, usize, true>(parts, &Counted(valid.bits()), |(), n| n).values
 }
 
 #[inline(always)]
-fn columns<V: Over, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+fn columns<V: Over<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
     (offsets, runs): Parts<'_, O>,
     leaves: &V,
     finish: impl Fn(V::State, usize) -> R,
@@ -313,26 +329,32 @@ fn columns<V: Over, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
             continue;
         }
         longer.resize(here.len().max(longer.len()), (0, 0));
-        let (mut places, mut count) = (leaves.none(), 0);
-        for end in here {
-            let end = end.as_usize() - base;
-            places = leaves.over(places, from, end);
-            longer[count] = (from + V::WIDTH, end);
-            count += usize::from(end - from > V::WIDTH);
-            from = end;
+        let (mut places, mut counts) = (leaves.none(), [0u32; WIDEST]);
+        let mut count = 0;
+        for here in here.chunks(COUNTABLE) {
+            for end in here {
+                let end = end.as_usize() - base;
+                places = leaves.over(places, from, end);
+                longer[count] = (from + V::WIDTH, end);
+                count += usize::from(end - from > V::WIDTH);
+                from = end;
+            }
+            if COUNTED {
+                add(&mut counts, leaves.counts(&mut places).as_ref());
+            }
         }
         loop {
             let n = left.min(V::WIDTH);
-            let (found, counts) = (V::states(places), V::counts(places));
-            let (found, counts) = (&found.as_ref()[..n], &counts.as_ref()[..n]);
+            let found = V::states(places);
+            let (found, counted) = (&found.as_ref()[..n], &counts[..n]);
             let values = &mut out.values[done..done + n];
             for i in 0..n {
-                values[i] = finish(found[i], usize::try_from(counts[i]).unwrap_or(usize::MAX));
+                values[i] = finish(found[i], usize::try_from(counted[i]).unwrap_or(usize::MAX));
             }
             if COUNTED {
                 let there = &mut out.there[done..done + n];
                 for i in 0..n {
-                    there[i] = u8::from(counts[i] > 0);
+                    there[i] = u8::from(counted[i] > 0);
                 }
             }
             done += n;
@@ -340,16 +362,33 @@ fn columns<V: Over, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
             if left == 0 {
                 break;
             }
-            places = leaves.none();
-            let mut kept = 0;
-            for i in 0..count {
-                let (at, end) = longer[i];
-                places = leaves.over(places, at, end);
-                longer[kept] = (at + V::WIDTH, end);
-                kept += usize::from(end - at > V::WIDTH);
+            (places, counts) = (leaves.none(), [0; WIDEST]);
+            let (mut at, mut kept) = (0, 0);
+            while at < count {
+                let upto = count.min(at + COUNTABLE);
+                while at < upto {
+                    let (from, end) = longer[at];
+                    places = leaves.over(places, from, end);
+                    longer[kept] = (from + V::WIDTH, end);
+                    kept += usize::from(end - from > V::WIDTH);
+                    at += 1;
+                }
+                if COUNTED {
+                    add(&mut counts, leaves.counts(&mut places).as_ref());
+                }
             }
             count = kept;
         }
     }
     out
+}
+
+/// Places that are looked at together, at most.
+const WIDEST: usize = 64;
+
+#[inline(always)]
+fn add<C: Copy + Into<u32>>(counts: &mut [u32; WIDEST], more: &[C]) {
+    for i in 0..more.len().min(WIDEST) {
+        counts[i] += more[i].into();
+    }
 }

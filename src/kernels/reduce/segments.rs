@@ -6,12 +6,14 @@ use arrow::array::OffsetSizeTrait;
 
 #[cfg(target_arch = "x86_64")]
 use super::block::{BLOCK, Block};
+#[cfg(target_arch = "x86_64")]
+use super::blocks::Blocks;
 use super::fold::Fold;
 use crate::array::Layout;
 use crate::error::Result;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::bits::Wide;
-use crate::kernels::bits::{Rank, ask_ahead};
+use crate::kernels::bits::{Rank, Words, ask_ahead};
 use crate::with_offsets;
 
 /// What was made of the groups of leaves.
@@ -74,11 +76,11 @@ fn dispatched<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: boo
             // Each of them has a loop of its own, here and below.
             match valid {
                 None => {
-                    let leaves = Blocks::<F> { wide, flat, valid: None };
+                    let leaves = Blocks::<F, _>::new(wide, flat, All);
                     each_list::<_, O, R, COUNTED>(&leaves, offsets, finish)
                 }
-                valid => {
-                    let leaves = Blocks::<F> { wide, flat, valid };
+                Some(valid) => {
+                    let leaves = Blocks::<F, _>::new(wide, flat, valid.bits());
                     each_list::<_, O, R, COUNTED>(&leaves, offsets, finish)
                 }
             }
@@ -105,35 +107,52 @@ fn in_lanes<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>
     match (F::LANED, valid) {
         (false, _) => one_after_another::<F, O, R>(flat, valid, offsets, finish),
         (true, None) => {
-            let leaves = Lanes::<F> { flat, valid: None };
+            let leaves = Lanes::<F, _> { flat, there: All };
             each_list::<_, O, R, COUNTED>(&leaves, offsets, finish)
         }
-        (true, valid) => {
-            let leaves = Lanes::<F> { flat, valid };
+        (true, Some(valid)) => {
+            let leaves = Lanes::<F, _> { flat, there: valid.bits() };
             each_list::<_, O, R, COUNTED>(&leaves, offsets, finish)
         }
     }
 }
 
-/// How the leaves of a list are folded. A trait and no closure, which would be a function of its own and
-/// without the instructions that its caller may use.
+/// How leaves are folded. A trait and no closure, which would be a function of its own and without the
+/// instructions that its caller may use.
 trait Leaves {
     type Fold: Fold;
-    /// What is left of a list, several states side by side.
+    /// What is left of leaves, several states side by side.
     type Part: Copy;
+    /// Whether none is missing.
+    const ALL: bool;
 
     /// Of no leaves.
     fn none(&self) -> Self::Part;
-    /// Of a list, and the number of leaves in it.
-    fn part(&self, list: Range<usize>) -> (Self::Part, usize);
+    /// Of those from `at` on and before `end`, or of the first of them.
+    fn part(&self, at: usize, end: usize) -> Taken<Self::Part>;
+    /// `part` with what came before it, if `more` says that there was something.
+    fn onto(part: Self::Part, before: Self::Part, more: bool) -> Self::Part;
     /// The state that each part makes.
     fn joined(parts: &[Self::Part; LANES]) -> [<Self::Fold as Fold>::Acc; LANES];
 }
 
-/// Eights of lists whose states are finished together: what takes single values out of vectors stays out
-/// of the loop that reads leaves.
-const BATCH: usize = 32;
+/// What was made of some leaves.
+struct Taken<P> {
+    part: P,
+    /// How many of them are not null, if some may be.
+    count: usize,
+    /// Where the leaves end that were looked at, or later.
+    upto: usize,
+}
 
+/// Lists whose states are finished together: what takes single values out of vectors stays out of the
+/// loop that reads leaves.
+const BATCH: usize = 8 * LANES;
+
+/// As many leaves of a list as fit are taken at a time and added to those before them of the same list.
+/// Nothing here branches on the length of a list, which the processor cannot foresee: the next place, the
+/// next list and what is carried over are chosen, and what is made of a list is written again with each
+/// part of it.
 #[inline(always)]
 fn each_list<L: Leaves, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
     leaves: &L,
@@ -142,45 +161,54 @@ fn each_list<L: Leaves, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bo
 ) -> Folded<R> {
     let (base, lists) = (offsets[0].as_usize(), offsets.len() - 1);
     let mut out = Folded::of(lists, if COUNTED { lists } else { 0 });
-    let mut start = 0;
-    let mut parts = [leaves.none(); LANES];
-    let (mut found, mut counts) = ([[L::Fold::START; LANES]; BATCH], [[0; LANES]; BATCH]);
-    let (eights, rest) = offsets[1..].as_chunks::<LANES>();
-    for (batch, eights) in eights.chunks(BATCH).enumerate() {
-        for e in 0..eights.len() {
-            for i in 0..LANES {
-                let end = eights[e][i].as_usize() - base;
-                (parts[i], counts[e][i]) = leaves.part(start..end);
+    let (batches, rest) = offsets[1..].as_chunks::<BATCH>();
+    // The last batch is filled up with empty lists.
+    let mut last = [offsets[lists]; BATCH];
+    last[..rest.len()].copy_from_slice(rest);
+    let mut parts = [leaves.none(); BATCH];
+    let mut counts = [0; BATCH];
+    let mut at = 0;
+    for batch in 0..lists.div_ceil(BATCH) {
+        let ends = if batch < batches.len() { &batches[batch] } else { &last };
+        let (mut part, mut count, mut more) = (leaves.none(), 0, false);
+        let (mut list, begun) = (0, at);
+        while list < BATCH {
+            let end = ends[list].as_usize() - base;
+            let taken = leaves.part(at, end);
+            part = L::onto(taken.part, part, more);
+            parts[list] = part;
+            if COUNTED && !L::ALL {
+                count = taken.count + if more { count } else { 0 };
+                counts[list] = count;
+            }
+            more = taken.upto < end;
+            at = if more { taken.upto } else { end };
+            list += usize::from(!more);
+        }
+        if COUNTED && L::ALL {
+            let mut start = begun;
+            for i in 0..BATCH {
+                let end = ends[i].as_usize() - base;
+                counts[i] = end - start;
                 start = end;
             }
-            found[e] = L::joined(&parts);
         }
-        let at = batch * BATCH * LANES;
-        let (values, _) = out.values[at..].as_chunks_mut::<LANES>();
-        for e in 0..eights.len().min(values.len()) {
-            for i in 0..LANES {
-                values[e][i] = finish(found[e][i], counts[e][i]);
-            }
+        let mut found = [[L::Fold::START; LANES]; BATCH / LANES];
+        for (found, parts) in found.iter_mut().zip(parts.as_chunks::<LANES>().0) {
+            *found = L::joined(parts);
+        }
+        let found = found.as_flattened();
+        let done = batch * BATCH;
+        let n = (lists - done).min(BATCH);
+        let values = &mut out.values[done..done + n];
+        for i in 0..n {
+            values[i] = finish(found[i], counts[i]);
         }
         if COUNTED {
-            let (there, _) = out.there[at..].as_chunks_mut::<LANES>();
-            for e in 0..eights.len().min(there.len()) {
-                for i in 0..LANES {
-                    there[e][i] = u8::from(counts[e][i] > 0);
-                }
+            let there = &mut out.there[done..done + n];
+            for i in 0..n {
+                there[i] = u8::from(counts[i] > 0);
             }
-        }
-    }
-    for (i, end) in rest.iter().enumerate() {
-        let end = end.as_usize() - base;
-        (parts[i], counts[0][i]) = leaves.part(start..end);
-        start = end;
-    }
-    let joined = L::joined(&parts);
-    for (i, list) in (lists - rest.len()..lists).enumerate() {
-        out.values[list] = finish(joined[i], counts[0][i]);
-        if COUNTED {
-            out.there[list] = u8::from(counts[0][i] > 0);
         }
     }
     out
@@ -224,14 +252,65 @@ fn one_by_one<F: Fold>(
     acc
 }
 
-/// Bits of the values from one of them up to `end`, as far as a word has them.
-#[inline(always)]
-pub(super) fn word(valid: Option<&Rank>, at: usize, end: usize) -> u64 {
-    let n = end - at;
-    let here = if n < 64 { (1 << n) - 1 } else { u64::MAX };
-    match valid {
-        None => here,
-        Some(valid) => here & valid.word(at),
+/// Which values there are. A type and no `Option`, so that each has a loop of its own.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+pub(super) trait There: Copy {
+    /// Whether all are.
+    const ALL: bool;
+
+    /// Bits of the values from one of them up to `end`, as far as a word has them.
+    fn word(self, at: usize, end: usize) -> u64;
+    /// Places before which [`word_within`](Self::word_within) may be asked.
+    fn reach(self) -> usize;
+    /// As [`word`](Self::word).
+    ///
+    /// # Safety
+    /// `at` is before [`reach`](Self::reach).
+    unsafe fn word_within(self, at: usize, end: usize) -> u64;
+}
+
+/// All of them.
+#[derive(Clone, Copy)]
+pub(super) struct All;
+
+impl There for All {
+    const ALL: bool = true;
+
+    #[inline(always)]
+    fn word(self, at: usize, end: usize) -> u64 {
+        let n = end - at;
+        if n < 64 { (1 << n) - 1 } else { u64::MAX }
+    }
+
+    #[inline(always)]
+    fn reach(self) -> usize {
+        usize::MAX
+    }
+
+    #[inline(always)]
+    unsafe fn word_within(self, at: usize, end: usize) -> u64 {
+        self.word(at, end)
+    }
+}
+
+/// Those that are not null.
+impl There for Words<'_> {
+    const ALL: bool = false;
+
+    #[inline(always)]
+    fn word(self, at: usize, end: usize) -> u64 {
+        All.word(at, end) & self.at(at)
+    }
+
+    #[inline(always)]
+    fn reach(self) -> usize {
+        Words::reach(self)
+    }
+
+    #[inline(always)]
+    unsafe fn word_within(self, at: usize, end: usize) -> u64 {
+        // SAFETY: as the caller says.
+        All.word(at, end) & unsafe { self.at_within(at) }
     }
 }
 
@@ -245,19 +324,21 @@ pub(super) fn ask_for<T, const WIDTH: usize>(flat: &[T], at: usize) {
 }
 
 /// Leaves for registers of any kind.
-struct Lanes<'a, F: Fold> {
+struct Lanes<'a, F: Fold, T: There> {
     flat: &'a [F::In],
-    valid: Option<&'a Rank>,
+    there: T,
 }
 
-/// Values that are let in without asking how many there are, no more than a word has bits. A loop that
-/// ends where its list ends is left at a place that the processor cannot foresee; reading on, behind the
-/// list, takes less time.
+/// Values that are let in without asking how many there are, no more than a word has bits.
 const STRIDE: usize = 32;
 
-impl<F: Fold> Leaves for Lanes<'_, F> {
+/// Longer lists without nulls have a loop of their own, whose end is foreseen wrongly once for each.
+const LONG: usize = 4 * STRIDE;
+
+impl<F: Fold, T: There> Leaves for Lanes<'_, F, T> {
     type Fold = F;
     type Part = [F::Acc; LANES];
+    const ALL: bool = T::ALL;
 
     #[inline(always)]
     fn none(&self) -> [F::Acc; LANES] {
@@ -270,75 +351,58 @@ impl<F: Fold> Leaves for Lanes<'_, F> {
     }
 
     #[inline(always)]
-    fn part(&self, list: Range<usize>) -> ([F::Acc; LANES], usize) {
-        let Range { start, end } = list;
-        let (flat, valid) = (self.flat, self.valid);
-        let mut at = start;
+    fn part(&self, at: usize, end: usize) -> Taken<[F::Acc; LANES]> {
+        let (flat, mut at) = (self.flat, at);
         let mut lanes = [F::START; LANES];
-        let mut count = 0;
-        ask_for::<F::In, STRIDE>(flat, at);
-        if end - at > STRIDE {
+        if T::ALL && end - at > LONG {
             // Four times as many states: one value need not wait for the one before.
             let mut fours = [lanes; STRIDE / LANES];
             while end - at > STRIDE {
                 let Some(values) = flat[at..].first_chunk::<STRIDE>() else { break };
+                ask_for::<F::In, STRIDE>(flat, at);
                 let chunks = values.as_chunks::<LANES>().0;
-                match valid {
-                    None => {
-                        for g in 0..STRIDE / LANES {
-                            for i in 0..LANES {
-                                fours[g][i] = F::push(fours[g][i], chunks[g][i]);
-                            }
-                        }
-                    }
-                    Some(valid) => {
-                        let mut bits = valid.word(at);
-                        let here = bits << (64 - STRIDE);
-                        if here == 0 {
-                            at += STRIDE;
-                            continue;
-                        }
-                        count += here.count_ones() as usize;
-                        for g in 0..STRIDE / LANES {
-                            fours[g] = chosen::<F>(fours[g], &chunks[g], bits);
-                            bits >>= LANES;
-                        }
+                for g in 0..STRIDE / LANES {
+                    for i in 0..LANES {
+                        fours[g][i] = F::push(fours[g][i], chunks[g][i]);
                     }
                 }
                 at += STRIDE;
-                ask_for::<F::In, STRIDE>(flat, at);
             }
             let [a, b, c, d] = fours;
             for i in 0..LANES {
                 lanes[i] = F::join(F::join(a[i], b[i]), F::join(c[i], d[i]));
             }
         }
-        // The rest with what comes behind it, which counts nothing.
-        let bits = word(valid, at, end);
-        lanes = match flat[at..].first_chunk::<STRIDE>() {
-            Some(values) => those::<F>(lanes, values, bits),
-            None => those::<F>(lanes, &last_few::<F, STRIDE>(&flat[at..end]), bits),
+        ask_for::<F::In, STRIDE>(flat, at);
+        // With what comes behind the list, which counts nothing.
+        let bits = self.there.word(at, end.min(at + STRIDE));
+        let few;
+        let values = match flat[at..].first_chunk::<STRIDE>() {
+            Some(values) => values,
+            None => {
+                few = last_few::<F, STRIDE>(&flat[at..end]);
+                &few
+            }
         };
-        let count = match valid {
-            None => end - start,
-            Some(_) => count + bits.count_ones() as usize,
-        };
-        (lanes, count)
+        let part = those::<F>(lanes, values, bits);
+        Taken { part, count: bits.count_ones() as usize, upto: at + STRIDE }
+    }
+
+    #[inline(always)]
+    fn onto(part: Self::Part, before: Self::Part, more: bool) -> Self::Part {
+        let mut all = [F::START; LANES];
+        for i in 0..LANES {
+            all[i] = F::join(if more { before[i] } else { F::START }, part[i]);
+        }
+        all
     }
 }
 
-/// Leaves for registers of 512 bits.
 #[cfg(target_arch = "x86_64")]
-struct Blocks<'a, F: Fold> {
-    wide: Wide,
-    flat: &'a [F::In],
-    valid: Option<&'a Rank>,
-}
-
-#[cfg(target_arch = "x86_64")]
-impl<F: Fold> Leaves for Blocks<'_, F> {
+impl<F: Fold, T: There> Leaves for Blocks<'_, F, T> {
     type Fold = F;
     type Part = <F::Block as Block<F>>::Part;
+    const ALL: bool = T::ALL;
 
     #[inline(always)]
     fn none(&self) -> Self::Part {
@@ -351,37 +415,14 @@ impl<F: Fold> Leaves for Blocks<'_, F> {
     }
 
     #[inline(always)]
-    fn part(&self, list: Range<usize>) -> (Self::Part, usize) {
-        let Range { start: mut at, end } = list.clone();
-        let (wide, flat, valid) = (self.wide, self.flat, self.valid);
-        ask_for::<F::In, BLOCK>(flat, at);
-        let bits = word(valid, at, end);
-        let mut count = bits.count_ones() as usize;
-        let mut states = block::<F>(wide, flat, at, bits);
-        while end - at > BLOCK {
-            at += BLOCK;
-            let bits = word(valid, at, end);
-            ask_for::<F::In, BLOCK>(flat, at);
-            if valid.is_some() && bits == 0 {
-                continue;
-            }
-            count += bits.count_ones() as usize;
-            states = states.join(block::<F>(wide, flat, at, bits));
-        }
-        let count = if valid.is_none() { list.len() } else { count };
-        (states.part(), count)
+    fn part(&self, at: usize, end: usize) -> Taken<Self::Part> {
+        let (states, bits) = self.states(at, end);
+        Taken { part: states.part(), count: bits.count_ones() as usize, upto: at + BLOCK }
     }
-}
 
-/// The states of those values from `at` on whose bit is set. Nothing is called here: a call, however rare,
-/// takes all registers away from what runs around it.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(super) fn block<F: Fold>(wide: Wide, flat: &[F::In], at: usize, bits: u64) -> F::Block {
-    let values = &flat[at..];
-    match values.first_chunk::<BLOCK>() {
-        Some(values) => F::Block::some(wide, values, bits),
-        None => F::Block::few(wide, values, bits),
+    #[inline(always)]
+    fn onto(part: Self::Part, before: Self::Part, more: bool) -> Self::Part {
+        F::Block::onto(part, before, more)
     }
 }
 
@@ -489,10 +530,10 @@ fn halves<F: Fold, const HALF: usize>(a: &[F::Acc; LANES], b: &[F::Acc; LANES]) 
 /// Calls for every place that is not null.
 #[inline(always)]
 pub(super) fn for_each_valid(valid: &Rank, start: usize, end: usize, mut each: impl FnMut(usize)) {
-    let mut at = start;
+    let (valid, mut at) = (valid.bits(), start);
     while at < end {
         let n = (end - at).min(64);
-        let mut word = valid.word(at) & (u64::MAX >> (64 - n));
+        let mut word = valid.at(at) & (u64::MAX >> (64 - n));
         while word != 0 {
             each(at + word.trailing_zeros() as usize);
             word &= word - 1;
