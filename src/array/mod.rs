@@ -1,5 +1,6 @@
 //! One ragged column: axes of lists over a flat Arrow array of leaves.
 
+pub(crate) mod ahead;
 mod arrow;
 mod axis;
 pub(crate) mod exact;

@@ -72,7 +72,7 @@ pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
             base += level.layout().children();
         }
     }
-    let below = take_ranges(&all, &ranges)?;
+    let below = take_ranges(&all, ranges)?;
     let length = |list: usize| levels.iter().map(|l| l.layout().length(list)).sum();
     let layout = lists_like(levels[0].layout(), (0..lists).map(length))?;
     // Missing where it is missing in all of them.

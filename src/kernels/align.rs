@@ -53,9 +53,8 @@ fn emptied(array: RaggedArray, axis: usize, keep: &NullBuffer) -> Result<RaggedA
     if (0..layout.lists()).all(|i| keep.is_valid(i) || layout.length(i) == 0) {
         return Ok(array);
     }
-    let ranges: Vec<_> =
-        keep.valid_slices().map(|(start, end)| layout.ranges(start..end)).collect();
-    let below = take_ranges(&array.inner(axis)?, &ranges)?;
+    let ranges = keep.valid_slices().map(|(start, end)| layout.ranges(start..end));
+    let below = take_ranges(&array.inner(axis)?, ranges)?;
     let lengths = (0..layout.lists()).map(|i| if keep.is_valid(i) { layout.length(i) } else { 0 });
     let level = ListAxis::try_new(lists_like(layout, lengths)?, level.nulls().cloned())?;
     with_axis(&array, array.len(), axis, level, below)

@@ -23,15 +23,25 @@ use crate::with_offsets;
 ///
 /// # Errors
 /// When a range is not within the rows.
-pub fn take_ranges(array: &RaggedArray, ranges: &[Range<usize>]) -> Result<RaggedArray> {
-    if let Some(r) = ranges.iter().find(|r| r.start > r.end || r.end > array.len()) {
+pub fn take_ranges(
+    array: &RaggedArray,
+    ranges: impl IntoIterator<Item = Range<usize>>,
+) -> Result<RaggedArray> {
+    let mut outside = None;
+    let ranges = ranges.into_iter().inspect(|r| {
+        if r.start > r.end || r.end > array.len() {
+            outside.get_or_insert(r.start.max(r.end));
+        }
+    });
+    let ranges = joined(ranges);
+    if let Some(at) = outside {
         return Err(Error::OutOfRange {
             axis: 0,
-            index: i64::try_from(r.start.max(r.end)).unwrap_or(i64::MAX),
+            index: i64::try_from(at).unwrap_or(i64::MAX),
             size: array.len(),
         });
     }
-    gather(array, joined(ranges.iter().cloned()))
+    gather(array, ranges)
 }
 
 /// Rows by position, in any order; a null position makes a null row.
@@ -161,7 +171,7 @@ pub(crate) fn row_of_list(array: &RaggedArray, axis: usize, list: usize) -> usiz
 }
 
 /// Rows by ranges that were checked and joined.
-fn gather(array: &RaggedArray, mut ranges: Vec<Range<usize>>) -> Result<RaggedArray> {
+pub(super) fn gather(array: &RaggedArray, mut ranges: Vec<Range<usize>>) -> Result<RaggedArray> {
     match &ranges[..] {
         [] => return array.slice(0, 0),
         [r] => return array.slice(r.start, r.len()),

@@ -2,14 +2,18 @@
 
 use std::ops::Range;
 
-use arrow::array::UInt64Array;
+use arrow::array::{OffsetSizeTrait, UInt64Array};
+use arrow::buffer::OffsetBuffer;
 
 use super::RowArg;
-use super::gather::{lists_like, row_of_list, rows_of_lists, take_ranges, take_rows, with_axis};
+use super::gather::{
+    gather, lists_like, row_of_list, rows_of_lists, take_ranges, take_rows, with_axis,
+};
 use super::shape::list_axis;
-use crate::array::{Layout, ListAxis, RaggedArray};
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::index::{Index, Span, positions_of, resolve};
+use crate::with_offsets;
 
 /// The elements `start..stop` by `step` of every list of axis `axis` (1.., negatives from the
 /// innermost), as Python slices a list: negatives count from the end, what is out of range is cut
@@ -59,6 +63,11 @@ pub fn slice(
         return Err(Error::invalid(format!("a slice with a step of 0{place}; it goes nowhere")));
     }
 
+    if let (RowArg::All(start), RowArg::All(stop), RowArg::All(None | Some(1)), Layout::Ragged(o)) =
+        (start, stop, step, layout)
+    {
+        return cut(array, axis, o, Bound::start(*start), Bound::stop(*stop));
+    }
     let lists = layout.lists();
     let mut spans = Vec::with_capacity(lists);
     let mut whole = true;
@@ -85,7 +94,7 @@ pub fn slice(
             let start = layout.range(list).start + span.first;
             ranges.push(start..start + span.count);
         }
-        take_ranges(&elements, &ranges)?
+        take_ranges(&elements, ranges)?
     } else {
         let mut positions = Vec::with_capacity(new.children());
         for (list, span) in spans.iter().enumerate() {
@@ -95,6 +104,89 @@ pub fn slice(
         take_rows(&elements, &UInt64Array::from(positions))?
     };
     with_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
+}
+
+/// Where a slice begins or ends in every list, counted from its start or back from its end.
+#[derive(Clone, Copy)]
+enum Bound {
+    FromStart(usize),
+    FromEnd(usize),
+}
+
+impl Bound {
+    /// Python's rules.
+    fn new(at: i64) -> Self {
+        let n = usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX);
+        if at < 0 { Self::FromEnd(n) } else { Self::FromStart(n) }
+    }
+
+    fn start(at: Option<i64>) -> Self {
+        at.map_or(Self::FromStart(0), Self::new)
+    }
+
+    fn stop(at: Option<i64>) -> Self {
+        at.map_or(Self::FromEnd(0), Self::new)
+    }
+
+    #[inline(always)]
+    fn of(self, size: usize) -> usize {
+        match self {
+            Self::FromStart(n) => n.min(size),
+            Self::FromEnd(n) => size.saturating_sub(n),
+        }
+    }
+}
+
+/// The elements between two bounds of every list, whose neighbours are copied together.
+fn cut(
+    array: &RaggedArray,
+    axis: usize,
+    offsets: &Offsets,
+    start: Bound,
+    stop: Bound,
+) -> Result<RaggedArray> {
+    fn typed<O: OffsetSizeTrait>(
+        offsets: &[O],
+        start: Bound,
+        stop: Bound,
+    ) -> (Vec<O>, Vec<Range<usize>>) {
+        let base = offsets[0].as_usize();
+        let (mut ends, mut ranges) =
+            (Vec::with_capacity(offsets.len()), Vec::with_capacity(offsets.len()));
+        ends.push(O::zero());
+        let (mut total, mut joined) = (0, 0..0);
+        for list in offsets.windows(2) {
+            let (from, to) = (list[0].as_usize() - base, list[1].as_usize() - base);
+            let first = start.of(to - from);
+            let kept = stop.of(to - from).saturating_sub(first);
+            total += kept;
+            // No more than there were.
+            ends.push(O::usize_as(total));
+            if kept > 0 {
+                if joined.end != from + first {
+                    if !joined.is_empty() {
+                        ranges.push(joined.clone());
+                    }
+                    joined.start = from + first;
+                }
+                joined.end = from + first + kept;
+            }
+        }
+        if !joined.is_empty() {
+            ranges.push(joined);
+        }
+        (ends, ranges)
+    }
+    let (layout, ranges) = with_offsets!(offsets, o => {
+        let (ends, ranges) = typed(o, start, stop);
+        (Offsets::from(OffsetBuffer::new(ends.into())), ranges)
+    });
+    if layout.children() == offsets.children() {
+        return Ok(array.clone());
+    }
+    let below = gather(&array.inner(axis)?, ranges)?;
+    let level = ListAxis::try_new(layout, array.axis(axis)?.nulls().cloned())?;
+    with_axis(array, array.len(), axis, level, below)
 }
 
 /// The first `n` elements of every list of axis `axis`; all but the last `-n` when `n` is negative.
@@ -220,7 +312,7 @@ fn taken(
             lists_like(layout, (0..layout.lists()).map(length))?
         }
     };
-    let below = take_ranges(&array.inner(axis)?, &ranges)?;
+    let below = take_ranges(&array.inner(axis)?, ranges)?;
     with_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
 }
 

@@ -7,14 +7,15 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::compute::FilterBuilder;
 use arrow::datatypes::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 
-#[cfg(target_arch = "x86_64")]
-use super::bits::ask_ahead;
-use super::bits::{Rank, Words, ask, ones, words};
+use super::bits::{Rank, Words, ones, words};
 use super::compress::Compress;
 #[cfg(target_arch = "x86_64")]
 use super::compress::WORD;
 use super::reduce::reinterpret;
 use super::room::with_room;
+use crate::array::ahead::ask;
+#[cfg(target_arch = "x86_64")]
+use crate::array::ahead::ask_ahead;
 use crate::error::Result;
 
 /// The values whose bit is set.

@@ -106,7 +106,7 @@ proptest! {
         }).collect();
         let expected: Vec<Node> =
             ranges.iter().flat_map(|r| case.rows[r.clone()].to_vec()).collect();
-        assert_alike(&meaning(&take_ranges(&a, &ranges).unwrap()), &expected);
+        assert_alike(&meaning(&take_ranges(&a, ranges).unwrap()), &expected);
     }
 
     #[test]

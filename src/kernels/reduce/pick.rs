@@ -143,21 +143,41 @@ where
         |best, _| best,
     )?
     .values;
-    let mut found = found.into_iter();
+    let (mut found, valid) = (found.into_iter(), valid.as_ref().map(Rank::bits));
     Ok(each_list(level, |list| {
         let best = found.next()?;
         // Only NaN is not as large as itself, and then a NaN is looked for.
         let unlike = |v: T::Native| v.partial_cmp(&v).is_none();
-        let nan = unlike(best);
-        let is = |i: &usize| if nan { unlike(flat[*i]) } else { flat[*i] == best };
-        match &valid {
-            None => list.into_iter().find(is),
-            Some(valid) => {
-                let there = |i: &usize| valid.word(*i) & 1 == 1;
-                list.into_iter().find(|i| there(i) && is(i))
+        let mut at = list.start;
+        while at < list.end {
+            let rest = &flat[at..list.end];
+            at += match unlike(best) {
+                true => first(rest, unlike)?,
+                false => first(rest, |v| v == best)?,
+            };
+            if valid.is_none_or(|valid| valid.at(at) & 1 == 1) {
+                return Some(at);
             }
+            at += 1;
         }
+        None
     }))
+}
+
+/// The place of the first value that `is` holds for, eight of which are looked at together.
+#[inline(always)]
+fn first<T: Copy>(values: &[T], is: impl Fn(T) -> bool) -> Option<usize> {
+    let (eights, rest) = values.as_chunks::<8>();
+    for (i, eight) in eights.iter().enumerate() {
+        let mut any = false;
+        for v in eight {
+            any |= is(*v);
+        }
+        if any {
+            return Some(8 * i + eight.iter().position(|v| is(*v))?);
+        }
+    }
+    Some(8 * eights.len() + rest.iter().position(|v| is(*v))?)
 }
 
 fn by_comparison<W: Which>(lists: &InLists) -> Result<Chosen> {

@@ -10,10 +10,11 @@ use super::block::{BLOCK, Block};
 use super::blocks::Blocks;
 use super::fold::Fold;
 use crate::array::Layout;
+use crate::array::ahead::ask_ahead;
 use crate::error::Result;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::bits::Wide;
-use crate::kernels::bits::{Rank, Words, ask_ahead};
+use crate::kernels::bits::{Rank, Words};
 use crate::with_offsets;
 
 /// What was made of the groups of leaves.
