@@ -66,6 +66,7 @@ struct Data {
     with_nulls: RaggedArray,
     mask: RaggedArray,
     rare: RaggedArray,
+    rarest: RaggedArray,
     events: RaggedArray,
     codes: RaggedArray,
 }
@@ -79,6 +80,7 @@ fn data() -> Data {
     let leaves: Vec<f32> = (0..LEAVES).map(|_| rng.random_range(-1.0..1.0)).collect();
     let full: NullBuffer = leaves.iter().map(|v| *v < 0.8).collect();
     let rare = leaves.iter().map(|v| Some(*v > 0.98)).collect::<BooleanArray>();
+    let rarest = leaves.iter().map(|v| Some(*v > 0.998)).collect::<BooleanArray>();
     let codes: UInt16Array =
         (0..LEAVES).map(|_| (4000.0 * rng.random_range(0.0..1f64).powi(4)) as u16).collect();
     let mask = leaves.iter().map(|v| Some(*v > 0.0)).collect::<BooleanArray>();
@@ -114,6 +116,7 @@ fn data() -> Data {
         with_nulls: values.with_leaves(holes).unwrap(),
         mask: values.with_leaves(Arc::new(mask)).unwrap(),
         rare: values.with_leaves(Arc::new(rare)).unwrap(),
+        rarest: values.with_leaves(Arc::new(rarest)).unwrap(),
         codes: values.with_leaves(Arc::new(codes)).unwrap(),
         events: events.unwrap(),
         values,
@@ -271,6 +274,9 @@ fn streams(d: &Data, code: ArrayRef) -> Vec<Task<'_>> {
         }),
         ("sum of rows where v > 0.98", LEAVES / 8 + bytes / 2, 0, {
             Box::new(move || leaves(reduce::reduce_where(v, &d.rare, Reduction::Sum, None)))
+        }),
+        ("sum of rows where v > 0.998", LEAVES / 8 + bytes / 16, 0, {
+            Box::new(move || leaves(reduce::reduce_where(v, &d.rarest, Reduction::Sum, None)))
         }),
         ("mask of one code", 2 * LEAVES, LEAVES / 8, {
             Box::new(move || leaves(isin::isin(codes, &one)))

@@ -56,11 +56,8 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
     let len = total(ranges)?;
     let data = values.to_data();
     if let Some(width) = values.data_type().primitive_width() {
-        let bytes = len
-            .checked_mul(width)
-            .ok_or_else(|| Error::invalid("more bytes of leaves than can be addressed"))?;
         let source = &data.buffers()[0].as_slice()[data.offset() * width..];
-        let out = gather_bytes(ranges.iter().map(|r| (source, r.start..r.end)), width, bytes);
+        let out = gather_bytes(ranges.iter().map(|r| (source, r.start..r.end)), width, len)?;
         let nulls = values.nulls().map(|n| NullBuffer::new(gather_bits(n.inner(), ranges, len)));
         let data = ArrayData::builder(data.data_type().clone())
             .len(len)
@@ -79,27 +76,33 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
 /// Bytes that are copied together: a copy of so many is a few instructions and no call.
 const PIECE: usize = 64;
 
-/// Ranges of up to so many bytes are copied in pieces, the last with what comes behind the range.
-const SHORT: usize = 16 * PIECE;
+/// Ranges of so many bytes are copied in pieces, the last with what comes behind the range.
+const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
 
-/// Ranges of values of `width` bytes each, one after the other, `bytes` in all.
+/// Ranges of values of `width` bytes each, one after the other, `len` values in all.
 fn gather_bytes<'a>(
     parts: impl Iterator<Item = (&'a [u8], Range<usize>)>,
     width: usize,
-    bytes: usize,
-) -> MutableBuffer {
-    let mut out = MutableBuffer::with_capacity(bytes + PIECE);
-    let mut at = 0;
+    len: usize,
+) -> Result<MutableBuffer> {
+    let bytes = len.checked_mul(width);
+    let (Some(bytes), Some(room)) = (bytes, bytes.and_then(|n| n.checked_add(PIECE))) else {
+        return Err(Error::invalid("more bytes of leaves than can be addressed"));
+    };
+    let mut out = MutableBuffer::with_capacity(room);
+    let (mut at, mut before) = (0, 0);
     for (source, r) in parts {
-        let end = r.end * width;
-        let part = &source[r.start * width..end];
+        let (start, end) = (r.start * width, r.end * width);
+        let part = &source[start..end];
         assert!(part.len() <= bytes - at, "ranges of more than {bytes} bytes");
-        let behind = source.len() - end;
-        // SAFETY: the part was found in the source, and has room before `bytes` in what is written; a
-        // piece more may be read behind it, and written, where the source has one.
+        // What comes behind a range is near only where ranges follow each other.
+        let near = start.wrapping_sub(before) < PAGE;
+        before = end;
+        // SAFETY: the part is of the source, and there is room for it before `bytes`. Where the source has a
+        // piece more behind it, that may be read, too, and the room has a piece more to write it to.
         unsafe {
             let (from, to) = (part.as_ptr(), out.as_mut_ptr().add(at));
-            if part.len() <= SHORT && behind >= PIECE {
+            if near && SHORT.contains(&part.len()) && source.len() - end >= PIECE {
                 let mut done = 0;
                 while done < part.len() {
                     ask_ahead(part, done);
@@ -114,8 +117,11 @@ fn gather_bytes<'a>(
     }
     // SAFETY: so many bytes were written.
     unsafe { out.set_len(at) };
-    out
+    Ok(out)
 }
+
+/// Ranges that are less than this apart are read as one stream.
+const PAGE: usize = 4 << 10;
 
 #[cfg(feature = "parquet")]
 /// As [`gather_values`], from several arrays of one type: the ranges of `parts` are those of
@@ -150,13 +156,10 @@ pub(crate) fn gather_parts(
         }
         return Ok(make_array(out.freeze()));
     };
-    let bytes = len
-        .checked_mul(width)
-        .ok_or_else(|| Error::invalid("more bytes of leaves than can be addressed"))?;
     let sources: Vec<&[u8]> =
         data.iter().map(|d| &d.buffers()[0].as_slice()[d.offset() * width..]).collect();
     let parts_of = parts.iter().map(|(array, r)| (sources[*array], r.start..r.end));
-    let out = gather_bytes(parts_of, width, bytes);
+    let out = gather_bytes(parts_of, width, len)?;
     let nulls = arrays.iter().any(|a| a.null_count() > 0).then(|| {
         let mut out = BooleanBufferBuilder::new(len);
         for (array, r) in parts {
@@ -245,26 +248,38 @@ mod bytes {
     fn ranges_of_every_length_around_pieces() {
         for width in [1, 2, 4, 8, 16] {
             let source: Vec<u8> = (0..=250).cycle().take(5000 * width).collect();
-            let around = [0, 1, PIECE - 1, PIECE, PIECE + 1, SHORT - 1, SHORT, SHORT + 1];
-            let mut ranges: Vec<Range<usize>> = around
-                .iter()
-                .flat_map(|n| [0, 7, 1234].map(|start| start..start + n.div_ceil(width)))
-                .collect();
-            // Up to the end, and less than a piece before it.
+            let around = [SHORT.start, PIECE, SHORT.end].map(|n| [n - 1, n, n + 1]).concat();
+            // One after the other, back and forth, up to the end, and less than a piece before it.
+            let mut next = 0;
+            let mut ranges = vec![0..0, 0..1];
+            for n in around.iter().map(|n| n.div_ceil(width)) {
+                ranges.extend([next..next + n, 1234..1234 + n, 7..7 + n]);
+                next += n + 1;
+            }
             ranges.extend((4900..=5000).flat_map(|end| [end - 3..end, end - 90..end, end..end]));
+            ranges.extend((4000..4900).step_by(33).map(|start| start..start + 30));
             let expected: Vec<u8> = ranges
                 .iter()
                 .flat_map(|r| &source[r.start * width..r.end * width])
                 .copied()
                 .collect();
             let parts = ranges.iter().map(|r| (&source[..], r.clone()));
-            assert_eq!(gather_bytes(parts, width, expected.len()).as_slice(), expected);
+            let found = gather_bytes(parts, width, expected.len() / width).unwrap();
+            assert_eq!(found.as_slice(), expected);
         }
     }
 
     #[test]
     #[should_panic(expected = "ranges of more than 7 bytes")]
     fn no_more_is_written_than_there_is_room_for() {
-        gather_bytes([(&[1; 100][..], 0..4), (&[1; 100][..], 0..4)].into_iter(), 1, 7);
+        drop(gather_bytes([(&[1; 100][..], 0..4), (&[1; 100][..], 0..4)].into_iter(), 1, 7));
+    }
+
+    #[test]
+    fn more_bytes_than_can_be_addressed_are_refused() {
+        for (width, len) in [(8, usize::MAX / 4), (1, usize::MAX), (1, usize::MAX - PIECE + 1)] {
+            let found = gather_bytes(std::iter::empty(), width, len);
+            assert!(found.unwrap_err().to_string().contains("more bytes"));
+        }
     }
 }

@@ -88,12 +88,6 @@ impl Rank {
         }
         each(self.words(), self.before(), positions)
     }
-
-    /// The 64 bits from position `at` on, bits past the end unset.
-    #[inline]
-    pub(crate) fn word(&self, at: usize) -> u64 {
-        self.bits().at(at)
-    }
 }
 
 /// The bytes that a map has bits in.
@@ -347,7 +341,7 @@ mod tests {
         for at in 0..=285 {
             assert_eq!(rank.rank(at), bits[..at].iter().filter(|b| **b).count());
             for (i, expected) in bits[at..].iter().take(64).enumerate() {
-                assert_eq!(rank.word(at) >> i & 1 == 1, *expected);
+                assert_eq!(rank.bits().at(at) >> i & 1 == 1, *expected);
             }
         }
         for (start, len) in [(0, 285), (3, 64), (8, 0), (3, 130), (11, 100), (8, 64), (200, 85)] {
@@ -361,7 +355,7 @@ mod tests {
             let rank = Rank::new(&part);
             assert_eq!(rank.words(), &words(&part)[..]);
             assert_eq!(rank.total(), part.count_set_bits());
-            assert_eq!(rank.word((len.div_ceil(64) + 1) * 64), 0);
+            assert_eq!(rank.bits().at((len.div_ceil(64) + 1) * 64), 0);
         }
         // Of a map that is made of words, whole and in part.
         let whole = BooleanBuffer::new(vec![u64::MAX, 0b1011, 1 << 63].into(), 0, 192);
@@ -376,7 +370,7 @@ mod tests {
             // A map whose last word has nothing set behind its end is as good as whole.
             assert_eq!(at == whole.values()[start / 8..].as_ptr(), shared || len == 127);
         }
-        assert_eq!(rank.word(285), 0);
+        assert_eq!(rank.bits().at(285), 0);
         assert_eq!(Rank::new(&BooleanBuffer::new_unset(0)).rank(0), 0);
         assert_eq!(Rank::new(&BooleanBuffer::new_set(128)).rank(128), 128);
     }

@@ -21,7 +21,7 @@ use super::numbers::{native_int, ranks, reinterpret};
 use super::{Reduction, Task, segments};
 use crate::array::ListAxis;
 use crate::error::Result;
-use crate::kernels::bits::Rank;
+use crate::kernels::bits::{Rank, Words};
 
 /// Which leaf of each list was chosen, by its place among all leaves.
 type Chosen = Vec<Option<usize>>;
@@ -30,8 +30,9 @@ type Chosen = Vec<Option<usize>>;
 pub(super) fn end(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
     let lists = task.groups.gathered(leaves)?;
     let valid = lists.valid().map(|n| Rank::new(n.inner()));
+    let valid = valid.as_ref().map(Rank::bits);
     let last = task.how == Reduction::Last;
-    let chosen = each_list(&lists.lists, |list| match (&valid, last) {
+    let chosen = each_list(&lists.lists, |list| match (valid, last) {
         _ if list.is_empty() => None,
         (None, false) => Some(list.start),
         (None, true) => Some(list.end - 1),
@@ -77,10 +78,10 @@ fn each_list(level: &ListAxis, choose: impl FnMut(Range<usize>) -> Option<usize>
     (0..layout.lists()).map(|i| layout.range(i)).map(choose).collect()
 }
 
-fn first_valid(valid: &Rank, list: Range<usize>) -> Option<usize> {
+fn first_valid(valid: Words<'_>, list: Range<usize>) -> Option<usize> {
     let mut at = list.start;
     while at < list.end {
-        let word = valid.word(at);
+        let word = valid.at(at);
         if word != 0 {
             return Some(at + word.trailing_zeros() as usize).filter(|i| *i < list.end);
         }
@@ -89,11 +90,11 @@ fn first_valid(valid: &Rank, list: Range<usize>) -> Option<usize> {
     None
 }
 
-fn last_valid(valid: &Rank, list: Range<usize>) -> Option<usize> {
+fn last_valid(valid: Words<'_>, list: Range<usize>) -> Option<usize> {
     let mut end = list.end;
     while end > list.start {
         let n = (end - list.start).min(64);
-        let word = valid.word(end - n) & (u64::MAX >> (64 - n));
+        let word = valid.at(end - n) & (u64::MAX >> (64 - n));
         if word != 0 {
             return Some(end - n + 63 - word.leading_zeros() as usize);
         }

@@ -151,9 +151,9 @@ struct Taken<P> {
 const BATCH: usize = 8 * LANES;
 
 /// As many leaves of a list as fit are taken at a time and added to those before them of the same list.
-/// Nothing here branches on the length of a list, which the processor cannot foresee: the next place, the
-/// next list and what is carried over are chosen, and what is made of a list is written again with each
-/// part of it.
+/// This loop does not branch on the length of a list, which the processor cannot foresee: the next place,
+/// the next list and what is carried over are chosen, and what is made of a list is written again with
+/// each part of it.
 #[inline(always)]
 fn each_list<L: Leaves, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
     leaves: &L,
@@ -163,7 +163,7 @@ fn each_list<L: Leaves, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bo
     let (base, lists) = (offsets[0].as_usize(), offsets.len() - 1);
     let mut out = Folded::of(lists, if COUNTED { lists } else { 0 });
     let (batches, rest) = offsets[1..].as_chunks::<BATCH>();
-    // The last batch is filled up with empty lists.
+    // The last batch, with room for as many lists as the others have.
     let mut last = [offsets[lists]; BATCH];
     last[..rest.len()].copy_from_slice(rest);
     let mut parts = [leaves.none(); BATCH];
@@ -171,9 +171,11 @@ fn each_list<L: Leaves, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bo
     let mut at = 0;
     for batch in 0..lists.div_ceil(BATCH) {
         let ends = if batch < batches.len() { &batches[batch] } else { &last };
+        let done = batch * BATCH;
+        let n = (lists - done).min(BATCH);
         let (mut part, mut count, mut more) = (leaves.none(), 0, false);
         let (mut list, begun) = (0, at);
-        while list < BATCH {
+        while list < n {
             let end = ends[list].as_usize() - base;
             let taken = leaves.part(at, end);
             part = L::onto(taken.part, part, more);
@@ -199,8 +201,6 @@ fn each_list<L: Leaves, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bo
             *found = L::joined(parts);
         }
         let found = found.as_flattened();
-        let done = batch * BATCH;
-        let n = (lists - done).min(BATCH);
         let values = &mut out.values[done..done + n];
         for i in 0..n {
             values[i] = finish(found[i], counts[i]);
@@ -223,14 +223,13 @@ fn one_after_another<F: Fold, O: OffsetSizeTrait, R: Copy + Default>(
 ) -> Folded<R> {
     let (base, lists) = (offsets[0].as_usize(), offsets.len() - 1);
     let mut out = Folded::of(lists, lists);
-    let mut start = 0;
+    let (mut start, mut before) = (0, 0);
     for (list, end) in offsets[1..].iter().enumerate() {
         let leaves = start..end.as_usize() - base;
         start = leaves.end;
-        let count = match valid {
-            None => leaves.len(),
-            Some(valid) => valid.rank(leaves.end) - valid.rank(leaves.start),
-        };
+        let upto = valid.map_or(leaves.end, |valid| valid.rank(leaves.end));
+        let count = upto - before;
+        before = upto;
         out.values[list] = finish(one_by_one::<F>(F::START, flat, valid, leaves), count);
         out.there[list] = u8::from(count > 0);
     }
@@ -561,11 +560,11 @@ mod tests {
         let (mut offsets, mut runs) = (vec![rng.random_range(0..5)], Vec::new());
         let (mut lists, mut places) = (0, 0);
         // More lists than are finished together, at times.
-        let many = if rng.random_range(0..10) == 0 { 400 } else { 20 };
+        let many = if rng.random_range(0..10) == 0 { 600 } else { 20 };
         for _ in 0..rng.random_range(0..6) {
             let mut longest = 0;
             for _ in 0..rng.random_range(0..many) {
-                let around = [0, 1, 8, 16, 31, 33, 64, 65, 128, 200][rng.random_range(0..10)];
+                let around = [0, 1, 8, 16, 31, 33, 64, 65, 128, 200, 700][rng.random_range(0..11)];
                 let n: i32 = around + rng.random_range(0..3);
                 offsets.push(offsets[offsets.len() - 1] + n);
                 longest = longest.max(n);
@@ -594,8 +593,11 @@ mod tests {
             let flat: Vec<F::In> =
                 (0..leaves).map(|_| if same { one } else { value(rng) }).collect();
             let holes = rng.random_range(0.0..1.0f64);
+            // Now and then behind bits of others, and before some.
+            let before = [0, 0, 64, 5, 77][rng.random_range(0..5)];
             let there: BooleanBuffer =
-                (0..leaves).map(|_| rng.random_range(0.0..1.0f64) > holes).collect();
+                (0..before + leaves + 9).map(|_| rng.random_range(0.0..1.0f64) > holes).collect();
+            let there = there.slice(before, leaves);
             let rank = Rank::new(&there);
             let base = offsets[0];
             let range = |i: usize| {
