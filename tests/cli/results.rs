@@ -19,6 +19,12 @@ fn tables_are_aligned_and_tell_null_nan_and_empty_apart() {
 }
 
 #[test]
+fn names_are_shown_as_they_are_on_one_line() {
+    let out = Place::new().ok(&["-c", "SELECT 1 AS \"it's \\ \"\"x\"\"\", 2 AS \"a\nb\""]);
+    assert!(out.contains(r#"│ it's \ "x" ┆ a\nb │"#), "{out}");
+}
+
+#[test]
 fn long_results_and_long_lists_are_cut_in_tables_only() {
     let place = Place::new();
     let sql = "SELECT i, range(1000) AS r FROM unnest(range(100)) AS t(i) ORDER BY i";

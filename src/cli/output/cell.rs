@@ -217,7 +217,7 @@ fn bracket(parts: impl Iterator<Item = String>, end: &str) -> String {
 }
 
 /// Control characters would break the lines of a table.
-fn one_line(text: String) -> String {
+pub(super) fn one_line(text: String) -> String {
     if !text.contains(char::is_control) {
         return text;
     }

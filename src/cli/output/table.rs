@@ -6,7 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
-use super::cell::{Cells, grouped};
+use super::cell::{Cells, grouped, one_line};
 use crate::cli::args::TableArgs;
 use crate::cli::error::Outcome;
 use crate::table::AXES_METADATA;
@@ -108,7 +108,7 @@ impl TableWriter {
             false => text,
         };
         table.set_header(self.schema.fields().iter().map(|f| {
-            let name = escape(f.name().escape_debug().to_string());
+            let name = escape(one_line(f.name().clone()));
             match (self.look.types, self.look.markdown) {
                 (false, _) => name,
                 (true, false) => format!("{name}\n{}", f.data_type()),
