@@ -125,12 +125,8 @@ unsafe fn in_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> V
     for (block, keep) in keep.chunks(BLOCK).enumerate() {
         let start = block * BLOCK;
         let found = set_words(keep, &mut found);
-        let sparse = found.len() < keep.len() / 2;
         for i in 0..found.len() {
-            if sparse && let Some(next) = found.get(i + AHEAD) {
-                let next = *next as usize;
-                ask(flat, (start + next) * WORD + keep[next].trailing_zeros() as usize);
-            }
+            ask_sparse(flat, start, keep, found, i);
             let at = found[i] as usize;
             let mut word = keep[at];
             let ones = word.count_ones();
@@ -171,6 +167,17 @@ const BLOCK: usize = 256;
 /// in memory, and the processor does not foresee where.
 const AHEAD: usize = 16;
 
+/// Asks for the first value of a word [`AHEAD`] of word `i` of those that have any, where most have none.
+#[inline(always)]
+fn ask_sparse<V>(flat: &[V], start: usize, keep: &[u64], found: &[u32], i: usize) {
+    if found.len() < keep.len() / 2
+        && let Some(next) = found.get(i + AHEAD)
+    {
+        let next = *next as usize;
+        ask(flat, (start + next) * 64 + keep[next].trailing_zeros() as usize);
+    }
+}
+
 #[inline(always)]
 #[expect(clippy::needless_range_loop, reason = "a zip stays a call for every word, as closures do")]
 fn by_words<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
@@ -181,12 +188,8 @@ fn by_words<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> Vec<V>
     for (block, keep) in keep.chunks(BLOCK).enumerate() {
         let start = block * BLOCK;
         let found = set_words(keep, &mut found);
-        let sparse = found.len() < keep.len() / 2;
         for i in 0..found.len() {
-            if sparse && let Some(next) = found.get(i + AHEAD) {
-                let next = *next as usize;
-                ask(flat, (start + next) * 64 + keep[next].trailing_zeros() as usize);
-            }
+            ask_sparse(flat, start, keep, found, i);
             let at = found[i] as usize;
             let mut word = keep[at];
             let Some(values) = whole.get(start + at) else {

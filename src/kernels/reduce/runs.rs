@@ -48,19 +48,6 @@ impl Runs {
         })
     }
 
-    /// As [`fold`](Self::fold), where there are no wide registers.
-    #[cfg(test)]
-    pub(super) fn in_lanes<F: Fold, R: Copy + Default, const COUNTED: bool>(
-        &self,
-        flat: &[F::In],
-        valid: Option<&Rank>,
-        finish: impl Fn(F::Acc, usize) -> R,
-    ) -> Folded<R> {
-        with_offsets!(&self.offsets, o => {
-            in_lanes::<F, _, R, COUNTED>((o, &self.ends), flat, valid, finish)
-        })
-    }
-
     /// How many leaves that are not null fall on every place.
     pub(super) fn counts(&self, valid: &Rank) -> Vec<usize> {
         with_offsets!(&self.offsets, o => counts_dispatched((o, &self.ends), valid))
@@ -119,8 +106,9 @@ fn dispatched<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: boo
     in_lanes::<F, O, R, COUNTED>(parts, flat, valid, finish)
 }
 
+/// Where there are no wide registers.
 #[inline(always)]
-fn in_lanes<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+pub(super) fn in_lanes<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
     parts: Parts<'_, O>,
     flat: &[F::In],
     valid: Option<&Rank>,

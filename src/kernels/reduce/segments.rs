@@ -551,7 +551,7 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     use super::super::fold::{Extreme, Largest, Ordered, Smallest, Total};
-    use super::super::runs::{Run, Runs};
+    use super::super::runs::{self, Run, Runs};
     use super::*;
     use crate::array::Offsets;
 
@@ -637,7 +637,9 @@ mod tests {
                     ends: ends.iter().map(|r| Run { lists: r.lists, places: r.places }).collect(),
                 };
                 assert_eq!(shown(runs.fold::<F, _, true>(&flat, valid, pair)), places);
-                assert_eq!(shown(runs.in_lanes::<F, _, true>(&flat, valid, pair)), places);
+                let parts = (&offsets[..], &runs.ends[..]);
+                let found = runs::in_lanes::<F, _, _, true>(parts, &flat, valid, pair);
+                assert_eq!(shown(found), places);
                 if let Some(valid) = valid {
                     let counts: Vec<usize> = places.iter().map(|(_, n)| *n).collect();
                     assert_eq!(runs.counts(valid), counts);
