@@ -20,6 +20,8 @@ mod files;
 mod formats;
 #[path = "sql/from.rs"]
 mod from;
+#[path = "sql/joins.rs"]
+mod joins;
 #[path = "sql/order.rs"]
 mod order;
 #[path = "sql/outputs.rs"]
@@ -45,6 +47,8 @@ mod tables;
 mod torture;
 #[path = "sql/training.rs"]
 mod training;
+#[path = "sql/unnest.rs"]
+mod unnest;
 
 use std::path::Path;
 use std::sync::Arc;

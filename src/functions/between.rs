@@ -7,7 +7,7 @@ use arrow::compute::{is_null, prep_null_mask_filter};
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::Def;
+use super::def::{Def, Fails};
 use super::doc::{Doc, Section};
 use super::example;
 use super::operators::{Side, booleans};
@@ -49,6 +49,7 @@ pub(super) static BETWEEN: Def = Def {
     },
     plan,
     call,
+    fails: Fails::UnequalLengths,
     infix: None,
 };
 

@@ -16,28 +16,21 @@ use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::registry::MemoryExtensionTypeRegistry;
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use super::asof::{AsOfOrder, AsOfProjections, MedsAsOfFunction};
-use super::batches::LeafBatches;
-use super::below_joins::BelowJoins;
+use super::asof::MedsAsOfFunction;
 use super::changes::PlainChanges;
-use super::contains::ContainsPushdown;
+use super::dependencies::{UnnestDependencies, UnnestDependenciesPlanner};
 use super::dok::{DokFormatFactory, DokTableFactory, register_dok_names};
-use super::flat_filters::FlatFilters;
 use super::from::{TableFunctionsPlanner, VocabFunction};
 use super::hints::ListHints;
-use super::lambdas::LambdaParameters;
-use super::lengths::{LengthsBelow, LengthsIntoScan};
 use super::listing::FilesTableFactory;
 use super::meds::MedsFunction;
 use super::nrt::NrtFormatFactory;
-use super::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
-use super::parquet::{ParquetFileFormatFactory, ParquetLists};
-use super::partitions::LeafPartitions;
+use super::parquet::ParquetFileFormatFactory;
 use super::positions::PositionsPlanner;
 use super::relation::UnnestPlanner;
+use super::rules::{add_physical_rules, last_physical_rules, logical_rules};
 use super::safetensors::SafetensorsFormatFactory;
 use super::statement::FromAlone;
 use super::training::BatchesFormatFactory;
@@ -106,36 +99,20 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         config.options_mut().extensions.insert(SerrateOptions::default());
     }
     let relations = builder.relation_planners().get_or_insert_default();
-    relations.insert(0, Arc::new(UnnestPlanner));
-    relations.insert(1, Arc::new(PositionsPlanner));
-    relations.insert(2, Arc::new(TableFunctionsPlanner));
+    relations.insert(0, Arc::new(UnnestDependenciesPlanner));
+    relations.insert(1, Arc::new(UnnestPlanner));
+    relations.insert(2, Arc::new(PositionsPlanner));
+    relations.insert(3, Arc::new(TableFunctionsPlanner));
     // Once types are coerced, what was written cannot be told any more.
     let hints: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(ListHints);
     builder.analyzer().get_or_insert_default().rules.insert(0, hints);
     let analyzer = builder.analyzer_rules().get_or_insert_default();
     analyzer.push(Arc::new(FromAlone));
     analyzer.push(Arc::new(PlainChanges));
-    let logical = builder.optimizer_rules().get_or_insert_default();
-    logical.push(Arc::new(FlatFilters));
-    logical.push(Arc::new(BelowJoins));
-    logical.push(Arc::new(LengthsBelow));
-    let first: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 5] = [
-        Arc::new(LambdaParameters),
-        Arc::new(MemoryOrder),
-        Arc::new(AsOfProjections),
-        Arc::new(ContainsPushdown),
-        Arc::new(LeafPartitions),
-    ];
-    let rules = &mut builder.physical_optimizers().get_or_insert_default().rules;
-    rules.splice(0..0, first);
-    let filters = rules.iter().position(|rule| rule.name() == "FilterPushdown");
-    rules.insert(filters.map_or(rules.len(), |at| at + 1), Arc::new(LengthsIntoScan));
-    let physical = builder.physical_optimizer_rules().get_or_insert_default();
-    physical.push(Arc::new(AsOfOrder));
-    physical.push(Arc::new(SourceOrder));
-    physical.push(Arc::new(OffsetIntoScan));
-    physical.push(Arc::new(LeafBatches));
-    physical.push(Arc::new(ParquetLists));
+    analyzer.push(Arc::new(UnnestDependencies));
+    builder.optimizer_rules().get_or_insert_default().extend(logical_rules());
+    add_physical_rules(&mut builder.physical_optimizers().get_or_insert_default().rules);
+    builder.physical_optimizer_rules().get_or_insert_default().extend(last_physical_rules());
     let functions = builder.table_functions().get_or_insert_default();
     for (name, function) in table_functions() {
         functions.insert(name.into(), Arc::new(TableFunction::new(name.into(), function)));

@@ -39,6 +39,7 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions,
 };
 
+use super::from::ExplodeExec;
 use crate::io::order::natural;
 
 pub use self::concat::SourceOrderExec;
@@ -104,7 +105,7 @@ fn rewrite(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
     let through: Vec<bool> = if children.is_empty() {
         // Another source: its partitions are taken to be in order.
         return Ok(Ok(Arc::clone(plan)));
-    } else if plan.is::<UnionExec>() || plan.is::<UnnestExec>() {
+    } else if plan.is::<UnionExec>() || plan.is::<UnnestExec>() || plan.is::<ExplodeExec>() {
         vec![true; children.len()]
     } else if plan.is::<ScalarSubqueryExec>() {
         (0..children.len()).map(|i| i == 0).collect()
@@ -193,6 +194,7 @@ fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         }
         let through = node.is::<UnionExec>()
             || node.is::<UnnestExec>()
+            || node.is::<ExplodeExec>()
             || node.is::<ScalarSubqueryExec>()
             || matches!(node.maintains_input_order().as_slice(), [true]);
         let next = if through { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Jump };
