@@ -28,8 +28,17 @@ use super::partitions::LeafPartitions;
 use super::scan_order::OrderedScanLimits;
 use crate::config::SerrateOptions;
 
-type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
+pub(super) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// Takes logical rules of DataFusion out that make valid statements fail.
+///
+/// `eliminate_group_by_constant` of DataFusion 55 drops `CAST(id AS VARCHAR)` beside `id` from a GROUP BY
+/// and builds a projection in which both have one name, which is refused. It is an optimization alone;
+/// `stock_grouping_by_a_cast_still_fails` in `tests/sql/planning.rs` fails once it can come back.
+pub(super) fn remove_logical_rules(rules: &mut Vec<LogicalRule>) {
+    rules.retain(|rule| rule.name() != "eliminate_group_by_constant");
+}
 
 /// Logical rules, after those of DataFusion in each pass.
 pub(super) fn logical_rules() -> [LogicalRule; 3] {

@@ -15,7 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 /// A Parquet scan with a limit and without `preserve_order` drops the row groups that match a filter in
 /// part, once others that match in full hold enough rows, so that it gives later rows. `LimitPushdown`
 /// of DataFusion 55 leaves `preserve_order` unset even where a merge above relies on the order of the
-/// scan; `stock_limits_drop_row_groups` in `tests/sql/pushdown.rs` fails once it does not. Beyond that,
+/// scan; `stock_limits_drop_row_groups` in `tests/sql/order.rs` fails once it does not. Beyond that,
 /// LIMIT promises the first rows of the source here, which DataFusion does not.
 #[derive(Debug)]
 pub(super) struct OrderedScanLimits;

@@ -169,7 +169,7 @@ async fn what_is_left_of_lists_is_made_below_joins() {
         (
             "l.k, ragged_max(ragged_filter(t.code, t.code > 3))",
             "JOIN labels l ON t.id = l.k",
-            "ragged_filter",
+            "ragged_compress",
         ),
         ("l.k, ragged_any(t.code == 12)", "LEFT JOIN labels l ON t.id = l.k", "ragged_any"),
         ("l.k, ragged_max(t.code)", "CROSS JOIN (SELECT * FROM labels LIMIT 2) l", "ragged_max"),
@@ -346,7 +346,7 @@ async fn rewrites_evaluate_nothing_that_can_fail_for_further_rows() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = four();
     let tables = [
-        "CREATE TABLE a AS SELECT * FROM (VALUES (1, [1, 2], [1, 1]), (2, [9223372036854775807, 1], [3])) t(id, x, y)",
+        "CREATE TABLE a AS SELECT * FROM (VALUES (1, [1, 2], [1, 1]), (2, [9223372036854775807, 2], [])) t(id, x, y)",
         "CREATE TABLE b AS SELECT * FROM (VALUES (1, 10), (3, 20)) t(id, y)",
     ];
     for sql in tables {
@@ -358,7 +358,6 @@ async fn rewrites_evaluate_nothing_that_can_fail_for_further_rows() {
         "ragged_any(ragged_eq(a.x, a.y))",
         "ragged_mean(ragged_filter(a.x, a.y > 0))",
         "ragged_sum(a.x * 3)",
-        "ragged_first(ragged_get(a.y, '1:2'))",
         "ragged_get(a.y, '1')",
         "CASE WHEN b.y < 15 THEN ragged_sum(a.x) ELSE -1 END",
     ] {
@@ -400,4 +399,16 @@ async fn rewrites_evaluate_nothing_that_can_fail_for_further_rows() {
         );
         assert_eq!(one(&ctx, &stepped).await, 0);
     }
+}
+
+/// DataFusion still refuses a GROUP BY of a column and its cast. Once this fails,
+/// `sql::rules::remove_logical_rules` can go.
+#[tokio::test]
+async fn stock_grouping_by_a_cast_still_fails() {
+    let sql = "SELECT id, CAST(id AS VARCHAR) AS c, count(*) AS n FROM (VALUES (1), (2), (2)) t(id)
+        GROUP BY id, CAST(id AS VARCHAR)";
+    let stock = error(&SessionContext::new(), sql).await;
+    assert!(stock.contains("eliminate_group_by_constant"), "{stock}");
+    let ours = format!("SELECT sum(n * id) FROM ({sql})");
+    assert_eq!(one(&four(), &ours).await, 5);
 }

@@ -103,7 +103,9 @@ async fn exploded_rows_are_sorted_by_elements() {
             let copy = format!("COPY (SELECT * FROM (VALUES {rows}) t(id, x)) TO '{path}/{n}.nrt'");
             batches(&ctx, &format!("{copy} OPTIONS (overwrite true)")).await.unwrap();
         }
-        for from in [V.to_owned(), format!("'{path}/*.nrt'"), format!("'{path}/0.nrt'")] {
+        let table = format!("CREATE EXTERNAL TABLE parts STORED AS NRT LOCATION '{path}/'");
+        batches(&ctx, &table).await.unwrap();
+        for from in [V.to_owned(), "parts".to_owned(), format!("'{path}/0.nrt'")] {
             let all: &[&str] =
                 if from.ends_with("0.nrt'") { &["1", "3"] } else { &["1", "2", "3", "4"] };
             let explode = format!("ragged_explode({from})");
@@ -138,4 +140,43 @@ async fn nested_rows_are_sorted_by_lists() {
         lines(&ctx, &format!("SELECT id, row_number() OVER (ORDER BY ragged_sum(x)) AS r FROM {nested} ORDER BY r")).await,
         ["2,1", "1,2"]
     );
+}
+
+#[tokio::test]
+async fn nested_lists_have_the_order_of_columns_that_nobody_asks_for() {
+    for partitions in [1, 4] {
+        let ctx =
+            serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
+        let table = "CREATE TABLE t0 AS SELECT * FROM (VALUES (7, 'x', 70), (2, 'x', 20), (3, 'x', 30)) t(id, t, b)";
+        batches(&ctx, table).await.unwrap();
+        for inner in ["SELECT id, t, b FROM t0 ORDER BY id", "SELECT t, b FROM t0 ORDER BY id"] {
+            let sql = format!("SELECT a.b FROM ragged_nest(({inner}), 't') AS a");
+            assert_eq!(lines(&ctx, &sql).await, ["[20, 30, 70]"]);
+        }
+        let exploded = "SELECT x FROM ragged_explode((SELECT id, [b, b + 1] AS x FROM t0 ORDER BY id DESC)) LIMIT 3";
+        assert_eq!(lines(&ctx, exploded).await, ["70", "71", "30"]);
+    }
+}
+
+#[tokio::test]
+async fn joins_below_nested_tables_are_planned_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
+    let path = |name: &str| show(&dir.path().join(name));
+    for (name, rows) in [("big", 1000), ("small", 3)] {
+        let copy = format!(
+            "COPY (SELECT value AS s, value * 2 AS v FROM generate_series(1, {rows})) TO '{}'",
+            path(&format!("{name}.parquet"))
+        );
+        batches(&ctx, &copy).await.unwrap();
+    }
+    for (left, right) in [("big", "small"), ("small", "big")] {
+        let query = format!(
+            "SELECT a.s % 2 AS k, b.v FROM '{}' a JOIN '{}' b ON a.s = b.s ORDER BY 1, 2",
+            path(&format!("{left}.parquet")),
+            path(&format!("{right}.parquet"))
+        );
+        let nested = format!("SELECT k, v FROM ragged_nest(({query}), 'k')");
+        assert_eq!(lines(&ctx, &nested).await, ["0,[4]", "1,[2, 6]"]);
+    }
 }
