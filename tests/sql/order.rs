@@ -339,7 +339,10 @@ async fn stock_limits_drop_row_groups() {
     let rows = "SELECT value AS id FROM generate_series(0, 2999)";
     let copy = format!("COPY ({rows}) TO '{file}' OPTIONS (max_row_group_size 700)");
     batches(&four(), &copy).await.unwrap();
-    let stock = SessionContext::new();
+    let config = SessionConfig::new()
+        .set_bool("datafusion.execution.parquet.pushdown_filters", true)
+        .with_target_partitions(1);
+    let stock = SessionContext::new_with_config(config);
     stock.register_parquet("us", &file, Default::default()).await.unwrap();
     assert_eq!(
         ints(&stock, "SELECT id FROM us WHERE id >= 2287 LIMIT 3").await,
