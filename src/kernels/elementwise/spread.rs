@@ -29,13 +29,15 @@ pub(crate) struct Pair {
 }
 
 /// The lists both arrays have, or the deeper one has where the other has fewer levels, and the
-/// leaves of each side, one for every place. Axes of size 1 are repeated.
+/// leaves of each side, one for every place. Of two lists that differ in length, one of one element is
+/// repeated along the other: each pair of lists is looked at by itself, so that what is made of a row does
+/// not depend on the rows beside it.
 ///
 /// Where lists agree they are shared and leaves are those of the arrays.
 ///
 /// # Errors
-/// For another number of rows, and where lists that are not null differ in length and neither axis
-/// is of size 1.
+/// For another number of rows, and where lists that are not null differ in length and neither has one
+/// element.
 pub(crate) fn pair(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     let levels = left.axes().len().min(right.axes().len());
     let Ok((left, right)) = aligned(left, right, levels) else {
@@ -90,18 +92,6 @@ impl Place<'_> {
     }
 }
 
-/// Whether every list of an axis that is not null has one element.
-fn size_one(axis: &ListAxis) -> bool {
-    let layout = axis.layout();
-    match layout {
-        Layout::Uniform { size, .. } => *size == 1,
-        Layout::Ragged(o) => {
-            let nulls = axis.nulls();
-            o.lengths().enumerate().all(|(i, n)| n == 1 || nulls.is_some_and(|v| v.is_null(i)))
-        }
-    }
-}
-
 fn repeated(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     if left.len() != right.len() {
         return Err(Error::invalid(format!(
@@ -139,7 +129,6 @@ fn meet(
         let nulls = NullBuffer::union(x.nulls(), y.nulls());
         return ListAxis::try_new(x.layout().clone(), nulls);
     }
-    let (one_x, one_y) = (size_one(x), size_one(y));
     let still = (a.at.is_none(), b.at.is_none());
     let null = |axis: &ListAxis, i: usize| axis.nulls().is_some_and(|n| n.is_null(i));
     let mut lengths = Vec::with_capacity(len);
@@ -155,17 +144,17 @@ fn meet(
         let (p, q) = (x.layout().range(i), y.layout().range(j));
         let n = match (p.len(), q.len()) {
             (n, m) if n == m => n,
-            (_, m) if one_x => m,
-            (n, _) if one_y => n,
+            (1, m) => m,
+            (n, 1) => n,
             (n, m) => {
                 return Err(Error::invalid(format!(
-                    "list {i} of axis {axis} (row {}) has {n} element(s) on the left and {m} on the right; both sides must have lists of the same lengths, or one an axis of size 1",
+                    "list {i} of axis {axis} (row {}) has {n} element(s) on the left and {m} on the right; both sides must have lists of the same lengths, or one of them a list of one element",
                     row_of_list(a.array, axis, i),
                 )));
             }
         };
-        // An axis of size 1 on either side, along different ones, makes all pairs.
-        check_size("repeated axes of size 1", next_a.len().saturating_add(n), 64)?;
+        // Lists of one element on either side, along different axes, make all pairs.
+        check_size("repeated lists of one element", next_a.len().saturating_add(n), 64)?;
         lengths.push(n);
         for (next, range) in [(&mut next_a, p), (&mut next_b, q)] {
             let start = range.start as u64;
