@@ -41,6 +41,7 @@ mod predicates;
 mod relation;
 mod safetensors;
 mod session;
+mod sort_lists;
 mod spool;
 mod statement;
 mod table;
@@ -68,6 +69,7 @@ pub use order::{MemoryOrder, OrderedSinkExec, SourceOrder, SourceOrderExec, in_s
 pub use parquet::{ParquetFileFormat, ParquetFileFormatFactory, ParquetLists};
 pub use safetensors::{SafetensorsFormat, SafetensorsFormatFactory};
 pub use session::{configure, register_formats, session, session_with};
+pub use sort_lists::SortLists;
 pub use statement::{execute, parse, plan, sql};
 pub use table::{RaggedTableProvider, register_table};
 pub use training::{BatchesFormat, BatchesFormatFactory};

@@ -39,12 +39,13 @@ use super::partitions::LeafPartitions;
 use super::positions::PositionsPlanner;
 use super::relation::UnnestPlanner;
 use super::safetensors::SafetensorsFormatFactory;
+use super::sort_lists::SortLists;
 use super::statement::FromAlone;
 use super::training::BatchesFormatFactory;
 use super::urls::PathTables;
 use super::whole::WholeFileFormatFactory;
 use crate::config::SerrateOptions;
-use crate::functions::{register_functions, register_operators};
+use crate::functions::{float_extremes, register_functions, register_operators};
 
 /// A session with everything: settings `serrate.*`, functions, operators on lists, file formats,
 /// files by path in FROM, extension types.
@@ -80,6 +81,9 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     let _ = register_functions(&mut ctx);
     let _ = register_operators(&ctx);
     let _ = register_dok_names(&ctx);
+    for extreme in float_extremes() {
+        ctx.register_udaf(extreme);
+    }
     ctx
 }
 
@@ -136,6 +140,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     physical.push(Arc::new(OffsetIntoScan));
     physical.push(Arc::new(LeafBatches));
     physical.push(Arc::new(ParquetLists));
+    physical.push(Arc::new(SortLists));
     let functions = builder.table_functions().get_or_insert_default();
     for (name, function) in table_functions() {
         functions.insert(name.into(), Arc::new(TableFunction::new(name.into(), function)));

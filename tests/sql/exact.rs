@@ -204,3 +204,115 @@ async fn digits_that_no_float_has_are_no_matter() {
         "| [1.5, -150.0, ] | [0.0, -0.0, ] | [0.0, -200.0, ] |"
     );
 }
+
+/// Floats in one partition per value, so that each is a batch of its own.
+fn table_of(values: &[Option<f64>]) -> MemTable {
+    let fields = vec![
+        Field::new("g", DataType::Int64, true),
+        Field::new("f", DataType::Float64, true),
+    ];
+    let schema = Arc::new(Schema::new(fields));
+    let batch = |v: &Option<f64>| {
+        let f: ArrayRef = Arc::new(datafusion::arrow::array::Float64Array::from(vec![*v]));
+        RecordBatch::try_new(Arc::clone(&schema), vec![flat([0]), f]).unwrap()
+    };
+    let batches = values.iter().map(batch).collect();
+    MemTable::try_new(schema, vec![batches]).unwrap()
+}
+
+#[tokio::test]
+async fn extremes_of_floats_have_one_order() {
+    let nan = Some(f64::NAN);
+    let orders: [&[Option<f64>]; 5] = [
+        &[nan, Some(2.0), Some(1.0), None],
+        &[Some(1.0), nan, Some(2.0)],
+        &[Some(2.0), Some(1.0), nan],
+        &[Some(1.0), Some(-f64::NAN), Some(2.0)],
+        &[Some(-f64::NAN), None, Some(2.0), Some(1.0)],
+    ];
+    let of = |order: &[Option<f64>]| table_of(order);
+    for values in orders {
+        let ctx = four();
+        ctx.register_table("t", Arc::new(of(values))).unwrap();
+        for sql in [
+            "SELECT g, min(f) AS l, max(f) AS h FROM t GROUP BY g",
+            "SELECT 0 AS g, min(f) AS l, max(f) AS h FROM t",
+            "SELECT g, min(f) AS l, max(f) AS h FROM t GROUP BY g ORDER BY max(f) DESC LIMIT 1",
+            "SELECT g, min(f) FILTER (WHERE g = 0) AS l, max(f) AS h FROM t GROUP BY g",
+        ] {
+            let shown = text(&ctx, sql).await;
+            assert_eq!(shown.lines().nth(3).unwrap(), "| 0 | 1.0 | NaN |", "{sql} {values:?}");
+        }
+    }
+    let ctx = four();
+    ctx.register_table("t", Arc::new(of(&[Some(f64::NEG_INFINITY), None]))).unwrap();
+    ctx.register_table("u", Arc::new(of(&[Some(f64::INFINITY)]))).unwrap();
+    ctx.register_table("n", Arc::new(of(&[None]))).unwrap();
+    let sql = "SELECT (SELECT max(f) FROM t GROUP BY g) AS a, (SELECT min(f) FROM u GROUP BY g) AS b, (SELECT max(f) FROM n GROUP BY g) AS c, max(CAST(f AS REAL)) AS d FROM t GROUP BY g";
+    assert_eq!(text(&ctx, sql).await.lines().nth(3).unwrap(), "| -inf | inf |   | -inf |");
+    let others = "SELECT min(x) AS a, max(x) AS b, min(y) AS c FROM (VALUES (2, 'b'), (1, 'a')) AS t(x, y)";
+    assert_eq!(text(&ctx, others).await.lines().nth(3).unwrap(), "| 1 | 2 | a |");
+    // NaN is no part of the statistics of a file.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("f.parquet");
+    ctx.register_table("v", Arc::new(of(&[Some(1.0), nan]))).unwrap();
+    batches(&ctx, &format!("COPY v TO '{}'", show(&file))).await.unwrap();
+    let shown = text(&ctx, &format!("SELECT max(f) AS h FROM '{}'", show(&file))).await;
+    assert_eq!(shown.lines().nth(3).unwrap(), "| NaN |");
+}
+
+/// What `min` and `max` of ours are there for: they can go when this fails.
+#[tokio::test]
+async fn stock_extremes_are_still_wrong() {
+    let ctx = SessionContext::new();
+    let values = [Some(1.0), Some(f64::NAN), Some(2.0)];
+    ctx.register_table("t", Arc::new(table_of(&values))).unwrap();
+    ctx.register_table("u", Arc::new(table_of(&[Some(f64::NEG_INFINITY)]))).unwrap();
+    let nan = text(&ctx, "SELECT max(f) AS h FROM t GROUP BY g").await;
+    let infinite = text(&ctx, "SELECT max(f) AS h FROM u GROUP BY g").await;
+    let right = nan.contains("NaN") && infinite.contains("-inf");
+    assert!(!right, "min and max of floats are right: {nan}\n{infinite}");
+}
+
+#[tokio::test]
+async fn order_by_lists_does_not_depend_on_batches() {
+    let rng = &mut ChaCha8Rng::seed_from_u64(12);
+    let lists = (0..60).map(|_| {
+        let value = |rng: &mut ChaCha8Rng| match rng.random_range(0..4) {
+            0 => None,
+            1 => Some(f64::NAN),
+            _ => Some(f64::from(rng.random_range(0..3i8))),
+        };
+        let length = rng.random_range(0..4);
+        (rng.random_range(0..8) > 0).then(|| (0..length).map(|_| value(rng)).collect::<Vec<_>>())
+    });
+    let lists: Vec<_> = lists.collect();
+    let x = ListArray::from_iter_primitive::<Float64Type, _, _>(lists);
+    let fields = vec![
+        Field::new("id", DataType::Int64, true),
+        Field::new("x", x.data_type().clone(), true),
+    ];
+    let schema = Arc::new(Schema::new(fields));
+    let all = RecordBatch::try_new(Arc::clone(&schema), vec![flat(0..60), Arc::new(x)]).unwrap();
+    let orders = ["x, id", "x DESC, id", "x NULLS FIRST, id", "x DESC NULLS LAST, id", "{'a': x}, id"];
+    for order in orders {
+        let mut expected: Option<Vec<i64>> = None;
+        for (size, partitions) in [(60, 1), (1, 1), (7, 1), (3, 4)] {
+            let mut parts = vec![Vec::new(); partitions];
+            for (i, at) in (0..60).step_by(size).enumerate() {
+                parts[i % partitions].push(all.slice(at, size.min(60 - at)));
+            }
+            let config = SessionConfig::new().with_target_partitions(partitions);
+            let ctx = session_with(config);
+            let table = MemTable::try_new(Arc::clone(&schema), parts).unwrap();
+            ctx.register_table("t", Arc::new(table)).unwrap();
+            let whole = ints(&ctx, &format!("SELECT id FROM t ORDER BY {order}")).await;
+            for n in [1, 5, 20] {
+                let sql = format!("SELECT id FROM t ORDER BY {order} LIMIT {n}");
+                assert_eq!(ints(&ctx, &sql).await, whole[..n], "{sql}, batches of {size}");
+            }
+            let first = expected.get_or_insert_with(|| whole.clone());
+            assert_eq!(*first, whole, "{order}");
+        }
+    }
+}
