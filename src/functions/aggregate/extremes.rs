@@ -9,9 +9,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray,
-};
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result as DfResult;
@@ -186,9 +184,9 @@ impl<T: ArrowPrimitiveType<Native: InOrder>> Fold for Extremes<T> {
 
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()> {
         let Some(values) = values.first() else { return Ok(()) };
-        let values = values
-            .as_primitive_opt::<T>()
-            .ok_or_else(|| Error::type_of("an extreme", T::DATA_TYPE.to_string(), values.data_type()))?;
+        let values = values.as_primitive_opt::<T>().ok_or_else(|| {
+            Error::type_of("an extreme", T::DATA_TYPE.to_string(), values.data_type())
+        })?;
         let most = groups.iter().max().map_or(0, |g| g + 1);
         if most > self.values.len() {
             self.values.resize(most, None);

@@ -22,7 +22,7 @@ use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
 pub use floats::binary_owned;
-pub(crate) use spread::{Pair, each_length, pair, repeat_values};
+pub(crate) use spread::{Pair, each_length, pair, pair_dims, repeat_values};
 pub use types::{OperandType, Types};
 
 /// What to do with two values.

@@ -39,9 +39,31 @@ pub(crate) struct Pair {
 /// For another number of rows, and where lists that are not null differ in length and neither has one
 /// element.
 pub(crate) fn pair(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
+    paired(left, right, Repeat::Lists)
+}
+
+/// As [`pair`], but only where all lists of an axis have one element are they repeated: an array of some
+/// dims is one value, and one of size 1 is a matter of the whole dim.
+///
+/// # Errors
+/// As [`pair`], and for lists of one element among longer ones.
+pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
+    paired(left, right, Repeat::Axes)
+}
+
+/// What is repeated along the other side.
+#[derive(Clone, Copy, PartialEq)]
+enum Repeat {
+    /// Each list of one element.
+    Lists,
+    /// An axis of lists of one element.
+    Axes,
+}
+
+fn paired(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Result<Pair> {
     let levels = left.axes().len().min(right.axes().len());
     let Ok((left, right)) = aligned(left, right, levels) else {
-        return repeated(left, right);
+        return repeated(left, right, repeat);
     };
     let (deep, other) =
         if left.axes().len() >= right.axes().len() { (&left, &right) } else { (&right, &left) };
@@ -92,7 +114,19 @@ impl Place<'_> {
     }
 }
 
-fn repeated(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
+/// Whether every list of an axis that is not null has one element.
+fn size_one(axis: &ListAxis) -> bool {
+    let layout = axis.layout();
+    match layout {
+        Layout::Uniform { size, .. } => *size == 1,
+        Layout::Ragged(o) => {
+            let nulls = axis.nulls();
+            o.lengths().enumerate().all(|(i, n)| n == 1 || nulls.is_some_and(|v| v.is_null(i)))
+        }
+    }
+}
+
+fn repeated(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Result<Pair> {
     if left.len() != right.len() {
         return Err(Error::invalid(format!(
             "{} rows on the left and {} on the right",
@@ -105,7 +139,7 @@ fn repeated(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     let mut len = left.len();
     for axis in 1..=left.axes().len().max(right.axes().len()) {
         let level = match (left.axis(axis), right.axis(axis)) {
-            (Ok(x), Ok(y)) => meet(axis, len, (&mut a, x), (&mut b, y))?,
+            (Ok(x), Ok(y)) => meet(axis, len, repeat, (&mut a, x), (&mut b, y))?,
             (Ok(x), Err(_)) => follow(len, (&mut a, x), &mut b)?,
             (Err(_), Ok(y)) => follow(len, (&mut b, y), &mut a)?,
             (Err(e), Err(_)) => return Err(e),
@@ -122,6 +156,7 @@ fn repeated(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
 fn meet(
     axis: usize,
     len: usize,
+    repeat: Repeat,
     (a, x): (&mut Place<'_>, &ListAxis),
     (b, y): (&mut Place<'_>, &ListAxis),
 ) -> Result<ListAxis> {
@@ -129,6 +164,8 @@ fn meet(
         let nulls = NullBuffer::union(x.nulls(), y.nulls());
         return ListAxis::try_new(x.layout().clone(), nulls);
     }
+    let repeats = |axis| repeat == Repeat::Lists || size_one(axis);
+    let (one_x, one_y) = (repeats(x), repeats(y));
     let still = (a.at.is_none(), b.at.is_none());
     let null = |axis: &ListAxis, i: usize| axis.nulls().is_some_and(|n| n.is_null(i));
     let mut lengths = Vec::with_capacity(len);
@@ -144,8 +181,8 @@ fn meet(
         let (p, q) = (x.layout().range(i), y.layout().range(j));
         let n = match (p.len(), q.len()) {
             (n, m) if n == m => n,
-            (1, m) => m,
-            (n, 1) => n,
+            (1, m) if one_x => m,
+            (n, 1) if one_y => n,
             (n, m) => {
                 return Err(Error::invalid(format!(
                     "list {i} of axis {axis} (row {}) has {n} element(s) on the left and {m} on the right; both sides must have lists of the same lengths, or one of them a list of one element",
