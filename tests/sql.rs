@@ -14,6 +14,8 @@ mod asof;
 mod codes;
 #[path = "sql/dok.rs"]
 mod dok;
+#[path = "sql/exact.rs"]
+mod exact;
 #[path = "sql/files.rs"]
 mod files;
 #[path = "sql/formats.rs"]

@@ -309,7 +309,7 @@ pub(super) static SEARCHSORTED: Def = Def {
             ),
             ("side", "`'left'` (default) or `'right'`, written out"),
         ],
-        missing: "NaN sorts behind all numbers, NULL elements behind NaN. A NULL row or a NULL value gives NULL, an empty list 0.",
+        missing: "NaN sorts behind all numbers, NULL elements behind NaN. A NULL row or a NULL value gives NULL, an empty list 0. Whether the list ascends is not looked at: of one that does not, some position within it is given, the same one for the same list and value; `ragged_sort` it first.",
         duckdb: "`len(list_filter(times, lambda v: v < t))`.",
         example: example!("ragged_searchsorted"),
     },

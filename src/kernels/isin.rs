@@ -189,16 +189,19 @@ fn sorted<T: ArrowPrimitiveType>(leaves: &ArrayRef, values: &ArrayRef) -> Boolea
         values.as_primitive::<T>().values().iter().map(|v| one_zero(*v)).collect();
     set.sort_unstable_by(|a, b| a.compare(*b));
     set.dedup_by(|a, b| a.is_eq(*b));
+    // Any NaN is any other, whatever its bits.
+    let is_nan = |v: T::Native| v.partial_cmp(&v).is_none();
+    let nan = set.iter().any(|v| is_nan(*v));
     let leaves = leaves.as_primitive::<T>().values();
     match set.as_slice() {
         [] => BooleanBuffer::new_unset(leaves.len()),
         few if few.len() <= 4 => BooleanBuffer::collect_bool(leaves.len(), |i| {
             let leaf = one_zero(leaves[i]);
-            few.iter().fold(false, |found, v| found | v.is_eq(leaf))
+            few.iter().fold(nan & is_nan(leaf), |found, v| found | v.is_eq(leaf))
         }),
         many => BooleanBuffer::collect_bool(leaves.len(), |i| {
             let leaf = one_zero(leaves[i]);
-            many.binary_search_by(|v| v.compare(leaf)).is_ok()
+            (nan && is_nan(leaf)) || many.binary_search_by(|v| v.compare(leaf)).is_ok()
         }),
     }
 }
@@ -292,7 +295,10 @@ mod tests {
         assert_eq!(found(leaves(), Float64Array::from(vec![-0.0])), [YES, YES, NO, NO]);
         assert_eq!(found(leaves(), Float64Array::from(vec![0.1, f64::NAN])), [NO, NO, YES, YES]);
         let many = [0.5, 1.5, 2.5, 3.5, -0.0, f64::NAN].to_vec();
-        assert_eq!(found(leaves(), Float64Array::from(many)), [YES, YES, YES, NO]);
+        assert_eq!(found(leaves(), Float64Array::from(many.clone())), [YES, YES, YES, NO]);
+        let other = Float32Array::from(vec![-f32::NAN]);
+        assert_eq!(found(other.clone(), Float64Array::from(vec![f64::NAN])), [YES]);
+        assert_eq!(found(other, Float64Array::from(many)), [YES]);
     }
 
     #[test]

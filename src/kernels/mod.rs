@@ -45,5 +45,6 @@ pub(crate) mod bits;
 mod flags;
 mod kept;
 mod room;
+pub(crate) mod seeded;
 
 pub use args::{Count, RowArg};

@@ -45,6 +45,7 @@ mod rules;
 mod safetensors;
 mod scan_order;
 mod session;
+mod sort_lists;
 mod spool;
 mod statement;
 mod table;
@@ -72,6 +73,7 @@ pub use order::{MemoryOrder, OrderedSinkExec, SourceOrder, SourceOrderExec, in_s
 pub use parquet::{ParquetFileFormat, ParquetFileFormatFactory, ParquetLists};
 pub use safetensors::{SafetensorsFormat, SafetensorsFormatFactory};
 pub use session::{configure, register_formats, session, session_with};
+pub use sort_lists::SortLists;
 pub use statement::{execute, parse, plan, sql};
 pub use table::{RaggedTableProvider, register_table};
 pub use training::{BatchesFormat, BatchesFormatFactory};

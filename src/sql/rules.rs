@@ -20,12 +20,15 @@ use super::below_joins::BelowJoins;
 use super::contains::ContainsPushdown;
 use super::filter_barriers::UnambiguousFilterPushdown;
 use super::flat_filters::FlatFilters;
+use super::guard::NamedFiles;
 use super::lambdas::LambdaParameters;
 use super::lengths::{LengthsBelow, LengthsIntoScan};
 use super::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
 use super::parquet::ParquetLists;
 use super::partitions::LeafPartitions;
 use super::scan_order::OrderedScanLimits;
+use super::sort_lists::SortLists;
+use super::yielding::YieldingJoins;
 use crate::config::SerrateOptions;
 
 pub(super) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
@@ -74,7 +77,7 @@ pub(super) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
 }
 
 /// Physical rules after those of DataFusion.
-pub(super) fn last_physical_rules() -> [PhysicalRule; 6] {
+pub(super) fn last_physical_rules() -> [PhysicalRule; 9] {
     [
         Arc::new(AsOfOrder),
         Arc::new(SourceOrder),
@@ -84,6 +87,9 @@ pub(super) fn last_physical_rules() -> [PhysicalRule; 6] {
         Arc::new(OrderedScanLimits),
         // Has a setting of its own, `serrate.parquet_lists`; needs the final scans.
         Arc::new(ParquetLists),
+        Arc::new(SortLists),
+        Arc::new(YieldingJoins),
+        Arc::new(NamedFiles),
     ]
 }
 

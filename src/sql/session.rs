@@ -37,7 +37,7 @@ use super::training::BatchesFormatFactory;
 use super::urls::PathTables;
 use super::whole::WholeFileFormatFactory;
 use crate::config::SerrateOptions;
-use crate::functions::{register_functions, register_operators};
+use crate::functions::{float_extremes, register_functions, register_operators};
 
 /// A session with everything: settings `serrate.*`, functions, operators on lists, file formats,
 /// files by path in FROM, extension types.
@@ -73,6 +73,9 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     let _ = register_functions(&mut ctx);
     let _ = register_operators(&ctx);
     let _ = register_dok_names(&ctx);
+    for extreme in float_extremes() {
+        ctx.register_udaf(extreme);
+    }
     ctx
 }
 
