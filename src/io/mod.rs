@@ -7,9 +7,14 @@ pub mod dok;
 pub mod json;
 #[cfg(feature = "sql")]
 pub(crate) mod keyed;
+pub(crate) mod lease;
+#[cfg_attr(not(any(feature = "sql", feature = "parquet")), allow(dead_code))]
+pub(crate) mod listing;
 pub mod nrt;
 pub mod order;
 pub mod safetensors;
+#[cfg(feature = "sql")]
+pub(crate) mod stamp;
 
 #[cfg(feature = "parquet")]
 pub mod meds;

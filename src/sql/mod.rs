@@ -14,6 +14,7 @@
 //! # }
 //! ```
 
+mod arrow_files;
 mod asof;
 mod batches;
 mod below_joins;
@@ -25,6 +26,7 @@ mod empty;
 mod exec;
 mod flat_filters;
 mod from;
+mod guard;
 mod hints;
 mod json;
 mod lambdas;
@@ -46,8 +48,10 @@ mod statement;
 mod table;
 mod training;
 mod urls;
+mod visible;
 mod whole;
 mod written;
+mod yielding;
 
 pub use crate::config::{NrtNan, SerrateOptions};
 pub use crate::functions::{register_functions, register_operators};
@@ -60,6 +64,7 @@ pub use changes::PlainChanges;
 pub use contains::ContainsPushdown;
 pub use dok::{DokFormat, DokFormatFactory, DokTable, DokTableFactory, register_dok_names};
 pub use from::{ExplodeExec, ExplodeOptions, NestExec, VocabFunction};
+pub(crate) use guard::panic_text;
 pub use lambdas::LambdaParameters;
 pub use lengths::LengthsBelow;
 pub use meds::{MedsFunction, MedsTable};

@@ -27,6 +27,7 @@ use super::contains::ContainsPushdown;
 use super::dok::{DokFormatFactory, DokTableFactory, register_dok_names};
 use super::flat_filters::FlatFilters;
 use super::from::{TableFunctionsPlanner, VocabFunction};
+use super::guard::NamedFiles;
 use super::hints::ListHints;
 use super::lambdas::LambdaParameters;
 use super::lengths::{LengthsBelow, LengthsIntoScan};
@@ -42,7 +43,9 @@ use super::safetensors::SafetensorsFormatFactory;
 use super::statement::FromAlone;
 use super::training::BatchesFormatFactory;
 use super::urls::PathTables;
+use super::visible::with_visible_files;
 use super::whole::WholeFileFormatFactory;
+use super::yielding::YieldingJoins;
 use crate::config::SerrateOptions;
 use crate::functions::{register_functions, register_operators};
 
@@ -98,12 +101,20 @@ fn with_paths(ctx: SessionContext) -> SessionContext {
 /// own, optimizer rules, file formats and table factories, the table functions `meds`, `meds_asof`
 /// and `vocab`, extension types.
 ///
+/// Folders are listed without names that begin with `.` or `_`: the object stores of the runtime that
+/// the builder has, or else gets here, are wrapped for that.
+///
 /// Call it before or after `with_default_features`; afterwards call [`register_functions`] on the
 /// finished session.
 pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let config = builder.config().get_or_insert_with(SessionConfig::new);
     if config.options().extensions.get::<SerrateOptions>().is_none() {
         config.options_mut().extensions.insert(SerrateOptions::default());
+    }
+    let runtime = builder.runtime_env().get_or_insert_default();
+    // What cannot be built anew stays as it is.
+    if let Ok(visible) = with_visible_files(runtime) {
+        *runtime = visible;
     }
     let relations = builder.relation_planners().get_or_insert_default();
     relations.insert(0, Arc::new(UnnestPlanner));
@@ -136,6 +147,8 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     physical.push(Arc::new(OffsetIntoScan));
     physical.push(Arc::new(LeafBatches));
     physical.push(Arc::new(ParquetLists));
+    physical.push(Arc::new(YieldingJoins));
+    physical.push(Arc::new(NamedFiles));
     let functions = builder.table_functions().get_or_insert_default();
     for (name, function) in table_functions() {
         functions.insert(name.into(), Arc::new(TableFunction::new(name.into(), function)));

@@ -12,15 +12,13 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ipc::convert::fb_to_schema;
 use arrow::ipc::reader::{FileDecoder, read_footer_length};
-use arrow::ipc::{Block, MessageHeader, root_as_footer, root_as_message};
+use arrow::ipc::{Block, root_as_footer};
 use bytes::Bytes;
 use memmap2::Mmap;
 
+use super::check::{Checker, MAGIC, TAIL};
 use super::reader::{IpcReadOptions, projection};
 use crate::error::{Error, Result};
-
-/// Every file starts and ends with this.
-const MAGIC: usize = 6;
 
 /// A file in memory or mapped, its footer and dictionaries read.
 pub(super) struct MappedFile {
@@ -35,8 +33,8 @@ impl MappedFile {
     pub(super) fn open(path: &Path, mut file: File, options: &IpcReadOptions) -> Result<Self> {
         let io = |e| Error::io(path, e);
         let bytes = if options.mmap {
-            // SAFETY: the map is private and read-only. What the system cannot promise, that nobody
-            // truncates the file meanwhile, is said where the option is.
+            // SAFETY: nothing here writes to the map. What the system cannot promise, that nobody else
+            // changes or truncates the file meanwhile, is said where the option is.
             Bytes::from_owner(unsafe { Mmap::map(&file) }.map_err(io)?)
         } else {
             let mut all = Vec::new();
@@ -47,14 +45,14 @@ impl MappedFile {
         let arrow = |e: ArrowError| Error::file(path, e.to_string());
 
         let tail = bytes
-            .last_chunk::<10>()
-            .filter(|_| bytes.len() >= MAGIC + 2 + 10)
+            .last_chunk::<{ TAIL }>()
+            .filter(|_| bytes.len() >= 8 + TAIL)
             .ok_or_else(|| fail("too short for an Arrow file"))?;
         let length = read_footer_length(*tail).map_err(arrow)?;
-        let end = bytes.len() - 10;
+        let end = bytes.len() - TAIL;
         let start = end
             .checked_sub(length)
-            .filter(|s| *s >= MAGIC)
+            .filter(|s| *s >= MAGIC.len())
             .ok_or_else(|| fail("the footer is longer than the file"))?;
         let footer = root_as_footer(&bytes[start..end])
             .map_err(|e| fail(&format!("the footer is damaged: {e}")))?;
@@ -113,36 +111,9 @@ pub(super) fn contained<T>(
 /// The bytes of a block, once every number that says where they are was compared with what there is:
 /// the decoder takes them as given.
 fn checked(bytes: &Bytes, block: &Block) -> std::result::Result<Buffer, String> {
-    let outside = || "a block lies outside the file".to_string();
-    let number = |n: i64| usize::try_from(n).map_err(|_| outside());
+    Checker::of_bytes(bytes).check_block(block)?;
+    let number = |n: i64| usize::try_from(n).map_err(|e| e.to_string());
     let start = number(block.offset())?;
-    let (head, body) = (number(block.metaDataLength().into())?, number(block.bodyLength())?);
-    let end = head
-        .checked_add(body)
-        .and_then(|n| n.checked_add(start))
-        .filter(|end| *end <= bytes.len())
-        .ok_or_else(outside)?;
-    let data = bytes.slice(start..end);
-
-    // The message, after its length (four bytes, or eight with the marker of newer files).
-    let skip = if data.starts_with(&[0xff; 4]) { 8 } else { 4 };
-    let message = data.get(skip..head).ok_or("a message shorter than its own length")?;
-    let message = root_as_message(message).map_err(|e| format!("the message is damaged: {e}"))?;
-    let batch = match message.header_type() {
-        MessageHeader::RecordBatch => message.header_as_record_batch(),
-        MessageHeader::DictionaryBatch => {
-            message.header_as_dictionary_batch().and_then(|d| d.data())
-        }
-        _ => None,
-    };
-    let batch = batch.ok_or("a message that is no batch")?;
-    for (i, buffer) in batch.buffers().iter().flatten().enumerate() {
-        let end = number(buffer.offset())
-            .and_then(|o| o.checked_add(number(buffer.length())?).ok_or_else(outside))
-            .map_err(|_| format!("buffer {i} lies outside the batch"))?;
-        if end > body {
-            return Err(format!("buffer {i} ends at {end}, but the batch has {body} bytes"));
-        }
-    }
-    Ok(Buffer::from(data))
+    let length = number(block.metaDataLength().into())? + number(block.bodyLength())?;
+    Ok(Buffer::from(bytes.slice(start..start + length)))
 }

@@ -16,6 +16,7 @@ use walkdir::WalkDir;
 
 use crate::array::exact::{Inexact, cast_exact, microseconds};
 use crate::error::{Error, Result};
+use crate::io::listing::is_hidden;
 use crate::io::order::natural;
 
 /// A Parquet file whose footer was read.
@@ -175,6 +176,9 @@ pub(crate) fn files(folder: &Path, ending: &str) -> Result<Vec<String>> {
         let path = entry.path();
         if entry.file_type().is_file() && path.extension().is_some_and(|e| e == ending) {
             let relative = path.strip_prefix(folder).unwrap_or(path).with_extension("");
+            if is_hidden(&relative) {
+                continue;
+            }
             let parts: Vec<_> = relative
                 .components()
                 .map(|c| c.as_os_str().to_string_lossy().into_owned())
