@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::args::{PATIENTS, SHARDS};
 use super::convert::{names_folder, println, staged_path};
 use super::error::{Failure, Outcome};
 use super::files::{FileFormat, NewFolders, Sink, SinkOptions, times_note};
@@ -28,7 +29,7 @@ The same number and seed give the same patients, whatever the format and the num
 #[command(after_help = EXAMPLES)]
 pub(super) struct GenerateArgs {
     /// Number of patients.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=PATIENTS))]
     patients: u64,
     /// Seed: another one gives other patients.
     #[arg(long, value_name = "S", default_value_t = 0)]
@@ -40,7 +41,7 @@ pub(super) struct GenerateArgs {
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<FileFormat>,
     /// Number of files, for a folder (about that many for MEDS, which has splits).
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=SHARDS))]
     shards: Option<u64>,
     /// Replace files that exist.
     #[arg(long, alias = "force")]

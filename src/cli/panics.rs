@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::{Mutex, PoisonError};
 
 use super::error::Failure;
-use crate::sql::panic_text;
+use crate::io::contain::panic_text;
 
 /// Where the last panic was.
 static PLACE: Mutex<Option<String>> = Mutex::new(None);

@@ -2,6 +2,7 @@
 
 pub mod arrow_ipc;
 pub mod atomic;
+pub(crate) mod contain;
 pub mod dictionary;
 pub mod dok;
 pub mod json;

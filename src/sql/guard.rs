@@ -34,15 +34,7 @@ use object_store::path::Path as Location;
 use object_store::{ObjectMeta, ObjectStore};
 
 use super::arrow_files::CheckedArrow;
-
-/// What a panic said.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no reason was given")
-}
+use crate::io::contain::panic_text;
 
 /// The error that a panic of a file's reader is.
 fn damaged(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {

@@ -64,7 +64,6 @@ pub use changes::PlainChanges;
 pub use contains::ContainsPushdown;
 pub use dok::{DokFormat, DokFormatFactory, DokTable, DokTableFactory, register_dok_names};
 pub use from::{ExplodeExec, ExplodeOptions, NestExec, VocabFunction};
-pub(crate) use guard::panic_text;
 pub use lambdas::LambdaParameters;
 pub use lengths::LengthsBelow;
 pub use meds::{MedsFunction, MedsTable};

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +18,7 @@ use memmap2::Mmap;
 use super::check::{Checker, MAGIC, TAIL};
 use super::reader::{IpcReadOptions, projection};
 use crate::error::{Error, Result};
+use crate::io::contain::contained;
 
 /// A file in memory or mapped, its footer and dictionaries read.
 pub(super) struct MappedFile {
@@ -62,7 +62,7 @@ impl MappedFile {
         let mut decoder = FileDecoder::new(SchemaRef::clone(&schema), footer.version());
         for block in footer.dictionaries().iter().flatten() {
             let data = checked(&bytes, block).map_err(|m| fail(&m))?;
-            contained(path, || decoder.read_dictionary(block, &data))?;
+            contained(path, || decoder.read_dictionary(block, &data).map_err(arrow))?;
         }
         let shown = match options.columns.as_deref() {
             None => SchemaRef::clone(&schema),
@@ -90,21 +90,9 @@ impl MappedFile {
         let fail = |message: String| Error::file(&self.path, format!("batch {index}: {message}"));
         let block = self.batches.get(index).ok_or_else(|| fail("there is none".into()))?;
         let data = checked(&self.bytes, block).map_err(fail)?;
-        contained(&self.path, || self.decoder.read_record_batch(block, &data))?
+        let arrow = |e: ArrowError| Error::file(&self.path, e.to_string());
+        contained(&self.path, || self.decoder.read_record_batch(block, &data).map_err(arrow))?
             .ok_or_else(|| fail("an empty message".into()))
-    }
-}
-
-/// Runs Arrow's decoder, which panics on types it does not know, and makes an error of that too.
-///
-/// What a panic leaves behind is not used: the file is given up.
-pub(super) fn contained<T>(
-    path: &Path,
-    decode: impl FnOnce() -> std::result::Result<T, ArrowError>,
-) -> Result<T> {
-    match catch_unwind(AssertUnwindSafe(decode)) {
-        Ok(decoded) => decoded.map_err(|e| Error::file(path, e.to_string())),
-        Err(_) => Err(Error::file(path, "damaged: a type, or a length in it, makes no sense")),
     }
 }
 

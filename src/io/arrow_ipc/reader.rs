@@ -10,8 +10,9 @@ use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::StreamReader;
 
 use super::check::Checker;
-use super::file::{MappedFile, contained};
+use super::file::MappedFile;
 use crate::error::{Error, Result};
+use crate::io::contain::contained;
 use crate::table::RaggedTable;
 
 /// Options of [`IpcTableReader`].
@@ -90,7 +91,9 @@ impl IpcTableReader {
 
     fn stream(stream: Box<dyn Read + Send>, path: &Path, options: &IpcReadOptions) -> Result<Self> {
         let stream = BufReader::with_capacity(1 << 20, stream);
-        let reader = contained(path, || StreamReader::try_new(stream, None))?;
+        let reader = contained(path, || {
+            StreamReader::try_new(stream, None).map_err(|e| Error::file(path, e.to_string()))
+        })?;
         let (schema, columns) = match options.columns.as_deref() {
             None => (reader.schema(), None),
             Some(columns) => {
@@ -129,7 +132,10 @@ impl IpcTableReader {
                 Some(file.batch(*next - 1))
             }
             Inner::Stream { reader, columns } => {
-                let next = contained(&self.path, || reader.next().transpose());
+                let path = &self.path;
+                let next = contained(path, || {
+                    reader.next().transpose().map_err(|e| Error::file(path, e.to_string()))
+                });
                 let batch = next.transpose()?;
                 Some(batch.and_then(|b| match columns {
                     None => Ok(b),
