@@ -1,8 +1,9 @@
 //! [`VisibleFiles`]: object stores that do not list what is no data.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions,
 };
-use url::Url;
+use url::{Position, Url};
 
 use crate::io::listing::is_hidden_name;
 
@@ -26,13 +27,15 @@ use crate::io::listing::is_hidden_name;
 /// The listings of DataFusion take such files for data.
 pub(super) fn with_visible_files(runtime: &RuntimeEnv) -> Result<Arc<RuntimeEnv>> {
     let inner = Arc::clone(&runtime.object_store_registry);
-    let registry = Arc::new(VisibleRegistry { inner });
+    let registry = Arc::new(VisibleRegistry { inner, wrapped: Mutex::default() });
     RuntimeEnvBuilder::from_runtime_env(runtime).with_object_store_registry(registry).build_arc()
 }
 
 #[derive(Debug)]
 struct VisibleRegistry {
     inner: Arc<dyn ObjectStoreRegistry>,
+    /// Of each store one, by scheme and host: who keeps something by store knows it by its address.
+    wrapped: Mutex<HashMap<String, Arc<VisibleFiles>>>,
 }
 
 impl ObjectStoreRegistry for VisibleRegistry {
@@ -45,11 +48,22 @@ impl ObjectStoreRegistry for VisibleRegistry {
     }
 
     fn deregister_store(&self, url: &Url) -> Result<Arc<dyn ObjectStore>> {
+        let key = &url[..Position::BeforePath];
+        self.wrapped.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.inner.deregister_store(url)
     }
 
     fn get_store(&self, url: &Url) -> Result<Arc<dyn ObjectStore>> {
-        Ok(Arc::new(VisibleFiles { inner: self.inner.get_store(url)? }))
+        let inner = self.inner.get_store(url)?;
+        let key = url[..Position::BeforePath].to_owned();
+        let mut wrapped = self.wrapped.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = wrapped.get(&key).filter(|known| Arc::ptr_eq(&known.inner, &inner));
+        if let Some(known) = known {
+            return Ok(Arc::clone(known) as Arc<dyn ObjectStore>);
+        }
+        let visible = Arc::new(VisibleFiles { inner });
+        wrapped.insert(key, Arc::clone(&visible));
+        Ok(visible)
     }
 }
 

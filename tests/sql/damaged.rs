@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serrate::arrow::array::{
-    ArrayRef, BooleanArray, FixedSizeListArray, Float64Array, Int32Array, Int64Array, ListArray,
-    RecordBatch, StringArray, StringDictionaryBuilder, StructArray,
+    ArrayRef, BooleanArray, FixedSizeListArray, Float64Array, Int32Array, ListArray, RecordBatch,
+    StringArray, StringDictionaryBuilder, StructArray,
 };
 use serrate::arrow::datatypes::{Int8Type, Int64Type};
 use serrate::arrow::ipc::CompressionType;
