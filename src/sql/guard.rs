@@ -50,14 +50,14 @@ fn named(file: &Location, error: DataFusionError) -> DataFusionError {
         DataFusionError::ParquetError(_)
         | DataFusionError::ObjectStore(_)
         | DataFusionError::IoError(_) => true,
-        DataFusionError::ArrowError(e, _) => matches!(
+        // What computing gives, on values that are fine.
+        DataFusionError::ArrowError(e, _) => !matches!(
             e.as_ref(),
-            ArrowError::ParquetError(_)
-                | ArrowError::IpcError(_)
-                | ArrowError::ParseError(_)
-                | ArrowError::IoError(_, _)
-                | ArrowError::ExternalError(_)
-                | ArrowError::InvalidArgumentError(_)
+            ArrowError::ComputeError(_)
+                | ArrowError::CastError(_)
+                | ArrowError::DivideByZero
+                | ArrowError::ArithmeticOverflow(_)
+                | ArrowError::MemoryError(_)
         ),
         _ => false,
     };
