@@ -78,8 +78,8 @@ pub struct SerrateOptions {
     /// Bytes one dense result (of `densify`, a dense file) may take; more is refused before it is
     /// allocated. Default 4 GiB. Set as a number, or as `'512MiB'`, `'4GB'`.
     pub max_dense_bytes: u64,
-    /// Whether local files are mapped (default) or read. A mapped file that somebody truncates
-    /// meanwhile ends the process.
+    /// Whether local files are mapped (default) or read. Nobody may write into a mapped
+    /// file in place while it is in use; where it is truncated, the system ends the process.
     pub mmap: bool,
     /// How NaN in `.nrt` files reads: `'null'` (default) or `'nan'`.
     pub nrt_nan: NrtNan,

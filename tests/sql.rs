@@ -12,6 +12,8 @@
 mod asof;
 #[path = "sql/codes.rs"]
 mod codes;
+#[path = "sql/damaged.rs"]
+mod damaged;
 #[path = "sql/dok.rs"]
 mod dok;
 #[path = "sql/exact.rs"]

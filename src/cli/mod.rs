@@ -15,6 +15,7 @@ mod generate;
 mod inspect;
 mod interrupt;
 mod output;
+mod panics;
 mod progress;
 mod run;
 mod script;
@@ -39,7 +40,9 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
         }
     };
-    match start(cli) {
+    panics::silence();
+    let result = std::panic::catch_unwind(|| start(cli));
+    match result.unwrap_or_else(|panic| Err(panics::failure(panic.as_ref()))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
@@ -55,8 +58,8 @@ fn start(cli: Cli) -> Outcome {
         .enable_all()
         .build()
         .map_err(|e| Failure::message(format!("cannot start: {e}")))?;
+    interrupt::listen()?;
     let result = runtime.block_on(async {
-        interrupt::listen();
         match cli.command {
             None => queries(cli.query).await,
             Some(command) => file_command(command).await,
@@ -77,9 +80,10 @@ async fn file_command(command: Command) -> Outcome {
         Command::Batches(args) => batches::run(args),
         Command::Generate(args) => generate::run(args),
     };
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|e| Failure::message(format!("stopped by an internal error: {e}")))?
+    tokio::task::spawn_blocking(work).await.map_err(|e| match e.try_into_panic() {
+        Ok(panic) => panics::failure(panic.as_ref()),
+        Err(e) => Failure::message(e.to_string()),
+    })?
 }
 
 async fn queries(args: QueryArgs) -> Outcome {

@@ -1,6 +1,7 @@
 //! Running statements and showing their results.
 
 use std::io::{self, Read, Write};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,13 +14,14 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 
 use super::args::{Format, QueryArgs};
 use super::batches::of_tasks;
 use super::error::{Failure, Outcome};
 use super::interrupt;
 use super::output::{self, Look, ResultWriter, Target, grouped, terminal_width};
+use super::panics;
 use super::script::{self, Statement};
 
 /// A session and where its results go.
@@ -143,7 +145,11 @@ impl Runner {
     async fn statement(&mut self, statement: &Statement) -> Outcome {
         let start = Instant::now();
         let context = self.context.clone();
-        interrupt::or_cancel(self.execute(&context, &statement.in_place())).await?;
+        let sql = statement.in_place();
+        // A panic ends the statement, not the shell with its tables.
+        let execute = AssertUnwindSafe(self.execute(&context, &sql)).catch_unwind();
+        let result = interrupt::or_cancel(async { Ok(execute.await) }).await?;
+        result.unwrap_or_else(|panic| Err(panics::failure(panic.as_ref())))?;
         if self.timing {
             eprintln!("elapsed_ms={:.3}", start.elapsed().as_secs_f64() * 1e3);
         }

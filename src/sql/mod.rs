@@ -14,6 +14,7 @@
 //! # }
 //! ```
 
+mod arrow_files;
 mod asof;
 mod batches;
 mod below_joins;
@@ -27,6 +28,7 @@ mod exec;
 mod filter_barriers;
 mod flat_filters;
 mod from;
+mod guard;
 mod hints;
 mod json;
 mod lambdas;
@@ -51,8 +53,10 @@ mod statement;
 mod table;
 mod training;
 mod urls;
+mod visible;
 mod whole;
 mod written;
+mod yielding;
 
 pub use crate::config::{NrtNan, SerrateOptions};
 pub use crate::functions::{register_functions, register_operators};

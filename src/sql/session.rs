@@ -35,6 +35,7 @@ use super::safetensors::SafetensorsFormatFactory;
 use super::statement::FromAlone;
 use super::training::BatchesFormatFactory;
 use super::urls::PathTables;
+use super::visible::with_visible_files;
 use super::whole::WholeFileFormatFactory;
 use crate::config::SerrateOptions;
 use crate::functions::{float_extremes, register_functions, register_operators};
@@ -94,12 +95,20 @@ fn with_paths(ctx: SessionContext) -> SessionContext {
 /// own, optimizer rules, file formats and table factories, the table functions `meds`, `meds_asof`
 /// and `vocab`, extension types.
 ///
+/// Folders are listed without names that begin with `.` or `_`: the object stores of the runtime that
+/// the builder has, or else gets here, are wrapped for that.
+///
 /// Call it before or after `with_default_features`; afterwards call [`register_functions`] on the
 /// finished session.
 pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let config = builder.config().get_or_insert_with(SessionConfig::new);
     if config.options().extensions.get::<SerrateOptions>().is_none() {
         config.options_mut().extensions.insert(SerrateOptions::default());
+    }
+    let runtime = builder.runtime_env().get_or_insert_default();
+    // What cannot be built anew stays as it is.
+    if let Ok(visible) = with_visible_files(runtime) {
+        *runtime = visible;
     }
     let relations = builder.relation_planners().get_or_insert_default();
     relations.insert(0, Arc::new(UnnestDependenciesPlanner));

@@ -49,6 +49,7 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
         "serrate {}; statements end with `;`, .help lists the rest",
         env!("CARGO_PKG_VERSION")
     );
+    interrupt::enter_shell();
     loop {
         let text = match interrupt::reading(|| editor.readline("serrate> ")) {
             Ok(text) => text,
