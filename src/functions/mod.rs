@@ -53,7 +53,7 @@ use def::{Def, RaggedUdf};
 use doc::Section;
 pub(crate) use dok::{Names, with_names};
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
-pub(crate) use planner::{ON_LISTS, PREDICATES, TESTS, plans_predicates};
+pub(crate) use planner::{ON_LISTS, PREDICATES, TESTS, folded, is_constant, plans_predicates};
 pub(crate) use shape::{LENGTHS_ONLY, STRUCTURE_ONLY};
 
 /// The example of a function with its output.

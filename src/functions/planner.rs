@@ -36,7 +36,7 @@ impl ExprPlanner for LiteralLists {
 }
 
 /// A literal, or arithmetic on literals.
-fn is_constant(expr: &Expr) -> bool {
+pub(crate) fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(..) => true,
         Expr::BinaryExpr(b) => is_constant(&b.left) && is_constant(&b.right),

@@ -44,6 +44,7 @@ mod session;
 mod spool;
 mod statement;
 mod table;
+mod times;
 mod training;
 mod urls;
 mod whole;

@@ -40,6 +40,7 @@ use super::positions::PositionsPlanner;
 use super::relation::UnnestPlanner;
 use super::safetensors::SafetensorsFormatFactory;
 use super::statement::FromAlone;
+use super::times::ExactTimes;
 use super::training::BatchesFormatFactory;
 use super::urls::PathTables;
 use super::whole::WholeFileFormatFactory;
@@ -111,7 +112,9 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     relations.insert(2, Arc::new(TableFunctionsPlanner));
     // Once types are coerced, what was written cannot be told any more.
     let hints: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(ListHints);
-    builder.analyzer().get_or_insert_default().rules.insert(0, hints);
+    let rules = &mut builder.analyzer().get_or_insert_default().rules;
+    rules.insert(0, hints);
+    rules.insert(1, Arc::new(ExactTimes));
     let analyzer = builder.analyzer_rules().get_or_insert_default();
     analyzer.push(Arc::new(FromAlone));
     analyzer.push(Arc::new(PlainChanges));

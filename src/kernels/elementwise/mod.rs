@@ -17,6 +17,7 @@ use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use arrow::error::ArrowError;
 
 use super::dictionary::over_values;
+use super::times::cast_time;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -261,8 +262,12 @@ impl Side {
 
     fn cast(self, to: &DataType) -> Result<Self> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
-        let cast = |v: ArrayRef| {
-            if v.data_type() == to { Ok(v) } else { cast_with_options(&v, to, &options) }
+        let cast = |v: ArrayRef| -> Result<ArrayRef> {
+            match cast_time(&v, to) {
+                _ if v.data_type() == to => Ok(v),
+                Some(exact) => exact,
+                None => Ok(cast_with_options(&v, to, &options)?),
+            }
         };
         Ok(match self {
             Self::Each(v) => Self::Each(cast(v)?),
