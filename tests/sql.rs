@@ -40,6 +40,8 @@ mod session;
 mod store;
 #[path = "sql/tables.rs"]
 mod tables;
+#[path = "sql/times.rs"]
+mod times;
 #[allow(unreachable_pub)]
 #[path = "common/torture.rs"]
 mod torture;

@@ -322,6 +322,10 @@ fn narrowed(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: &DFSche
         let (left, right) = if first { (literal, leaf) } else { (leaf, literal) };
         let types = Types::new(op, left, right).ok()?;
         let to = if first { types.left() } else { types.right() };
+        if to.is_decimal() && !value.data_type().is_numeric() {
+            // What times compare as is no type of a value.
+            return None;
+        }
         Some(Expr::Literal(value.cast_to(to).ok()?, metadata))
     };
     narrow().unwrap_or_else(|| scalar.clone())

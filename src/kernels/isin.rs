@@ -14,6 +14,7 @@ use arrow::datatypes::{DataType, UInt8Type, UInt16Type, UInt32Type};
 
 use super::dictionary::{look_up, over_values};
 use super::text::is_text;
+use super::times::exactly_in;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -67,13 +68,16 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     let number = |t: &DataType| t.is_numeric() && !t.is_decimal();
     let time =
         |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
-    let scalar = !leaf.is_nested() && !matches!(leaf, DataType::RunEndEncoded(..));
+    // Intervals would be looked for by their fields, and 1 day is 24 hours.
+    let scalar = !leaf.is_nested()
+        && !matches!(leaf, DataType::RunEndEncoded(..) | DataType::Interval(_));
     let fits = leaf.is_null()
         || value.is_null()
         || leaf == value
         || (is_text(leaf) && is_text(value))
         || (number(leaf) && number(value))
         || (time(leaf) && time(value))
+        || (matches!(leaf, DataType::Duration(_)) && is_span(value))
         || (is_text(value) && (number(leaf) || leaf.is_temporal() || *leaf == DataType::Boolean));
     match scalar && fits {
         true => Ok(()),
@@ -83,6 +87,10 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
             value,
         )),
     }
+}
+
+fn is_span(t: &DataType) -> bool {
+    matches!(t, DataType::Duration(_) | DataType::Interval(_))
 }
 
 fn plain(t: &DataType) -> &DataType {
@@ -111,6 +119,9 @@ impl Wanted {
         if given.is_null() {
             // Nothing to look for, whatever its type: an empty list, or NULL alone.
             values = new_empty_array(to);
+        } else if is_span(&given) && is_span(to) && given != *to {
+            let there = exactly_in(&values, to)?;
+            values = filter(&there, &is_not_null(&there)?)?;
         } else if given != *to {
             // Text that is no such value is an error; a number that is none is not there.
             let strict = is_text(&given) || is_text(leaf);

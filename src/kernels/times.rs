@@ -46,24 +46,41 @@ pub fn interval_nanoseconds(values: &dyn Array) -> Result<ArrayRef> {
     decimals(nanoseconds(values, Some(DAYS_PER_MONTH))?, &INTERVAL_NANOSECONDS)
 }
 
-/// Values in the unit of a timestamp or a duration; `None` where one of them is not exactly one of it.
-/// The time zone is only written behind: instants stay the instants they are.
+/// Values in the unit of a timestamp or a duration; null where one is not exactly so many of it. The
+/// time zone is only written behind: instants stay the instants they are.
 ///
 /// # Errors
 /// For an interval with months, and for other types.
-pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
+pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
     let (DataType::Timestamp(unit, _) | DataType::Duration(unit)) = to else {
         return Err(Error::type_of("a unit of time", "a timestamp or a duration", to));
     };
     let per = per_unit(*unit);
-    let nanoseconds = nanoseconds(values, None)?;
-    let counts: Int64Array = nanoseconds.unary_opt::<_, Int64Type>(|n| {
+    let counts: Int64Array = nanoseconds(values, None)?.unary_opt::<_, Int64Type>(|n| {
         (n % per == 0).then(|| i64::try_from(n / per).ok()).flatten()
     });
-    match counts.null_count() == nanoseconds.null_count() {
-        true => Ok(Some(cast(&counts, to)?)),
-        false => Ok(None),
-    }
+    Ok(cast(&counts, to)?)
+}
+
+/// As [`exactly_in`]; `None` where one of the values is not exactly one of the unit.
+///
+/// # Errors
+/// As [`exactly_in`].
+pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
+    let there = exactly_in(values, to)?;
+    Ok((there.null_count() == values.logical_null_count()).then_some(there))
+}
+
+/// Whether values of two types are both instants, or both lengths of time, and compare as [`EXACT_SECONDS`].
+pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
+    use DataType::{Date32, Date64, Duration, Interval, Timestamp};
+    let span = |t: &DataType| matches!(t, Duration(_) | Interval(_));
+    let zoned = |t: &DataType| match t {
+        Timestamp(_, zone) => Some(zone.is_some()),
+        Date32 | Date64 => Some(false),
+        _ => None,
+    };
+    (span(a) && span(b)) || (zoned(a).is_some() && zoned(a) == zoned(b))
 }
 
 /// The conversions of this module where they are what a cast to `to` stands for; `None` for all others,
@@ -89,7 +106,8 @@ fn decimals(values: Decimal128Array, to: &DataType) -> Result<ArrayRef> {
     Ok(Arc::new(values.with_data_type(to.clone())))
 }
 
-fn per_unit(unit: TimeUnit) -> i128 {
+/// Nanoseconds in one of a unit.
+pub fn per_unit(unit: TimeUnit) -> i128 {
     match unit {
         TimeUnit::Second => 1_000_000_000,
         TimeUnit::Millisecond => 1_000_000,

@@ -40,7 +40,7 @@ use super::positions::PositionsPlanner;
 use super::relation::UnnestPlanner;
 use super::safetensors::SafetensorsFormatFactory;
 use super::statement::FromAlone;
-use super::times::ExactTimes;
+use super::times::{ExactTimes, register_wide};
 use super::training::BatchesFormatFactory;
 use super::urls::PathTables;
 use super::whole::WholeFileFormatFactory;
@@ -81,6 +81,7 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     let _ = register_functions(&mut ctx);
     let _ = register_operators(&ctx);
     let _ = register_dok_names(&ctx);
+    register_wide(&ctx);
     ctx
 }
 

@@ -97,8 +97,13 @@ impl Types {
             match (&x, chooses) {
                 // They compare as what is no value of either.
                 (t, true) if is_time(values_of(a)) && t.is_decimal() => {
-                    let common = promote_types(values_of(a), values_of(b));
-                    let common = common.filter(|t| !matches!(t, DataType::Interval(_)));
+                    let common = match (values_of(a), values_of(b)) {
+                        (t @ DataType::Duration(_), DataType::Interval(_))
+                        | (DataType::Interval(_), t @ DataType::Duration(_)) => Some(t.clone()),
+                        // Which of two is the smaller is not seen from their fields.
+                        (DataType::Interval(_), DataType::Interval(_)) => None,
+                        (a, b) => promote_types(a, b),
+                    };
                     let common = common.ok_or_else(no)?;
                     (common.clone(), common)
                 }

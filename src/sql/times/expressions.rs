@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
 };
 
 use super::unify::{chosen_from, combined, compared, compared_over, sortable};
+use crate::array::leaf_type;
 use crate::functions::{folded, is_constant};
 
 /// Functions that give one of their arguments, as it is.
@@ -22,8 +23,45 @@ const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
 /// Functions that compare their arguments, and give one.
 const EXTREMES: [&str; 2] = ["greatest", "least"];
 
+/// Functions that order the values of lists, or find equal ones.
+const OF_LISTS: [&str; 32] = [
+    "ragged_argmax",
+    "ragged_argmin",
+    "ragged_argsort",
+    "ragged_bin",
+    "ragged_cummax",
+    "ragged_cummin",
+    "ragged_encode",
+    "ragged_isin",
+    "ragged_lookup",
+    "ragged_max",
+    "ragged_median",
+    "ragged_min",
+    "ragged_nunique",
+    "ragged_quantile",
+    "ragged_rank",
+    "ragged_searchsorted",
+    "ragged_sort",
+    "ragged_unique",
+    "array_distinct",
+    "array_except",
+    "array_has",
+    "array_has_all",
+    "array_has_any",
+    "array_intersect",
+    "array_max",
+    "array_min",
+    "array_position",
+    "array_positions",
+    "array_remove",
+    "array_replace",
+    "array_sort",
+    "array_union",
+];
+
 /// Aggregates that compare their values.
-const COMPARE: [&str; 4] = ["min", "max", "median", "mode"];
+const COMPARE: [&str; 6] =
+    ["min", "max", "median", "ragged_histogram_agg", "ragged_max_agg", "ragged_min_agg"];
 
 /// One expression whose parts are done.
 pub(super) fn rewritten(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -96,6 +134,7 @@ fn of_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>>
     let pair = match op {
         Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom => {
             let pair = compared(&[left.as_ref().clone(), right.as_ref().clone()], schema)?;
+            refuse_nested(&left, &right, op, schema)?;
             pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()).map(|[a, b]| (a, b))
         }
         Plus | Minus => match combined(&left, &right, schema) {
@@ -108,6 +147,18 @@ fn of_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>>
     let (left, right) = pair.map_or((left, right), |(a, b)| (Box::new(a), Box::new(b)));
     let binary = Expr::BinaryExpr(BinaryExpr::new(left, op, right));
     Ok(Transformed::new_transformed(binary, changed))
+}
+
+/// Refuses to compare lists or structs with intervals in them as wholes.
+fn refuse_nested(left: &Expr, right: &Expr, op: Operator, schema: &DFSchema) -> Result<()> {
+    let nested =
+        |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_nested() && holds_interval(&t));
+    match nested(left) && nested(right) {
+        true => plan_err!(
+            "{op} of lists or structs of intervals: 1 day and 24 hours would be compared field by field; use durations (timestamp - timestamp)"
+        ),
+        false => Ok(()),
+    }
 }
 
 /// A date with hours added is a time: Arrow gives the date, and drops them.
@@ -166,6 +217,19 @@ fn of_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
 
 fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let name = call.name();
+    let intervals = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
+    let durations = |e: &Expr| {
+        e.get_type(schema).is_ok_and(|t| matches!(leaf_type(&t), DataType::Duration(_)))
+    };
+    // Intervals that are looked for among durations are durations.
+    if OF_LISTS.contains(&name)
+        && call.args.iter().any(intervals)
+        && !(name == "ragged_isin" && call.args.first().is_some_and(durations))
+    {
+        return plan_err!(
+            "{name} of intervals: 1 day and 36 hours would be compared field by field; use durations (timestamp - timestamp)"
+        );
+    }
     if !CHOOSE.contains(&name) {
         return Ok(Transformed::no(Expr::ScalarFunction(call)));
     }

@@ -3,21 +3,27 @@
 mod expressions;
 mod functions;
 mod unify;
+mod wide;
+mod written;
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, plan_err};
+use datafusion::common::{Column, DFSchema, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::{NamePreserver, coerce_plan_expr_for_schema};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, WriteOp};
+use datafusion::logical_expr::{
+    Cast, Distinct, Expr, ExprSchemable, LogicalPlan, Projection, Union, WriteOp,
+};
 use datafusion::optimizer::AnalyzerRule;
 
 use expressions::{holds_interval, rewritten};
 use unify::{compared_over, sortable};
+pub(super) use wide::register_wide;
+pub(super) use written::{columns_in_microseconds, in_microseconds};
 
 /// Analyzer rule, in front of DataFusion's type coercion, which makes intervals of durations and compares
 /// those field by field (60 days as hours are less than 30 days), and nanoseconds of all timestamps, which
@@ -100,6 +106,10 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             }
             (LogicalPlan::Join(join), more)
         }
+        LogicalPlan::Union(mut union) => {
+            let more = dates_as_timestamps(&mut union)?;
+            (LogicalPlan::Union(union), more)
+        }
         // Its types are those that were planned.
         LogicalPlan::Values(mut values) => {
             for row in &mut values.values {
@@ -116,6 +126,43 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     };
     // Types below may have changed where nothing did here.
     Ok(Transformed::new_transformed(plan.recompute_schema()?, changed || more))
+}
+
+/// Dates of one branch beside timestamps of others, which nanoseconds may have no place for.
+fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
+    let columns = union.schema.fields().len();
+    let mut changed = false;
+    for column in 0..columns {
+        let types = union.inputs.iter().map(|i| i.schema().fields().get(column));
+        let Some(types) = types.collect::<Option<Vec<_>>>() else { return Ok(changed) };
+        let mut timestamps = types.iter().map(|f| f.data_type().clone());
+        let mut timestamps = timestamps.by_ref().filter(|t| matches!(t, DataType::Timestamp(..)));
+        let Some(to) = timestamps.next() else { continue };
+        if matches!(to, DataType::Timestamp(TimeUnit::Nanosecond, _)) || timestamps.any(|t| t != to)
+        {
+            continue;
+        }
+        for input in &mut union.inputs {
+            let is_date = matches!(
+                input.schema().field(column).data_type(),
+                DataType::Date32 | DataType::Date64
+            );
+            if !is_date {
+                continue;
+            }
+            let exprs = input.schema().iter().enumerate().map(|(i, named)| {
+                let e = Expr::Column(Column::from(named));
+                match i == column {
+                    true => Expr::Cast(Cast::new(Box::new(e), to.clone()))
+                        .alias_qualified(named.0.cloned(), named.1.name()),
+                    false => e,
+                }
+            });
+            let cast = Projection::try_new(exprs.collect(), Arc::clone(input))?;
+            (*input, changed) = (Arc::new(LogicalPlan::Projection(cast)), true);
+        }
+    }
+    Ok(changed)
 }
 
 /// Whether there may be a time, duration or interval in a node at all. Most plans of numbers end here.

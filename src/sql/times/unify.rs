@@ -8,7 +8,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 
 use super::functions::Form;
-use crate::functions::{folded, is_constant};
+use crate::functions::{folded, is_constant, unit_of_text};
 use crate::kernels::times::{in_unit, is_instant_or_span};
 
 /// One of several values.
@@ -229,13 +229,6 @@ fn read(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
 fn cast_strictly(values: &ArrayRef, to: &DataType) -> Option<ArrayRef> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
     cast_with_options(values, to, &options).ok()
-}
-
-/// Microseconds, as DuckDB has them, unless a text has more digits than those.
-pub(super) fn unit_of_text(text: &str) -> TimeUnit {
-    let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
-    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
-    if digits > 6 { TimeUnit::Nanosecond } else { TimeUnit::Microsecond }
 }
 
 fn text_unit(value: &Value) -> TimeUnit {
