@@ -90,6 +90,12 @@ pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
     let interval = matches!(from, DataType::Interval(_));
     match to {
         t if *t == EXACT_SECONDS && is_instant_or_span(from) => Some(exact_seconds(values)),
+        t if *t == EXACT_SECONDS && from.is_string() => {
+            let strict = CastOptions { safe: false, ..CastOptions::default() };
+            let wide = DataType::Timestamp(TimeUnit::Microsecond, None);
+            let read = cast_with_options(values, &wide, &strict).map_err(Error::from);
+            Some(read.and_then(|values| exact_seconds(&values)))
+        }
         t if *t == INTERVAL_NANOSECONDS && interval => Some(interval_nanoseconds(values)),
         DataType::Duration(unit) if interval => Some(in_unit(values, to).and_then(|found| {
             found.ok_or_else(|| {

@@ -22,6 +22,22 @@ async fn rows(ctx: &SessionContext, sql: &str) -> String {
     rows.join("; ")
 }
 
+/// What differs from what is expected of expressions over the rows behind FROM.
+async fn wrong(ctx: &SessionContext, from: &str, expected: &[(&str, &str)]) -> String {
+    let mut wrong = String::new();
+    for (what, expected) in expected {
+        let sql = format!("SELECT {what} FROM {from}");
+        let found = match run(ctx, &sql).await {
+            Ok(_) => rows(ctx, &sql).await,
+            Err(e) => e.strip_backtrace(),
+        };
+        if found != *expected {
+            wrong.push_str(&format!("{what}: {found}, not {expected}\n"));
+        }
+    }
+    wrong
+}
+
 async fn refusal(ctx: &SessionContext, sql: &str) -> String {
     match run(ctx, sql).await {
         Ok(found) => panic!("{sql} gave\n{}", pretty_format_batches(&found).unwrap()),
@@ -36,7 +52,7 @@ const SIXTY: &str = "(SELECT b - a AS d, x, y FROM (VALUES
 #[tokio::test]
 async fn a_duration_and_an_interval_compare_as_lengths_of_time() {
     let ctx = four();
-    for (what, expected) in [
+    let expected = [
         ("d > INTERVAL '30 days'", "true"),
         ("d > INTERVAL '60 days'", "false"),
         ("d >= INTERVAL '60 days'", "true"),
@@ -66,9 +82,8 @@ async fn a_duration_and_an_interval_compare_as_lengths_of_time() {
         ("arrow_cast(d, 'Duration(Second)') = d", "true"),
         ("arrow_cast(d, 'Duration(Second)') < INTERVAL '60 days 0.000000001 seconds'", "true"),
         ("d > NULL", "NULL"),
-    ] {
-        assert_eq!(rows(&ctx, &format!("SELECT {what} FROM {SIXTY}")).await, expected, "{what}");
-    }
+    ];
+    assert_eq!(wrong(&ctx, SIXTY, &expected).await, "");
     let sql = format!("SELECT count(*) FROM {SIXTY} WHERE d > INTERVAL '30 days' AND d > x");
     assert_eq!(rows(&ctx, &sql).await, "1");
     let sql = format!("SELECT max(d) > INTERVAL '30 days', min(d) = INTERVAL '60 days' FROM {SIXTY}");
@@ -78,9 +93,9 @@ async fn a_duration_and_an_interval_compare_as_lengths_of_time() {
     let sql = format!("SELECT count(*) FROM {SIXTY} s JOIN (SELECT INTERVAL '60 days' AS z) u ON s.d = u.z");
     assert_eq!(rows(&ctx, &sql).await, "1");
     let sql = format!(
-        "SELECT d > (SELECT INTERVAL '30 days'), EXISTS (SELECT 1 FROM (SELECT INTERVAL '60 days' AS z) u WHERE u.z = d) FROM {SIXTY}"
+        "SELECT d > (SELECT INTERVAL '30 days'), count(*) FROM {SIXTY} WHERE EXISTS (SELECT 1 FROM (SELECT INTERVAL '60 days' AS z) u WHERE u.z = d) GROUP BY 1"
     );
-    assert_eq!(rows(&ctx, &sql).await, "true true");
+    assert_eq!(rows(&ctx, &sql).await, "true 1");
 }
 
 #[tokio::test]
@@ -143,7 +158,7 @@ async fn intervals_compare_as_in_duckdb() {
 async fn lists_of_durations_meet_intervals() {
     let ctx = four();
     let t = "(SELECT ragged_diff(x) AS d, INTERVAL '1 day' AS i FROM (VALUES ([TIMESTAMP '2020-01-01', TIMESTAMP '2020-02-01', TIMESTAMP '2020-02-02'])) t(x))";
-    for (what, expected) in [
+    let expected = [
         ("d > INTERVAL '30 days'", "[, true, false]"),
         ("INTERVAL '30 days' < d", "[, true, false]"),
         ("d = i", "[, false, true]"),
@@ -158,9 +173,8 @@ async fn lists_of_durations_meet_intervals() {
         ("d + INTERVAL '1 day' = INTERVAL '2 days'", "[, false, true]"),
         ("ragged_map(d, lambda v: v > INTERVAL '30 days')", "[, true, false]"),
         ("d > INTERVAL '1 nanosecond'", "[, true, true]"),
-    ] {
-        assert_eq!(rows(&ctx, &format!("SELECT {what} FROM {t}")).await, expected, "{what}");
-    }
+    ];
+    assert_eq!(wrong(&ctx, t, &expected).await, "");
 }
 
 #[tokio::test]
@@ -174,10 +188,10 @@ async fn timestamps_are_microseconds_of_any_year() {
     run(&ctx, &sql).await.unwrap();
     run(&ctx, &format!("CREATE TABLE m AS SELECT * FROM '{file}'")).await.unwrap();
     assert_eq!(rows(&ctx, "SELECT arrow_typeof(t) FROM m LIMIT 1").await, "Timestamp(µs)");
-    let typed = "SELECT arrow_typeof(TIMESTAMP '2999-12-31'), arrow_typeof(TIMESTAMP '2020-01-01 00:00:00.1234567'), arrow_typeof('x'::TIMESTAMP(9)), arrow_typeof([NULL]::TIMESTAMP[])";
+    let typed = "SELECT arrow_typeof(TIMESTAMP '2999-12-31'), arrow_typeof(TIMESTAMP '2020-01-01 00:00:00.1234567'), arrow_typeof('2020-01-01'::TIMESTAMP(9)), arrow_typeof([NULL]::TIMESTAMP[])";
     assert_eq!(rows(&ctx, typed).await, "Timestamp(µs) Timestamp(ns) Timestamp(ns) List(Timestamp(µs))");
     for table in ["m".to_owned(), format!("'{file}'")] {
-        for (what, expected) in [
+        let expected = [
             ("t > TIMESTAMP '2500-01-01'", "false; false; true; NULL"),
             ("t < '1700-01-01'", "true; false; false; NULL"),
             ("t >= DATE '2999-12-31'", "false; false; true; NULL"),
@@ -209,9 +223,9 @@ async fn timestamps_are_microseconds_of_any_year() {
             ("[t] > TIMESTAMP '2500-01-01'", "[false]; [false]; [true]; []"),
             ("[arrow_cast(t, 'Timestamp(Second, None)')] < TIMESTAMP '2999-12-31 00:00:00.000001'", "[true]; [true]; [true]; []"),
             ("ragged_searchsorted([TIMESTAMP '1800-01-01', TIMESTAMP '2500-01-01'], t)", "0; 1; 2; NULL"),
-        ] {
-            let sql = format!("SELECT {what} FROM {table} ORDER BY id");
-            assert_eq!(rows(&ctx, &sql).await, expected, "{sql}");
+        ];
+        assert_eq!(wrong(&ctx, &format!("{table} ORDER BY id"), &expected).await, "", "{table}");
+        for (what, expected) in expected {
             if expected.contains("true") && !expected.contains('[') {
                 let sql = format!("SELECT count(*) FROM {table} WHERE {what}");
                 assert_eq!(rows(&ctx, &sql).await, expected.matches("true").count().to_string(), "{sql}");
@@ -226,7 +240,7 @@ async fn timestamps_are_microseconds_of_any_year() {
     }
     // Columns of nanoseconds beside what has no place in them.
     let n = "(SELECT arrow_cast('2020-01-01', 'Timestamp(Nanosecond, None)') AS n, t FROM m WHERE id < 3)";
-    for (what, expected) in [
+    let expected = [
         ("n > TIMESTAMP '1600-01-01'", "true; true; true"),
         ("n < '2999-12-31'", "true; true; true"),
         ("n < DATE '2999-12-31'", "true; true; true"),
@@ -236,10 +250,9 @@ async fn timestamps_are_microseconds_of_any_year() {
         ("[n] > '1600-01-01'", "[true]; [true]; [true]"),
         ("[n] < DATE '2999-12-31'", "[true]; [true]; [true]"),
         ("ragged_searchsorted([n], t)", "0; 0; 1"),
-    ] {
-        assert_eq!(rows(&ctx, &format!("SELECT {what} FROM {n} ORDER BY t")).await, expected, "{what}");
-    }
-    for (what, expected) in [
+    ];
+    assert_eq!(wrong(&ctx, &format!("{n} ORDER BY t"), &expected).await, "");
+    let expected = [
         ("5::TIMESTAMP", "1970-01-01T00:00:05"),
         ("TRY_CAST('x' AS TIMESTAMP)", "NULL"),
         ("to_timestamp('2999-12-31')", "2999-12-31T00:00:00"),
@@ -247,9 +260,8 @@ async fn timestamps_are_microseconds_of_any_year() {
         ("to_timestamp(1.5)", "1970-01-01T00:00:01.500"),
         ("DATE '2999-01-01' + INTERVAL '36 hours'", "2999-01-02T12:00:00"),
         ("DATE '2999-01-01' + INTERVAL '1 day'", "2999-01-02"),
-    ] {
-        assert_eq!(rows(&ctx, &format!("SELECT {what}")).await, expected, "{what}");
-    }
+    ];
+    assert_eq!(wrong(&ctx, "(SELECT 1)", &expected).await, "");
     assert!(refusal(&ctx, "SELECT to_timestamp(1e30)").await.contains("out of range"));
     assert!(refusal(&ctx, "SELECT 5.5::TIMESTAMP").await.contains("to_timestamp"));
     run(&ctx, "CREATE TABLE w (t TIMESTAMP)").await.unwrap();

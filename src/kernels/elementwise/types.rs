@@ -262,8 +262,16 @@ fn with_literal(
     }
     if given.is_string() && !values.is_string() && op.is_comparison() && !values.is_null() {
         let options = CastOptions { safe: false, ..CastOptions::default() };
-        cast_with_options(literal, values, &options)?;
-        return both(values.clone());
+        match (cast_with_options(literal, values, &options), values) {
+            (Ok(_), _) => return both(values.clone()),
+            // A year that nanoseconds have no place for is one all the same.
+            (Err(_), DataType::Timestamp(TimeUnit::Nanosecond, None)) => {
+                let wide = DataType::Timestamp(TimeUnit::Microsecond, None);
+                cast_with_options(literal, &wide, &options)?;
+                return both(EXACT_SECONDS);
+            }
+            (Err(e), _) => return Err(e.into()),
+        }
     }
     if values.is_string() && given.is_string() && op.is_comparison() {
         // A dictionary compares through its values, without being unpacked.
