@@ -66,7 +66,7 @@ impl ScalarUDFImpl for Wide {
         self.inner.return_type(types)
     }
 
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let literal = args.scalar_arguments.first().copied().flatten().cloned();
         let field = self.inner.return_field_from_args(args)?;
         Ok(match (self.what, field.data_type()) {
