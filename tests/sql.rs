@@ -20,6 +20,8 @@ mod files;
 mod formats;
 #[path = "sql/from.rs"]
 mod from;
+#[path = "sql/numbers.rs"]
+mod numbers;
 #[path = "sql/order.rs"]
 mod order;
 #[path = "sql/outputs.rs"]

@@ -24,6 +24,7 @@ use datafusion::physical_expr::{LexOrdering, LexRequirement};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use object_store::{ObjectMeta, ObjectStore};
 
+use super::floats::{without_bounds, without_float_bounds};
 use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::order::ordered_sink;
@@ -136,6 +137,7 @@ impl FileFormat for ParquetFileFormat {
     ) -> Result<Statistics> {
         let schema = Arc::clone(&table_schema);
         let statistics = self.inner.infer_stats(state, store, table_schema, object).await?;
+        let statistics = without_bounds(statistics, &schema);
         Ok(with_leaves(statistics, state, store, &schema, object).await)
     }
 
@@ -159,6 +161,7 @@ impl FileFormat for ParquetFileFormat {
         let schema = Arc::clone(&table_schema);
         let inner = self.inner.infer_stats_and_ordering(state, store, table_schema, object);
         let mut meta = inner.await?;
+        meta.statistics = without_bounds(meta.statistics, &schema);
         meta.statistics = with_leaves(meta.statistics, state, store, &schema, object).await;
         Ok(meta)
     }
@@ -168,7 +171,7 @@ impl FileFormat for ParquetFileFormat {
         state: &dyn Session,
         conf: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.inner.create_physical_plan(state, conf).await
+        Ok(without_float_bounds(self.inner.create_physical_plan(state, conf).await?))
     }
 
     async fn create_writer_physical_plan(
