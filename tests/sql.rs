@@ -26,6 +26,8 @@ mod formats;
 mod from;
 #[path = "sql/joins.rs"]
 mod joins;
+#[path = "sql/numbers.rs"]
+mod numbers;
 #[path = "sql/order.rs"]
 mod order;
 #[path = "sql/outputs.rs"]
@@ -46,6 +48,8 @@ mod session;
 mod store;
 #[path = "sql/tables.rs"]
 mod tables;
+#[path = "sql/times.rs"]
+mod times;
 #[allow(unreachable_pub)]
 #[path = "common/torture.rs"]
 mod torture;

@@ -39,6 +39,7 @@ mod sort;
 mod structs;
 mod take;
 mod text;
+mod timestamps;
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -56,8 +57,9 @@ use doc::Section;
 pub(crate) use dok::{Names, with_names};
 pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
-pub(crate) use planner::{ON_LISTS, PREDICATES, TESTS, plans_predicates};
+pub(crate) use planner::{ON_LISTS, PREDICATES, TESTS, folded, is_constant, plans_predicates};
 pub(crate) use shape::{LENGTHS_ONLY, STRUCTURE_ONLY};
+pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, unit_of_text};
 
 /// The example of a function with its output.
 macro_rules! example {
@@ -266,7 +268,11 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
 /// Planners that make operators work on lists, and lists of literals literals (which `densify`
 /// needs). They belong *in front of* DataFusion's own, as [`register_operators`] puts them.
 pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
-    vec![Arc::new(planner::LiteralLists), Arc::new(planner::ListOperators)]
+    vec![
+        Arc::new(planner::LiteralLists),
+        Arc::new(planner::ListOperators),
+        Arc::new(timestamps::Timestamps),
+    ]
 }
 
 /// Makes `+ - * / %`, comparisons with a single value, `~` and `AND`/`OR` of masks work on lists, and

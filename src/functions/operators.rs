@@ -13,6 +13,7 @@ use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::elementwise::{self, Op, Operand, OperandType, Types};
 use crate::kernels::reduce::{self, Reduction};
+use crate::kernels::times::cast_time;
 
 /// Comparisons and logic take all values; arithmetic overflows or divides by zero.
 const fn operator_fails(op: Op) -> Fails {
@@ -368,12 +369,14 @@ impl Side {
 
     pub(super) fn cast(self, to: &DataType) -> Result<Self> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
+        let cast = |values: &ArrayRef| match cast_time(values, to) {
+            Some(exact) => exact,
+            None => Ok(cast_with_options(values, to, &options)?),
+        };
         Ok(match self {
             same if same.data_type() == to => same,
-            Self::Each(a) => {
-                Self::Each(a.with_leaves(cast_with_options(a.leaves(), to, &options)?)?)
-            }
-            Self::One(v) => Self::One(cast_with_options(&v, to, &options)?),
+            Self::Each(a) => Self::Each(a.with_leaves(cast(a.leaves())?)?),
+            Self::One(v) => Self::One(cast(&v)?),
         })
     }
 

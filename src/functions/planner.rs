@@ -36,7 +36,7 @@ impl ExprPlanner for LiteralLists {
 }
 
 /// A literal, or arithmetic on literals.
-fn is_constant(expr: &Expr) -> bool {
+pub(crate) fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(..) => true,
         Expr::BinaryExpr(b) => is_constant(&b.left) && is_constant(&b.right),
@@ -322,6 +322,10 @@ fn narrowed(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: &DFSche
         let (left, right) = if first { (literal, leaf) } else { (leaf, literal) };
         let types = Types::new(op, left, right).ok()?;
         let to = if first { types.left() } else { types.right() };
+        if to.is_decimal() && !value.data_type().is_numeric() {
+            // What times compare as is no type of a value.
+            return None;
+        }
         Some(Expr::Literal(value.cast_to(to).ok()?, metadata))
     };
     narrow().unwrap_or_else(|| scalar.clone())

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, AsArray, Float64Array, Int64Array, ListArray, UInt32Array, UInt32Builder,
 };
-use arrow::compute::{CastOptions, cast, cast_with_options, concat, take};
+use arrow::compute::kernels::cmp;
+use arrow::compute::{CastOptions, cast, cast_with_options, concat, nullif, take};
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
 
 use super::align::aligned;
 use super::seeded::Seeded;
 use super::text::is_text;
+use super::times::{compare_exactly, exact_seconds};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -197,6 +199,12 @@ fn integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let values = match of.is_integer() || values.data_type() == of {
         true => Arc::clone(values),
+        // A time between two of the unit is none of them.
+        false if compare_exactly(values.data_type(), of) => {
+            let there = cast_with_options(values, of, &options)?;
+            let other = cmp::neq(&exact_seconds(&there)?, &exact_seconds(values)?)?;
+            nullif(&there, &other)?
+        }
         false => cast_with_options(values, of, &options)?,
     };
     let wide = cast_with_options(&values, &DataType::Int64, &options)?;

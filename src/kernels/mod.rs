@@ -37,6 +37,7 @@ pub mod shape;
 pub mod sort;
 pub mod take;
 pub mod text;
+pub mod times;
 pub mod unary;
 
 pub(crate) mod align;

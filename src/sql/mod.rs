@@ -51,6 +51,7 @@ mod sort_lists;
 mod spool;
 mod statement;
 mod table;
+mod times;
 mod training;
 mod urls;
 mod visible;

@@ -33,6 +33,7 @@ use super::relation::UnnestPlanner;
 use super::rules::{add_physical_rules, last_physical_rules, logical_rules, remove_logical_rules};
 use super::safetensors::SafetensorsFormatFactory;
 use super::statement::FromAlone;
+use super::times::{ExactTimes, register_wide};
 use super::training::BatchesFormatFactory;
 use super::urls::PathTables;
 use super::visible::with_visible_files;
@@ -77,6 +78,7 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     for extreme in float_extremes() {
         ctx.register_udaf(extreme);
     }
+    register_wide(&ctx);
     ctx
 }
 
@@ -117,7 +119,9 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     relations.insert(3, Arc::new(TableFunctionsPlanner));
     // Once types are coerced, what was written cannot be told any more.
     let hints: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(ListHints);
-    builder.analyzer().get_or_insert_default().rules.insert(0, hints);
+    let rules = &mut builder.analyzer().get_or_insert_default().rules;
+    rules.insert(0, hints);
+    rules.insert(1, Arc::new(ExactTimes));
     let analyzer = builder.analyzer_rules().get_or_insert_default();
     analyzer.push(Arc::new(FromAlone));
     analyzer.push(Arc::new(PlainChanges));

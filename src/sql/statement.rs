@@ -30,6 +30,7 @@ use super::positions;
 use super::predicates;
 use super::relation::as_unnest;
 use super::safetensors::SafetensorsFormatFactory;
+use super::times;
 use super::training::BATCHES;
 use super::whole::WholeFileFormatFactory;
 use super::written::rewrite_expr;
@@ -162,19 +163,28 @@ fn rewrite_lambdas(state: &SessionState, mut statement: &mut Statement) -> Resul
     }
 }
 
-/// Predicates that planners are not asked about become operators, which they are.
+/// Predicates and casts that planners are not asked about become operators, which they are.
 fn as_operators(state: &SessionState, mut statement: &mut Statement) {
     loop {
         match statement {
-            Statement::Statement(inner) => return predicates::as_operators(state, inner.as_mut()),
+            Statement::Statement(inner) => {
+                times::in_microseconds(state, inner.as_mut());
+                return predicates::as_operators(state, inner.as_mut());
+            }
             Statement::CopyTo(copy) => {
                 return match &mut copy.source {
-                    CopyToSource::Query(query) => predicates::as_operators(state, query.as_mut()),
+                    CopyToSource::Query(query) => {
+                        times::in_microseconds(state, query.as_mut());
+                        predicates::as_operators(state, query.as_mut());
+                    }
                     CopyToSource::Relation(_) => {}
                 };
             }
             Statement::Explain(explain) => statement = explain.statement.as_mut(),
-            Statement::CreateExternalTable(_) | Statement::Reset(_) => return,
+            Statement::CreateExternalTable(table) => {
+                return times::columns_in_microseconds(state, &mut table.columns);
+            }
+            Statement::Reset(_) => return,
         }
     }
 }

@@ -18,6 +18,7 @@ use arrow::error::ArrowError;
 use half::f16;
 
 use super::dictionary::over_values;
+use super::times::cast_time;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -258,8 +259,12 @@ impl Side {
 
     fn cast(self, to: &DataType) -> Result<Self> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
-        let cast = |v: ArrayRef| {
-            if v.data_type() == to { Ok(v) } else { cast_with_options(&v, to, &options) }
+        let cast = |v: ArrayRef| -> Result<ArrayRef> {
+            match cast_time(&v, to) {
+                _ if v.data_type() == to => Ok(v),
+                Some(exact) => exact,
+                None => Ok(cast_with_options(&v, to, &options)?),
+            }
         };
         Ok(match self {
             Self::Each(v) => Self::Each(cast(v)?),

@@ -24,6 +24,7 @@ use datafusion::physical_expr::{LexOrdering, LexRequirement};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use object_store::{ObjectMeta, ObjectStore};
 
+use super::floats::{without_bounds, without_float_bounds};
 use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::guard::{guarded, infer_guarded};
@@ -125,8 +126,8 @@ impl FileFormat for ParquetFileFormat {
     ) -> Result<Statistics> {
         let schema = Arc::clone(&table_schema);
         guarded(&object.location, async {
-            let mut statistics = self.inner.infer_stats(state, store, table_schema, object).await?;
-            remove_float_extremes(&mut statistics, &schema);
+            let statistics = self.inner.infer_stats(state, store, table_schema, object).await?;
+            let statistics = without_bounds(statistics, &schema);
             Ok(with_leaves(statistics, state, store, &schema, object).await)
         })
         .await
@@ -154,7 +155,7 @@ impl FileFormat for ParquetFileFormat {
         let inner = self.inner.infer_stats_and_ordering(state, store, table_schema, object);
         guarded(&object.location, async {
             let mut meta = inner.await?;
-            remove_float_extremes(&mut meta.statistics, &schema);
+            meta.statistics = without_bounds(meta.statistics, &schema);
             meta.statistics = with_leaves(meta.statistics, state, store, &schema, object).await;
             Ok(meta)
         })
@@ -166,7 +167,7 @@ impl FileFormat for ParquetFileFormat {
         state: &dyn Session,
         conf: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.inner.create_physical_plan(state, conf).await
+        Ok(without_float_bounds(self.inner.create_physical_plan(state, conf).await?))
     }
 
     async fn create_writer_physical_plan(
@@ -193,17 +194,6 @@ impl FileFormat for ParquetFileFormat {
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
         self.inner.file_source(table_schema)
-    }
-}
-
-/// Forgets the extremes of floats, which leave NaN out: a column of one number and NaN is taken for a
-/// constant otherwise, and read as that number everywhere. This can go when
-/// `nan_beside_one_number_is_read_from_files` of the SQL tests passes without it.
-fn remove_float_extremes(statistics: &mut Statistics, schema: &SchemaRef) {
-    for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
-        if field.data_type().is_floating() {
-            (column.min_value, column.max_value) = (Precision::Absent, Precision::Absent);
-        }
     }
 }
 
