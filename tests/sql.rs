@@ -10,6 +10,8 @@
 
 #[path = "sql/asof.rs"]
 mod asof;
+#[path = "sql/clauses.rs"]
+mod clauses;
 #[path = "sql/codes.rs"]
 mod codes;
 #[path = "sql/dok.rs"]

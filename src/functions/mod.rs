@@ -53,7 +53,7 @@ use def::{Def, RaggedUdf};
 use doc::Section;
 pub(crate) use dok::{Names, with_names};
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
-pub(crate) use planner::{ON_LISTS, PREDICATES, TESTS, plans_predicates};
+pub(crate) use planner::{FILTER, ON_LISTS, PREDICATES, TESTS, plans_predicates};
 pub(crate) use shape::{LENGTHS_ONLY, STRUCTURE_ONLY};
 
 /// The example of a function with its output.
@@ -196,6 +196,15 @@ pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
 /// A scalar function by name.
 pub(crate) fn scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
     SCALAR.iter().find(|f| f.name() == name)
+}
+
+/// Whether a scalar function, by any of its names, makes one value of the values of a list: those for which
+/// `f(x) FILTER (WHERE mask)` is `f(ragged_filter(x, mask))`.
+pub(crate) fn is_reduction(name: &str) -> bool {
+    DEFS.iter().any(|def| {
+        (def.name == name || def.aliases.contains(&name))
+            && (def.doc.section == Section::Reduce || def.name == shape::COUNT.name)
+    })
 }
 
 /// An aggregate by name.

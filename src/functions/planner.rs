@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::functions_nested::length::array_length;
 use datafusion::functions_nested::make_array::make_array;
@@ -78,6 +78,9 @@ impl ExprPlanner for ListOperators {
             return Ok(PlannerResult::Planned(call));
         }
         match &expr.op {
+            BinaryOperator::Custom(word) if word == FILTER => {
+                filtered(expr.left, expr.right, schema).map(PlannerResult::Planned)
+            }
             BinaryOperator::Custom(word) if word == ON_LISTS => {
                 Ok(PlannerResult::Planned(on_lists(expr.left, schema)))
             }
@@ -104,6 +107,35 @@ pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
 /// The operator that a call of one of [`TESTS`], or of `length`, is the left side of; its right side says nothing.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
+
+/// The operator that `ragged_mean(x) FILTER (WHERE mask)` is written with: its left side is the call.
+pub(crate) const FILTER: &str = "FILTER";
+
+/// A reduction of the values that a mask is true for.
+fn filtered(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
+    // A function that is called by another of its names stands under that name.
+    let plain = match call {
+        Expr::Alias(alias) => *alias.expr,
+        plain => plain,
+    };
+    let (Expr::ScalarFunction(mut function), Some(filter)) = (plain, super::scalar("ragged_filter"))
+    else {
+        return plan_err!("FILTER (WHERE ..) stands beside a call of a function");
+    };
+    let name = function.name().to_owned();
+    let found = mask.get_type(schema)?;
+    if list_depth(&found) == 0 || *leaf_type(&found) != DataType::Boolean {
+        let shown = mask.schema_name();
+        return plan_err!(
+            "{name}(..) FILTER (WHERE ..) takes a mask, a list of booleans as in FILTER (WHERE x > 3), and {shown} is {found}: {name} is about the list of one row; WHERE chooses rows, and CASE WHEN {shown} THEN {name}(..) END leaves them NULL"
+        );
+    }
+    let Some(list) = function.args.first_mut() else {
+        return plan_err!("{name}() FILTER (WHERE ..) has no list to filter");
+    };
+    *list = filter.call(vec![std::mem::replace(list, lit(ScalarValue::Null)), mask]);
+    Ok(Expr::ScalarFunction(function))
+}
 
 /// Functions of DataFusion's that test one text, and ours that test those of lists.
 pub(crate) const TESTS: [(&str, &str); 2] =

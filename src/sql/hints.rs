@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::parser::{CopyToSource, Statement};
 
+use super::modifiers::{check_aggregate, check_window};
 use crate::array::{leaf_type, list_depth};
 
 /// Analyzer rule, before types are coerced: [`check`].
@@ -128,7 +129,9 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
                 one_truth("CASE WHEN", when, schema)?;
             }
         }
+        Expr::WindowFunction(call) => check_window(call)?,
         Expr::AggregateFunction(call) => {
+            check_aggregate(call)?;
             let name = call.func.name();
             if matches!(name, "min" | "max")
                 && let [e] = call.params.args.as_slice()

@@ -29,6 +29,11 @@ use super::nrt::positions::{FILE, ROW};
 /// makes.
 const MARK: &str = "serrate positions";
 
+/// Whether what stands as partitions of a table is the mark of this module.
+pub(super) fn is_marked(partitions: &[Ident]) -> bool {
+    partitions.first().is_some_and(|mark| mark.value == MARK)
+}
+
 /// Gives the tables of a statement the position columns that it names.
 pub(super) async fn add<S: Visit + VisitMut>(
     ctx: &SessionContext,

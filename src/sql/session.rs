@@ -25,6 +25,7 @@ use super::below_joins::BelowJoins;
 use super::changes::PlainChanges;
 use super::contains::ContainsPushdown;
 use super::dok::{DokFormatFactory, DokTableFactory, register_dok_names};
+use super::errors::OfStatement;
 use super::flat_filters::FlatFilters;
 use super::from::{TableFunctionsPlanner, VocabFunction};
 use super::hints::ListHints;
@@ -109,6 +110,9 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     relations.insert(0, Arc::new(UnnestPlanner));
     relations.insert(1, Arc::new(PositionsPlanner));
     relations.insert(2, Arc::new(TableFunctionsPlanner));
+    for rule in &mut builder.analyzer().get_or_insert_default().rules {
+        *rule = Arc::new(OfStatement(Arc::clone(rule)));
+    }
     // Once types are coerced, what was written cannot be told any more.
     let hints: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(ListHints);
     builder.analyzer().get_or_insert_default().rules.insert(0, hints);

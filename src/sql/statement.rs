@@ -20,7 +20,9 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 
+use super::clauses::{self, using_sample};
 use super::dok::DokFormatFactory;
+use super::errors::of_statement;
 use super::from::{rewrite_factor, summarize_text};
 use super::hints::{check, conditions, explained};
 use super::lambdas;
@@ -32,11 +34,16 @@ use super::relation::as_unnest;
 use super::safetensors::SafetensorsFormatFactory;
 use super::training::BATCHES;
 use super::whole::WholeFileFormatFactory;
+use super::windows::write_out_windows;
 use super::written::rewrite_expr;
 
 /// Runs one SQL statement, as `ctx.sql` does, and a little more:
 ///
 /// * `LIKE`, `ILIKE`, `IN`, `starts_with` and `regexp_like` test the values of lists;
+/// * `ragged_mean(x) FILTER (WHERE x > 3)`, and that of every reduction of a list, is the reduction of the
+///   values that the mask is true for;
+/// * clauses that DataFusion's planner reads and passes over (TABLESAMPLE, `upper(x) FILTER (..)`, FOR
+///   UPDATE and others) are refused by name;
 /// * `FROM t` alone is all columns wherever a query may stand (`ctx.sql` knows it at the top and in
 ///   parentheses, not in WITH);
 /// * `f(a = 5)` compares, and is no argument by name; `len(x)` and `length(x)` count the elements of lists;
@@ -88,12 +95,13 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     };
     let text = batches_options(text, dialect.as_ref());
     let text = summarize_text(&text, dialect.as_ref());
-    let mut statements: Vec<Statement> = DFParserBuilder::new(text.as_ref())
+    let parsed = DFParserBuilder::new(text.as_ref())
         .with_dialect(dialect.as_ref())
         .with_recursion_limit(options.recursion_limit.get())
         .build()?
-        .parse_statements()?
-        .into();
+        .parse_statements();
+    let mut statements: Vec<Statement> =
+        parsed.map_err(|e| using_sample(&text).unwrap_or(e))?.into();
     for statement in &mut statements {
         prepare(&state, statement)?;
     }
@@ -132,12 +140,13 @@ async fn planned(
         _ => None,
     };
     let conditions = conditions(&statement);
-    add_positions(ctx, &mut statement).await?;
     let state = ctx.state();
+    clauses::check(&state, &statement)?;
+    add_positions(ctx, &mut statement).await?;
     rewrite_lambdas(&state, &mut statement)?;
     as_operators(&state, &mut statement);
     let plan = state.statement_to_plan(statement).await;
-    let mut plan = plan.map_err(|e| explained(e, &conditions))?;
+    let mut plan = plan.map_err(|e| explained(of_statement(e), &conditions))?;
     if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan {
         view.definition = written.or(view.definition.take());
     }
@@ -353,6 +362,10 @@ impl VisitorMut for Rewrite {
 
     fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<DataFusionError> {
         as_flow(rewrite_expr(expr))
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+        as_flow(write_out_windows(query))
     }
 }
 
