@@ -22,6 +22,8 @@ mod files;
 mod formats;
 #[path = "sql/from.rs"]
 mod from;
+#[path = "sql/merged.rs"]
+mod merged;
 #[path = "sql/order.rs"]
 mod order;
 #[path = "sql/outputs.rs"]

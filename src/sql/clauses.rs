@@ -12,7 +12,8 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     CreateTable, CreateView, Cte, CteAsMaterialized, DuplicateTreatment, Expr, Function,
-    FunctionArg, FunctionArgumentClause, FunctionArguments, GroupByExpr, ObjectType, OrderByKind,
+    FunctionArg, FunctionArgumentClause, FunctionArguments, GroupByExpr, LimitClause, ObjectType,
+    OrderByKind,
     PipeOperator, Query, Select, SelectItem, SetExpr, Statement as SqlStatement, TableAlias,
     TableFactor, TableSampleKind, TableWithJoins, Visit, Visitor, WindowType,
 };
@@ -174,7 +175,7 @@ fn named_only(
 }
 
 fn check_query(query: &Query) -> Result<()> {
-    let Query { with, body, order_by, locks, for_clause, settings, format_clause, .. } = query;
+    let Query { with, body, order_by, limit_clause, locks, for_clause, settings, format_clause, .. } = query;
     if let Some(lock) = locks.first() {
         return Err(refuse(
             &lock.to_string(),
@@ -183,6 +184,16 @@ fn check_query(query: &Query) -> Result<()> {
     }
     if let Some(clause) = for_clause {
         return Err(refuse(&clause.to_string(), "choose the format of results where they go"));
+    }
+    if let Some(LimitClause::LimitOffset { limit, limit_by, .. }) = limit_clause
+        && !limit_by.is_empty()
+    {
+        let limit = limit.as_ref().map_or_else(String::new, ToString::to_string);
+        let by: Vec<String> = limit_by.iter().map(ToString::to_string).collect();
+        return Err(refuse(
+            &format!("LIMIT {limit} BY {}", by.join(", ")),
+            "write QUALIFY row_number() OVER (PARTITION BY .. ORDER BY ..) <= n",
+        ));
     }
     if settings.is_some() {
         return Err(refuse("SETTINGS of a query", "write SET name = value before it"));

@@ -141,6 +141,12 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
                     "{name} compares lists of one level, and {e} is a list of lists: {name}(ragged_{name}({e})) is that of all values, ragged_{name}_agg({e}) that of each place"
                 );
             }
+            if matches!(name, "min" | "max")
+                && let [e] = call.params.args.as_slice()
+                && let Ok(t @ (DataType::Map(..) | DataType::Union(..))) = e.get_type(schema)
+            {
+                return plan_err!("{name} compares values, and {e} is {t}, which has no order");
+            }
             if let Some(filter) = &call.params.filter {
                 one_truth("FILTER (WHERE ..)", filter, schema)?;
             }

@@ -26,6 +26,7 @@ use super::errors::of_statement;
 use super::from::{rewrite_factor, summarize_text};
 use super::hints::{check, conditions, explained};
 use super::lambdas;
+use super::merged;
 use super::nrt::NrtFormatFactory;
 use super::parquet::ParquetFileFormatFactory;
 use super::positions;
@@ -142,6 +143,7 @@ async fn planned(
     let conditions = conditions(&statement);
     let state = ctx.state();
     clauses::check(&state, &statement)?;
+    write_out_merged(&state, &mut statement).await?;
     add_positions(ctx, &mut statement).await?;
     rewrite_lambdas(&state, &mut statement)?;
     as_operators(&state, &mut statement);
@@ -184,6 +186,23 @@ fn as_operators(state: &SessionState, mut statement: &mut Statement) {
             }
             Statement::Explain(explain) => statement = explain.statement.as_mut(),
             Statement::CreateExternalTable(_) | Statement::Reset(_) => return,
+        }
+    }
+}
+
+/// Columns that USING and NATURAL make one of two, as what they are.
+async fn write_out_merged(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
+    loop {
+        match statement {
+            Statement::Statement(inner) => return merged::write_out(state, inner.as_mut()).await,
+            Statement::CopyTo(copy) => {
+                return match &mut copy.source {
+                    CopyToSource::Query(query) => merged::write_out(state, query.as_mut()).await,
+                    CopyToSource::Relation(_) => Ok(()),
+                };
+            }
+            Statement::Explain(explain) => statement = explain.statement.as_mut(),
+            Statement::CreateExternalTable(_) | Statement::Reset(_) => return Ok(()),
         }
     }
 }
