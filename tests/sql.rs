@@ -14,6 +14,8 @@ mod asof;
 mod clauses;
 #[path = "sql/codes.rs"]
 mod codes;
+#[path = "sql/depth.rs"]
+mod depth;
 #[path = "sql/dok.rs"]
 mod dok;
 #[path = "sql/files.rs"]
@@ -22,6 +24,8 @@ mod files;
 mod formats;
 #[path = "sql/from.rs"]
 mod from;
+#[path = "sql/headings.rs"]
+mod headings;
 #[path = "sql/merged.rs"]
 mod merged;
 #[path = "sql/order.rs"]

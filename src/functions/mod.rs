@@ -193,6 +193,11 @@ pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
     scalar(function.name()).is_some_and(|ours| ours.as_ref() == function)
 }
 
+/// What one of our functions is made of.
+fn definition(function: &ScalarUDF) -> Option<&'static Def> {
+    DEFS.iter().copied().find(|def| def.name == function.name()).filter(|_| is_ours(function))
+}
+
 /// A scalar function by name.
 pub(crate) fn scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
     SCALAR.iter().find(|f| f.name() == name)

@@ -13,9 +13,8 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     CreateTable, CreateView, Cte, CteAsMaterialized, DuplicateTreatment, Expr, Function,
     FunctionArg, FunctionArgumentClause, FunctionArguments, GroupByExpr, LimitClause, ObjectType,
-    OrderByKind,
-    PipeOperator, Query, Select, SelectItem, SetExpr, Statement as SqlStatement, TableAlias,
-    TableFactor, TableSampleKind, TableWithJoins, Visit, Visitor, WindowType,
+    OrderByKind, PipeOperator, Query, Select, SelectItem, SetExpr, Statement as SqlStatement,
+    TableAlias, TableFactor, TableSampleKind, TableWithJoins, Visit, Visitor, WindowType,
 };
 use datafusion::sql::parser::{CopyToSource, Statement};
 
@@ -175,7 +174,17 @@ fn named_only(
 }
 
 fn check_query(query: &Query) -> Result<()> {
-    let Query { with, body, order_by, limit_clause, locks, for_clause, settings, format_clause, .. } = query;
+    let Query {
+        with,
+        body,
+        order_by,
+        limit_clause,
+        locks,
+        for_clause,
+        settings,
+        format_clause,
+        ..
+    } = query;
     if let Some(lock) = locks.first() {
         return Err(refuse(
             &lock.to_string(),
@@ -233,11 +242,15 @@ fn check_query(query: &Query) -> Result<()> {
     }
     for pipe in &query.pipe_operators {
         if let PipeOperator::Aggregate { full_table_exprs, group_by_expr } = pipe {
-            let ordered = full_table_exprs.iter().chain(group_by_expr).any(|e| {
-                e.order_by.asc.is_some() || e.order_by.nulls_first.is_some()
-            });
+            let ordered = full_table_exprs
+                .iter()
+                .chain(group_by_expr)
+                .any(|e| e.order_by.asc.is_some() || e.order_by.nulls_first.is_some());
             if ordered {
-                return Err(refuse("ASC or DESC within |> AGGREGATE", "write |> ORDER BY behind it"));
+                return Err(refuse(
+                    "ASC or DESC within |> AGGREGATE",
+                    "write |> ORDER BY behind it",
+                ));
             }
         }
     }
@@ -325,7 +338,10 @@ pub(super) fn check_factor(factor: &TableFactor) -> Result<()> {
             ..
         } => {
             if !with_hints.is_empty() || !index_hints.is_empty() {
-                return Err(refuse("a hint beside a table (WITH (..), USE INDEX ..)", "leave it out"));
+                return Err(refuse(
+                    "a hint beside a table (WITH (..), USE INDEX ..)",
+                    "leave it out",
+                ));
             }
             if let Some(version) = version {
                 return Err(refuse(
@@ -340,7 +356,10 @@ pub(super) fn check_factor(factor: &TableFactor) -> Result<()> {
                 return Err(refuse("a path into JSON beside a table", "write it in SELECT"));
             }
             if args.as_ref().is_some_and(|args| args.settings.is_some()) {
-                return Err(refuse("SETTINGS of a table function", "write SET name = value before"));
+                return Err(refuse(
+                    "SETTINGS of a table function",
+                    "write SET name = value before",
+                ));
             }
             (alias, sample.as_ref(), *with_ordinality)
         }
@@ -399,9 +418,7 @@ pub(super) fn using_sample(text: &str) -> Option<DataFusionError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     words
         .windows(2)
-        .any(|pair| {
-            pair[0].eq_ignore_ascii_case("using") && pair[1].eq_ignore_ascii_case("sample")
-        })
+        .any(|pair| pair[0].eq_ignore_ascii_case("using") && pair[1].eq_ignore_ascii_case("sample"))
         .then(|| {
             refuse(
                 "USING SAMPLE",
@@ -474,9 +491,9 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
                 Kind::Ragged => format!(
                     "{name} is about the list of one row, and OVER for aggregates and window functions, as in sum({name}(x)) OVER (..)"
                 ),
-                _ => format!(
-                    "{name} is about one row, and OVER for aggregates and window functions"
-                ),
+                _ => {
+                    format!("{name} is about one row, and OVER for aggregates and window functions")
+                }
             },
         ));
     }
@@ -517,7 +534,9 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
                         Kind::Ragged => {
                             format!("{name}(ragged_sort(x)) is that of the values in order")
                         }
-                        Kind::List => format!("{name}(array_sort(x)) is that of the values in order"),
+                        Kind::List => {
+                            format!("{name}(array_sort(x)) is that of the values in order")
+                        }
                         Kind::Single => {
                             format!("{name} is about one row; ORDER BY stands behind the query")
                         }

@@ -68,7 +68,8 @@ mod tests {
     fn words_around_internal_errors_go() {
         let e = of_statement(DataFusionError::Internal("Failed to coerce types".into()));
         assert_eq!(e.to_string(), "Error during planning: Failed to coerce types");
-        let within = format!("Internal error: f fails.\n{BLAME}. No function matches\n\tCandidates:");
+        let within =
+            format!("Internal error: f fails.\n{BLAME}. No function matches\n\tCandidates:");
         let e = of_statement(DataFusionError::Plan(within));
         let said = "Error during planning: f fails.\nNo function matches\n\tCandidates:";
         assert_eq!(e.to_string(), said);

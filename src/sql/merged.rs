@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, Cte, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, Ident, JoinConstraint, JoinOperator, ObjectName,
@@ -17,7 +18,6 @@ use datafusion::logical_expr::sqlparser::ast::{
     SelectItemQualifiedWildcardKind, SetExpr, Statement as SqlStatement, TableAlias, TableFactor,
     TableWithJoins, VisitMut, VisitorMut, With,
 };
-use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::logical_expr::sqlparser::tokenizer::Span;
 use datafusion::sql::parser::Statement;
 
@@ -61,9 +61,10 @@ struct AnyNatural(bool);
 
 impl AnyNatural {
     fn look(&mut self, from: &TableWithJoins) {
-        self.0 |= from.joins.iter().any(|join| {
-            matches!(constraint(&join.join_operator), Some(JoinConstraint::Natural))
-        });
+        self.0 |= from
+            .joins
+            .iter()
+            .any(|join| matches!(constraint(&join.join_operator), Some(JoinConstraint::Natural)));
     }
 }
 
@@ -129,10 +130,8 @@ impl Natural {
                 }
                 continue;
             }
-            let left = TableWithJoins {
-                relation: from.relation.clone(),
-                joins: from.joins[..i].to_vec(),
-            };
+            let left =
+                TableWithJoins { relation: from.relation.clone(), joins: from.joins[..i].to_vec() };
             let right =
                 TableWithJoins { relation: from.joins[i].relation.clone(), joins: Vec::new() };
             if let (Some(left), Some(right)) = (self.query(left), self.query(right)) {
@@ -204,9 +203,10 @@ impl VisitorMut for Merge {
 }
 
 fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
-    let merges = select.from.iter().any(|from| {
-        from.joins.iter().any(|join| !using(&join.join_operator).is_empty())
-    });
+    let merges = select
+        .from
+        .iter()
+        .any(|from| from.joins.iter().any(|join| !using(&join.join_operator).is_empty()));
     if !merges {
         return;
     }
@@ -228,7 +228,13 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
         .filter(|(table, name, expr)| **expr != qualified(&table.name, name))
         .map(|(_, name, expr)| (name.clone(), expr.clone()))
         .collect();
-    let mut output: Vec<String> = Vec::new();
+    let plain: Vec<(Ident, Expr)> = tables
+        .iter()
+        .flat_map(|table| table.own.iter().map(move |(name, expr)| (table, name, expr)))
+        .filter(|(table, name, expr)| **expr == qualified(&table.name, name))
+        .map(|(_, name, expr)| (name.clone(), expr.clone()))
+        .collect();
+    let (mut output, mut aliased): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for item in std::mem::take(&mut select.projection) {
         match item {
             SelectItem::Wildcard(options) => {
@@ -239,8 +245,11 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
                     && options.opt_exclude.is_none();
                 if !plain {
                     let mut options = options;
-                    let said = options.opt_exclude.as_ref().map_or_else(String::new, ToString::to_string);
-                    let replaced = options.opt_replace.get_or_insert_with(|| ReplaceSelectItem { items: Vec::new() });
+                    let said =
+                        options.opt_exclude.as_ref().map_or_else(String::new, ToString::to_string);
+                    let replaced = options
+                        .opt_replace
+                        .get_or_insert_with(|| ReplaceSelectItem { items: Vec::new() });
                     for (name, expr) in &others {
                         let known = replaced.items.iter().any(|item| same(&item.column_name, name));
                         if !known && !said.contains(&name.value) {
@@ -282,10 +291,19 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
             }
             SelectItem::ExprWithAlias { expr, alias } => {
                 output.push(folded(&alias));
+                aliased.push(folded(&alias));
                 select.projection.push(SelectItem::ExprWithAlias { expr, alias });
             }
             other => select.projection.push(other),
         }
+    }
+    if let Some(order) = order {
+        // A name of the result is that of the result, which is the merged column. The left one is said with
+        // its table: the planner takes its bare name for ambiguous behind a condition.
+        let others = others.iter().filter(|(name, _)| !has_star && !output.contains(&folded(name)));
+        let plain = plain.iter().filter(|(name, _)| !aliased.contains(&folded(name)));
+        let names: Vec<(Ident, Expr)> = others.chain(plain).cloned().collect();
+        let _ = order.visit(&mut BareNames { names: &names, queries: 0, parameters: Vec::new() });
     }
     if others.is_empty() {
         return;
@@ -297,15 +315,6 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     let _ = select.group_by.visit(&mut bare);
     let _ = select.having.visit(&mut bare);
     let _ = select.qualify.visit(&mut bare);
-    if let Some(order) = order {
-        // A name of the result is that of the result, which is the merged column.
-        let rest: Vec<(Ident, Expr)> = others
-            .iter()
-            .filter(|(name, _)| !has_star && !output.contains(&folded(name)))
-            .cloned()
-            .collect();
-        let _ = order.visit(&mut BareNames { names: &rest, queries: 0, parameters: Vec::new() });
-    }
 }
 
 fn replacement(name: &Ident, expr: &Expr) -> ReplaceSelectElement {
@@ -313,11 +322,7 @@ fn replacement(name: &Ident, expr: &Expr) -> ReplaceSelectElement {
 }
 
 /// The tables of a FROM with what USING merges; `None` where a side has no name to say it by.
-fn spread(
-    from: &mut TableWithJoins,
-    unnamed: &mut usize,
-    out: &mut Vec<Table>,
-) -> Option<()> {
+fn spread(from: &mut TableWithJoins, unnamed: &mut usize, out: &mut Vec<Table>) -> Option<()> {
     let outer = from.joins.iter().any(|join| {
         use JoinOperator as J;
         !using(&join.join_operator).is_empty()

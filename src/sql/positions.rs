@@ -61,7 +61,10 @@ pub(super) async fn add<S: Visit + VisitMut>(
         }
     }
     if !offered.is_empty() {
-        let _ = VisitMut::visit(statement, &mut Marker { offered: &offered, scopes: Scopes::default(), orders: Vec::new() });
+        let _ = VisitMut::visit(
+            statement,
+            &mut Marker { offered: &offered, scopes: Scopes::default(), orders: Vec::new() },
+        );
     }
     Ok(())
 }
@@ -236,11 +239,11 @@ fn wanted(
 
 fn is_cte(name: &ObjectName, scopes: &Scopes<String>) -> bool {
     matches!(name.0.as_slice(), [one] if one
-        .as_ident()
-        .is_some_and(|i| {
-            let name = i.value.to_lowercase();
-            scopes.in_sight().any(|cte| *cte == name)
-        }))
+    .as_ident()
+    .is_some_and(|i| {
+        let name = i.value.to_lowercase();
+        scopes.in_sight().any(|cte| *cte == name)
+    }))
 }
 
 /// Goes into a query with the names of its WITH.

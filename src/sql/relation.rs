@@ -47,9 +47,7 @@ pub(super) fn as_unnest(relation: &TableFactor) -> Option<TableFactor> {
             sample: None,
             version: None,
             ..
-        } => {
-            (name, &args.args, alias, *with_ordinality)
-        }
+        } => (name, &args.args, alias, *with_ordinality),
         TableFactor::Function { name, args, alias, .. } => (name, args, alias, false),
         _ => return None,
     };

@@ -21,9 +21,11 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 
 use super::clauses::{self, using_sample};
+use super::depth::{balance, is_deep, on_deep_stack};
 use super::dok::DokFormatFactory;
 use super::errors::of_statement;
 use super::from::{rewrite_factor, summarize_text};
+use super::headings::with_headings;
 use super::hints::{check, conditions, explained};
 use super::lambdas;
 use super::merged;
@@ -96,17 +98,28 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     };
     let text = batches_options(text, dialect.as_ref());
     let text = summarize_text(&text, dialect.as_ref());
-    let parsed = DFParserBuilder::new(text.as_ref())
-        .with_dialect(dialect.as_ref())
-        .with_recursion_limit(options.recursion_limit.get())
-        .build()?
-        .parse_statements();
-    let mut statements: Vec<Statement> =
-        parsed.map_err(|e| using_sample(&text).unwrap_or(e))?.into();
-    for statement in &mut statements {
-        prepare(&state, statement)?;
+    let deep = is_deep(&text, dialect.as_ref())?;
+    let parse = || {
+        // A dialect is not one for several threads.
+        let Some(dialect) = dialect_from_str(options.dialect) else {
+            return plan_err!("there is no SQL dialect {}", options.dialect);
+        };
+        let parsed = DFParserBuilder::new(text.as_ref())
+            .with_dialect(dialect.as_ref())
+            .with_recursion_limit(options.recursion_limit.get())
+            .build()?
+            .parse_statements();
+        let mut statements: Vec<Statement> =
+            parsed.map_err(|e| using_sample(&text).unwrap_or(e))?.into();
+        for statement in &mut statements {
+            prepare(&state, statement)?;
+        }
+        Ok(statements)
+    };
+    match deep {
+        true => on_deep_stack(parse),
+        false => parse(),
     }
-    Ok(statements)
 }
 
 /// Plans a statement of [`parse`]; statements that define something take effect.
@@ -153,7 +166,7 @@ async fn planned(
         view.definition = written.or(view.definition.take());
     }
     check(&plan)?;
-    Ok((plan, state))
+    Ok((with_headings(plan)?, state))
 }
 
 /// Bodies of lambdas as DataFusion can plan them.
@@ -380,6 +393,7 @@ impl VisitorMut for Rewrite {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<DataFusionError> {
+        balance(expr);
         as_flow(rewrite_expr(expr))
     }
 

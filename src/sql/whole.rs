@@ -67,9 +67,7 @@ impl FileFormatFactory for WholeFileFormatFactory {
         if self.extension == "arrow"
             && let Some(key) = theirs.keys().filter_map(|key| key.strip_prefix("format.")).min()
         {
-            return plan_err!(
-                "the format ARROW has no option '{key}'; its option is overwrite"
-            );
+            return plan_err!("the format ARROW has no option '{key}'; its option is overwrite");
         }
         let said = theirs.keys().any(|k| k.ends_with("newline_delimited"));
         let inner = self.inner.create(state, &theirs)?;

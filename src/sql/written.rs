@@ -100,11 +100,8 @@ fn equal(left: Expr, mut right: Expr) -> Expr {
         }
     }
     let compared = std::mem::replace(first, Expr::value(Value::Null));
-    *first = Expr::BinaryOp {
-        left: Box::new(left),
-        op: BinaryOperator::Eq,
-        right: Box::new(compared),
-    };
+    *first =
+        Expr::BinaryOp { left: Box::new(left), op: BinaryOperator::Eq, right: Box::new(compared) };
     right
 }
 

@@ -8,9 +8,8 @@ async fn rows(ctx: &SessionContext, query: &str) -> (Vec<String>, Vec<String>) {
     let batches = frame.collect().await.unwrap_or_else(|e| panic!("{query}\n{e}"));
     let table = pretty_format_batches(&batches).unwrap().to_string();
     let lines = table.lines().skip(3).filter(|line| line.starts_with('|'));
-    let cells = |line: &str| {
-        line.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>().join(",")
-    };
+    let cells =
+        |line: &str| line.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>().join(",");
     let mut rows: Vec<String> = lines.map(cells).collect();
     rows.sort();
     (names, rows)
@@ -38,7 +37,9 @@ async fn a_merged_column_has_the_value_of_the_side_that_has_one() {
                     format!("FROM {from}"),
                     format!("SELECT id, v, w FROM {from}"),
                     format!("SELECT id, {l}.v, {r}.w FROM {from} ORDER BY id"),
-                    format!("SELECT id, max(v) AS v, max(w) AS w FROM {from} GROUP BY id ORDER BY id"),
+                    format!(
+                        "SELECT id, max(v) AS v, max(w) AS w FROM {from} GROUP BY id ORDER BY id"
+                    ),
                     format!("SELECT * FROM (SELECT * FROM {from}) AS q WHERE id > 0"),
                     format!("WITH q AS (SELECT * FROM {from}) SELECT * FROM q"),
                     format!("SELECT * FROM {from} WHERE id > 0 ORDER BY id"),
@@ -51,8 +52,12 @@ async fn a_merged_column_has_the_value_of_the_side_that_has_one() {
             }
             // One column left of the second table, and of the first.
             let (_, found) = rows(&ctx, &format!("SELECT max(id), min(id) FROM {using}")).await;
-            let ids: Vec<i64> = expected.iter().map(|r| r.split_once(',').unwrap().0.parse().unwrap()).collect();
-            assert_eq!(found, [format!("{},{}", ids.iter().max().unwrap(), ids.iter().min().unwrap())]);
+            let ids: Vec<i64> =
+                expected.iter().map(|r| r.split_once(',').unwrap().0.parse().unwrap()).collect();
+            assert_eq!(
+                found,
+                [format!("{},{}", ids.iter().max().unwrap(), ids.iter().min().unwrap())]
+            );
             let (names, found) = rows(&ctx, &format!("SELECT * EXCLUDE (v, w) FROM {using}")).await;
             assert_eq!(names, ["id"]);
             assert_eq!(found, ids.iter().map(ToString::to_string).collect::<Vec<_>>(), "{using}");
@@ -94,7 +99,9 @@ async fn naming_a_position_leaves_the_star_what_it_is() {
     let ctx = serrate::sql::session();
     let path = show(&dir.path().join("p.nrt"));
     for statement in [
-        format!("COPY (SELECT value AS id, value * 10 AS v FROM generate_series(2, 4)) TO '{path}'"),
+        format!(
+            "COPY (SELECT value AS id, value * 10 AS v FROM generate_series(2, 4)) TO '{path}'"
+        ),
         format!("CREATE EXTERNAL TABLE p STORED AS NRT LOCATION '{path}'"),
     ] {
         serrate::sql::sql(&ctx, &statement).await.unwrap().collect().await.unwrap();
@@ -103,8 +110,11 @@ async fn naming_a_position_leaves_the_star_what_it_is() {
         for (l, r) in [("(VALUES (0), (3)) AS b(id)", "p"), ("p", "(VALUES (0), (3)) AS b(id)")] {
             for from in [format!("{l} {join} {r} USING (id)"), format!("{l} NATURAL {join} {r}")] {
                 let (names, star) = rows(&ctx, &format!("SELECT * FROM {from}")).await;
-                let (more, named) =
-                    rows(&ctx, &format!("SELECT * FROM (SELECT *, _row FROM {from} ORDER BY _row) AS q")).await;
+                let (more, named) = rows(
+                    &ctx,
+                    &format!("SELECT * FROM (SELECT *, _row FROM {from} ORDER BY _row) AS q"),
+                )
+                .await;
                 assert_eq!(more[..more.len() - 1], names, "{from}");
                 let without: Vec<&str> =
                     named.iter().map(|row| row.rsplit_once(',').unwrap().0).collect();
@@ -114,9 +124,15 @@ async fn naming_a_position_leaves_the_star_what_it_is() {
     }
     // A name of WITH hides a table where it is in sight, and nowhere else.
     for (query, expected) in [
-        ("SELECT _row, (WITH p AS (SELECT 1 AS a) SELECT a FROM p) AS z FROM p", vec!["0,1", "1,1", "2,1"]),
+        (
+            "SELECT _row, (WITH p AS (SELECT 1 AS a) SELECT a FROM p) AS z FROM p",
+            vec!["0,1", "1,1", "2,1"],
+        ),
         ("WITH p AS (SELECT _row AS r FROM p) SELECT r, r FROM p", vec!["0,0", "1,1", "2,2"]),
-        ("WITH q AS (SELECT _row AS r FROM p), p AS (SELECT 5 AS a) SELECT r, a FROM q, p", vec!["0,5", "1,5", "2,5"]),
+        (
+            "WITH q AS (SELECT _row AS r FROM p), p AS (SELECT 5 AS a) SELECT r, a FROM q, p",
+            vec!["0,5", "1,5", "2,5"],
+        ),
         ("SELECT id, _row FROM p ORDER BY _row DESC", vec!["2,0", "3,1", "4,2"]),
         ("SELECT id, v FROM p ORDER BY _row DESC LIMIT 1", vec!["4,40"]),
     ] {
