@@ -10,10 +10,14 @@
 
 #[path = "sql/asof.rs"]
 mod asof;
+#[path = "sql/clauses.rs"]
+mod clauses;
 #[path = "sql/codes.rs"]
 mod codes;
 #[path = "sql/damaged.rs"]
 mod damaged;
+#[path = "sql/depth.rs"]
+mod depth;
 #[path = "sql/dok.rs"]
 mod dok;
 #[path = "sql/exact.rs"]
@@ -28,6 +32,10 @@ mod from;
 mod joins;
 #[path = "sql/numbers.rs"]
 mod numbers;
+#[path = "sql/headings.rs"]
+mod headings;
+#[path = "sql/merged.rs"]
+mod merged;
 #[path = "sql/order.rs"]
 mod order;
 #[path = "sql/outputs.rs"]

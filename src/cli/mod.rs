@@ -41,8 +41,7 @@ pub fn main() -> ExitCode {
         }
     };
     panics::silence();
-    let result = std::panic::catch_unwind(|| start(cli));
-    match result.unwrap_or_else(|panic| Err(panics::failure(panic.as_ref()))) {
+    match on_deep_stack(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
@@ -53,8 +52,22 @@ fn session() -> Outcome<datafusion::prelude::SessionContext> {
     Ok(crate::sql::session())
 }
 
+/// The stack of each thread that plans and runs queries: expressions are planned, computed and freed as deep as
+/// they are written. What is not used takes no memory.
+const STACK: usize = 64 << 20;
+
+fn on_deep_stack(cli: Cli) -> Outcome {
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || start(cli));
+    match thread.map(std::thread::JoinHandle::join) {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(panic)) => Err(panics::failure(panic.as_ref())),
+        Err(e) => Err(Failure::message(format!("cannot start: {e}"))),
+    }
+}
+
 fn start(cli: Cli) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(STACK)
         .enable_all()
         .build()
         .map_err(|e| Failure::message(format!("cannot start: {e}")))?;

@@ -23,6 +23,7 @@ use super::interrupt;
 use super::output::{self, Look, ResultWriter, Target, grouped, terminal_width};
 use super::panics;
 use super::script::{self, Statement};
+use crate::sql::of_statement;
 
 /// A session and where its results go.
 pub(super) struct Runner {
@@ -166,9 +167,9 @@ impl Runner {
             _ => None,
         };
         let explains = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
-        let frame = context.execute_logical_plan(plan).await?;
+        let frame = context.execute_logical_plan(plan).await.map_err(of_statement)?;
         let task = Arc::new(frame.task_ctx());
-        let plan = frame.create_physical_plan().await?;
+        let plan = frame.create_physical_plan().await.map_err(of_statement)?;
         let stream = execute_stream(Arc::clone(&plan), task)?;
         self.results_of(stream, done, explains).await?;
         note_labels(&plan);

@@ -57,7 +57,9 @@ use doc::Section;
 pub(crate) use dok::{Names, with_names};
 pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
-pub(crate) use planner::{ON_LISTS, PREDICATES, TESTS, folded, is_constant, plans_predicates};
+pub(crate) use planner::{
+    FILTER, ON_LISTS, PREDICATES, TESTS, folded, is_constant, plans_predicates,
+};
 pub(crate) use shape::{LENGTHS_ONLY, STRUCTURE_ONLY};
 pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, unit_of_text};
 
@@ -198,9 +200,23 @@ pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
     scalar(function.name()).is_some_and(|ours| ours.as_ref() == function)
 }
 
+/// What one of our functions is made of.
+fn definition(function: &ScalarUDF) -> Option<&'static Def> {
+    DEFS.iter().copied().find(|def| def.name == function.name()).filter(|_| is_ours(function))
+}
+
 /// A scalar function by name.
 pub(crate) fn scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
     SCALAR.iter().find(|f| f.name() == name)
+}
+
+/// Whether a scalar function, by any of its names, makes one value of the values of a list: those for which
+/// `f(x) FILTER (WHERE mask)` is `f(ragged_filter(x, mask))`.
+pub(crate) fn is_reduction(name: &str) -> bool {
+    DEFS.iter().any(|def| {
+        (def.name == name || def.aliases.contains(&name))
+            && (def.doc.section == Section::Reduce || def.name == shape::COUNT.name)
+    })
 }
 
 /// An aggregate by name.

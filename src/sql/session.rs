@@ -22,6 +22,7 @@ use super::asof::MedsAsOfFunction;
 use super::changes::PlainChanges;
 use super::dependencies::{UnnestDependencies, UnnestDependenciesPlanner};
 use super::dok::{DokFormatFactory, DokTableFactory, register_dok_names};
+use super::errors::OfStatement;
 use super::from::{TableFunctionsPlanner, VocabFunction};
 use super::hints::ListHints;
 use super::listing::FilesTableFactory;
@@ -117,6 +118,9 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     relations.insert(1, Arc::new(UnnestPlanner));
     relations.insert(2, Arc::new(PositionsPlanner));
     relations.insert(3, Arc::new(TableFunctionsPlanner));
+    for rule in &mut builder.analyzer().get_or_insert_default().rules {
+        *rule = Arc::new(OfStatement(Arc::clone(rule)));
+    }
     // Once types are coerced, what was written cannot be told any more.
     let hints: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(ListHints);
     let rules = &mut builder.analyzer().get_or_insert_default().rules;

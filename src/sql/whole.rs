@@ -72,6 +72,12 @@ impl FileFormatFactory for WholeFileFormatFactory {
         options: &HashMap<String, String>,
     ) -> Result<Arc<dyn FileFormat>> {
         let (ours, theirs) = OutputOptions::take(&self.extension.to_uppercase(), options)?;
+        // DataFusion's factory for Arrow does not look at options.
+        if self.extension == "arrow"
+            && let Some(key) = theirs.keys().filter_map(|key| key.strip_prefix("format.")).min()
+        {
+            return plan_err!("the format ARROW has no option '{key}'; its option is overwrite");
+        }
         let said = theirs.keys().any(|k| k.ends_with("newline_delimited"));
         let inner = self.inner.create(state, &theirs)?;
         Ok(Arc::new(WholeFileFormat {
