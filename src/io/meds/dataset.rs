@@ -11,10 +11,11 @@ use walkdir::WalkDir;
 
 use super::file::Source;
 use super::shard::{DERIVED, Long, MedsShard, Needed, Shard};
+use super::types::unify_types;
 use super::vocabulary::Vocabulary;
 use crate::error::{Error, Result};
 use crate::io::order::natural;
-use crate::table::{Unsorted, promote_types};
+use crate::table::Unsorted;
 
 /// Options of [`Shard::read`].
 #[derive(Clone, Debug)]
@@ -308,7 +309,7 @@ fn unify(further: &mut Vec<Field>, field: &Field, source: &Source) -> Result<()>
     match further.iter_mut().find(|f| f.name() == field.name()) {
         None => further.push(Field::new(field.name(), field.data_type().clone(), true)),
         Some(known) => {
-            let unified = promote_types(known.data_type(), field.data_type()).ok_or_else(|| {
+            let unified = unify_types(known.data_type(), field.data_type()).ok_or_else(|| {
                 let expected = format!("{} as in the shards before", known.data_type());
                 source.wrong_type(field.name(), &expected, field.data_type())
             })?;
