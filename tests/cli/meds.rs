@@ -90,13 +90,23 @@ fn a_subject_in_two_shards_is_refused_by_name() {
         &["-c", "SELECT count(*) FROM (SELECT code FROM meds('meds')) WHERE code IS NOT NULL"],
         &["convert", "meds", "x.nrt"],
         &["convert", "meds", "out", "--to", "nrt"],
+        &["convert", "meds", "cohort", "--to", "meds-torch-data"],
+        &["convert", "meds", "cohort", "--to", "meds-torch-data", "--normalize", "--jobs", "1"],
+        &["batches", "meds", "--batch", "4", "--len", "8", "-o", "b"],
+        &["batches", "meds", "--batch", "4", "--len", "8", "-o", "b", "--compat"],
         &["inspect", "meds"],
     ] {
         let err = place.fails(1, args);
         assert!(err.contains("subject ") && err.contains("MEDS has all of a subject"), "{err}");
         assert!(err.contains("tuning/0.parquet") && err.contains("held_out/1.parquet"), "{err}");
     }
-    assert!(!place.exists("x.nrt"));
+    for name in ["x.nrt", "cohort", "b"] {
+        assert!(!place.exists(name), "{name}");
+    }
+    // A split that has each of its subjects once is read.
+    place.ok(&[
+        "batches", "meds", "--batch", "4", "--len", "8", "-o", "b", "--compat", "--split", "train",
+    ]);
     let sql = "SET serrate.meds_shared_subjects = true; SELECT count(*) AS n FROM meds('meds')";
     assert!(place.ok(&["-c", sql]).contains(" 22 "));
 }
@@ -150,8 +160,29 @@ fn meds_becomes_a_cohort_that_is_checked_and_read_in_sql() {
         "{}",
         said.out
     );
+    let help = place.ok(&["check", "--help"]);
+    assert!(
+        help.contains("error    label-contradiction ") && help.contains("warning  label-late ")
+    );
     let json = place.run(&["check", "cohort", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(json["findings"][0]["check"], "pair");
     assert_eq!(place.run(&["check", "nowhere"]).code, 1);
+}
+
+#[test]
+fn a_folder_that_is_no_table_is_named() {
+    let place = Place::new();
+    place.ok(&["generate", "--patients", "2", "--to", "meds", "-o", "meds"]);
+    fs::create_dir(place.path("shards")).unwrap();
+    for (sql, hint) in [
+        ("SELECT * FROM 'meds'", "; meds is a MEDS folder, which is read as meds('meds')\n"),
+        ("SELECT * FROM meds", "; meds is a MEDS folder, which is read as meds('meds')\n"),
+        ("SELECT * FROM 'shards'", "; shards is a folder, whose files are read as 'shards/'\n"),
+    ] {
+        let err = place.fails(1, &["-c", sql]);
+        assert!(err.contains("not found") && err.contains(hint), "{err}");
+    }
+    let err = place.fails(1, &["-c", "SELECT * FROM 'nothing'"]);
+    assert!(!err.contains("folder"), "{err}");
 }

@@ -61,16 +61,16 @@ fn floats(file: &SafetensorsFile, name: &str) -> Vec<f32> {
     tensor(file, name, Dtype::F32).into_iter().map(f32::from_le_bytes).collect()
 }
 
-/// Equal to 1e-5, absolute or relative; NaN equals NaN.
-fn close(found: &[f32], expected: &[f32], what: &str) {
+/// Equal to the bit; any NaN equals any other.
+fn same_bits(found: &[f32], expected: &[f32], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (i, (a, b)) in found.iter().zip(expected).enumerate() {
-        let same = (a.is_nan() && b.is_nan()) || a == b || (a - b).abs() <= 1e-5 * b.abs().max(1.0);
+        let same = (a.is_nan() && b.is_nan()) || a.to_bits() == b.to_bits();
         assert!(same, "{what}[{i}]: {a} instead of {b}");
     }
 }
 
-/// Column by column: types, lengths of lists, nulls; floats as [`close`] has them.
+/// Column by column: types, lengths of lists, nulls; floats as [`same_bits`] has them.
 fn same_columns(found: &ArrayRef, expected: &ArrayRef, what: &str) {
     // Elements of lists are called differently by different writers.
     let (a, b) = (found.data_type(), expected.data_type());
@@ -86,7 +86,7 @@ fn same_columns(found: &ArrayRef, expected: &ArrayRef, what: &str) {
             let numbers = |a: &ArrayRef| -> Vec<f32> {
                 a.as_primitive::<Float32Type>().iter().map(|v| v.unwrap_or(f32::NAN)).collect()
             };
-            close(&numbers(found), &numbers(expected), what);
+            same_bits(&numbers(found), &numbers(expected), what);
         }
         _ => assert_eq!(found, expected, "{what}"),
     }
@@ -127,7 +127,7 @@ fn same_cohort(found: &Path, expected: &Path) {
             let what = format!("{shard} {name}");
             match a.tensor(name).unwrap().dtype() {
                 Dtype::I64 => assert_eq!(integers(&a, name), integers(&b, name), "{what}"),
-                _ => close(&floats(&a, name), &floats(&b, name), &what),
+                _ => same_bits(&floats(&a, name), &floats(&b, name), &what),
             }
         }
         let schema = format!("tokenization/schemas/{shard}.parquet");
@@ -622,11 +622,11 @@ fn numbers_are_scaled_by_code() {
     for normalize in [Normalize::Compatible, Normalize::Exact] {
         let (train, statics) = normalized(&root, &dir.path().join("out"), normalize);
         // B never varies and C has no number: infinite or unknown, which tensors do not tell apart.
-        close(&train, &[a(2.0), nan, nan, a(6.0), nan, nan], "train");
+        same_bits(&train, &[a(2.0), nan, nan, a(6.0), nan, nan], "train");
         same(&statics, &[Some(f32::INFINITY), Some(nan), Some(a(7.0))]);
     }
     let (train, statics) = normalized(&root, &dir.path().join("out"), Normalize::No);
-    close(&train, &[2.0, 5.0, nan, 6.0, nan, nan], "raw");
+    same_bits(&train, &[2.0, 5.0, nan, 6.0, nan, nan], "raw");
     assert_eq!(statics, [Some(7.0); 3]);
     let by_file =
         TensorizeOptions { normalize: Normalize::ByFile, overwrite: true, ..Default::default() };
@@ -642,7 +642,7 @@ fn numbers_are_scaled_by_code() {
     for normalize in [Normalize::Compatible, Normalize::Exact, Normalize::ByFile] {
         let out = dir.path().join("out");
         let (train, statics) = normalized(&root, &out, normalize);
-        close(&train, &[0.5, nan, nan, 2.5, nan, nan], "given");
+        same_bits(&train, &[0.5, nan, nan, 2.5, nan, nan], "given");
         assert_eq!(statics, [None, Some(13.0), Some(3.0)]);
         let codes = parquet(&out.join("metadata/codes.parquet"));
         assert!(codes.column_by_name("values/sum").is_none());
@@ -662,10 +662,10 @@ fn numbers_are_scaled_by_code() {
     let (dir, root) = numbers_set(&sums);
     let out = dir.path().join("out");
     let (train, statics) = normalized(&root, &out, Normalize::ByFile);
-    close(&train, &[1.0, nan, nan, 5.0, nan, nan], "sums");
+    same_bits(&train, &[1.0, nan, nan, 5.0, nan, nan], "sums");
     same(&statics, &[Some(f32::INFINITY), None, Some(6.0)]);
     let (train, _) = normalized(&root, &out, Normalize::Compatible);
-    close(&train, &[a(2.0), nan, nan, a(6.0), nan, nan], "train");
+    same_bits(&train, &[a(2.0), nan, nan, a(6.0), nan, nan], "train");
     let codes = parquet(&out.join("metadata/codes.parquet"));
     let names: Vec<String> = codes.schema().fields().iter().map(|f| f.name().clone()).collect();
     assert_eq!(
@@ -809,4 +809,24 @@ fn tokens_far_beyond_the_codes_are_refused() {
     let e = cohort.meds_schema().unwrap_err().to_string();
     assert!(e.contains("4294967294") && e.contains("2 codes"), "{e}");
     assert!(cohort.read_meds(0).is_err());
+}
+
+#[test]
+fn a_subject_in_two_shards_is_refused_unless_allowed() {
+    let (a, b) = (row(1, Some(at(0, 0, 0, 0)), "A", None), row(1, Some(at(1, 0, 0, 0)), "A", None));
+    let (dir, root) = made(&[
+        ("data/train/0.parquet", batch(&[a], true)),
+        ("data/tuning/0.parquet", batch(&[b], true)),
+    ]);
+    let out = dir.path().join("out");
+    for jobs in [1, 2] {
+        let options = TensorizeOptions { jobs, ..TensorizeOptions::default() };
+        let e = convert(&root, &out, &options).unwrap_err().to_string();
+        assert!(e.contains("train/0.parquet: subject 1 is here and in "), "{e}");
+        assert!(e.contains("tuning/0.parquet as well"), "{e}");
+        assert!(!out.exists());
+        let shared = TensorizeOptions { shared_subjects: true, ..options };
+        let out = dir.path().join(format!("shared {jobs}"));
+        assert_eq!(convert(&root, &out, &shared).unwrap().subjects(), 2);
+    }
 }

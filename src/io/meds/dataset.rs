@@ -142,6 +142,14 @@ impl MedsDataset {
         &self.inner.root
     }
 
+    /// Refuses subjects of a shard that one read before has too.
+    ///
+    /// # Errors
+    /// When there is one; the message names both files.
+    pub(crate) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
+        self.inner.check_subjects(shard, ids)
+    }
+
     /// Names and files of the shards, in order.
     pub(crate) fn sources(&self) -> &[(String, Source)] {
         &self.inner.shards
