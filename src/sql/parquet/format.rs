@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::config::ParquetOptions;
@@ -25,6 +25,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use object_store::{ObjectMeta, ObjectStore};
 
 use crate::array::{leaf_type, list_depth};
+use crate::io::meds::types::{plain_type, unify_types};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::order::ordered_sink;
 use crate::sql::output::{OutputOptions, make_folder, single_file, write_blocking};
@@ -92,6 +93,38 @@ pub struct ParquetFileFormat {
     stock: bool,
 }
 
+impl ParquetFileFormat {
+    /// The schema of files that store their columns alike and only note other spellings of them in
+    /// Arrow (`Utf8` and `LargeUtf8`, `List` and `LargeList`), which do not merge.
+    async fn unify_spellings(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        objects: &[ObjectMeta],
+    ) -> Option<SchemaRef> {
+        let mut fields: Vec<FieldRef> = Vec::new();
+        for object in objects {
+            let one = std::slice::from_ref(object);
+            let schema = self.inner.infer_schema(state, store, one).await.ok()?;
+            for field in schema.fields() {
+                let Some(known) = fields.iter_mut().find(|f| f.name() == field.name()) else {
+                    fields.push(Arc::clone(field));
+                    continue;
+                };
+                let (a, b) = (known.data_type(), field.data_type());
+                if plain_type(a) != plain_type(b) {
+                    return None;
+                }
+                let unified = unify_types(a, b)?;
+                let nullable = known.is_nullable() || field.is_nullable();
+                let field = known.as_ref().clone().with_data_type(unified).with_nullable(nullable);
+                *known = Arc::new(field);
+            }
+        }
+        Some(Arc::new(Schema::new(fields)))
+    }
+}
+
 #[async_trait]
 impl FileFormat for ParquetFileFormat {
     fn get_ext(&self) -> String {
@@ -116,6 +149,9 @@ impl FileFormat for ParquetFileFormat {
             Ok(schema) => return Ok(schema),
             Err(error) => error,
         };
+        if let Some(schema) = self.unify_spellings(state, store, objects).await {
+            return Ok(schema);
+        }
         // It does not say which file it was.
         for object in objects {
             if let Err(e) =
