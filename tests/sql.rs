@@ -28,14 +28,14 @@ mod files;
 mod formats;
 #[path = "sql/from.rs"]
 mod from;
-#[path = "sql/joins.rs"]
-mod joins;
-#[path = "sql/numbers.rs"]
-mod numbers;
 #[path = "sql/headings.rs"]
 mod headings;
+#[path = "sql/joins.rs"]
+mod joins;
 #[path = "sql/merged.rs"]
 mod merged;
+#[path = "sql/numbers.rs"]
+mod numbers;
 #[path = "sql/order.rs"]
 mod order;
 #[path = "sql/outputs.rs"]

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{DataType, Float32Type, Int64Type, TimestampMicrosecondType, UInt32Type};
 
+use super::codes::vocabulary;
+use super::times::OddTimes;
 use super::{Audit, Log, ShardFacts, ShardPlace, message, moment, some};
 use crate::error::Result;
 use crate::io::meds::file::{Source, files};
@@ -44,13 +46,9 @@ pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
         log.error("pair", &file, String::new, "no tensors", format!("{TENSORS}/{name}.nrt"));
     }
     let codes = root.join("metadata").join("codes.parquet");
-    let vocabulary = match codes.exists().then(|| Vocabulary::read(&codes)) {
-        Some(Ok(vocabulary)) => Some(vocabulary),
-        Some(Err(e)) => {
-            log.error("vocabulary", &codes, String::new, message(&e), "codes with tokens");
-            None
-        }
-        None => {
+    let vocabulary = match codes.exists() {
+        true => vocabulary(&codes, false, log),
+        false => {
             log.error("vocabulary", &codes, String::new, "no such file", "codes with tokens");
             None
         }
@@ -102,18 +100,14 @@ fn open(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
         match file.column(name) {
             Err(_) if file.columns().is_empty() && file.num_rows() == 0 => {}
             Err(_) => {
-                log.error(
-                    "columns",
-                    path,
-                    String::new,
-                    format!("no tensor dim{axis}/{name}"),
-                    "one",
-                );
+                let found = format!("no tensor dim{axis}/{name}");
+                log.error_about(name, "columns", path, String::new, found, "one");
             }
             Ok(c) if c.axis() != *axis || c.data_type() != data_type => {
                 let position = || format!("column {name:?}");
                 let found = format!("{} on axis {}", c.data_type(), c.axis());
-                log.error("types", path, position, found, format!("{data_type} on axis {axis}"));
+                let expected = format!("{data_type} on axis {axis}");
+                log.error_about(name, "types", path, position, found, expected);
             }
             Ok(_) => {}
         }
@@ -123,8 +117,7 @@ fn open(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
         Ok(tables) => Some(tables),
         Err(e) => {
             // Said already, when it is a number of rows or a missing column.
-            let said = log.known.contains_key(&("rows", path.to_path_buf()))
-                || log.known.contains_key(&("columns", path.to_path_buf()));
+            let said = log.has("rows", path) || log.has("columns", path);
             if !said {
                 let text = message(&e);
                 let check = match () {
@@ -269,12 +262,17 @@ fn times(shard: &CohortShard, events: &RaggedTable, log: &mut Log) -> Result<()>
     let starts = events.column("start_time").ok();
     let starts = starts.map(|c| c.values().as_primitive::<TimestampMicrosecondType>());
     let layout = events.layout(1)?;
+    let mut odd = OddTimes::new();
     for row in 0..events.num_rows() {
         let subject = subjects.value(row);
         log.subject(&schema, row, subject);
         let range = layout.range(row);
+        for event in range.clone().filter(|event| times.is_valid(*event)) {
+            let time = times.value(event);
+            log.see_span(subject, time, time);
+            odd.see(time, subject, || format!("row {row}, event {}", event - range.start));
+        }
         if let Some(first) = range.clone().next().filter(|first| times.is_valid(*first)) {
-            log.first_time(subject, times.value(first));
             let start = starts.filter(|s| s.is_valid(row)).map(|s| s.value(row));
             if starts.is_some() && start != Some(times.value(first)) {
                 log.error(
@@ -316,6 +314,7 @@ fn times(shard: &CohortShard, events: &RaggedTable, log: &mut Log) -> Result<()>
             }
         }
     }
+    odd.report(&schema, log);
     Ok(())
 }
 

@@ -1,19 +1,18 @@
 //! MEDS folders.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
-use std::sync::Arc;
 
 use arrow::array::{Array, StringArray};
-use arrow::datatypes::DataType;
 
-use super::{Audit, Log, ShardFacts, ShardPlace, message, moment, some};
+use super::codes::{CodeTable, vocabulary};
+use super::timeline::{Measured, Timeline};
+use super::times::OddTimes;
+use super::types::{ColumnTypes, refuse_type};
+use super::{Audit, Log, ShardFacts, ShardPlace, message, metadata, moment};
 use crate::error::Result;
 use crate::io::meds::file::{Source, files};
-use crate::io::meds::{Chunk, Place, Splits, TRAIN, Values, Vocabulary};
-
-/// Measurements of a code in train, and elsewhere.
-type CodeCounts = BTreeMap<Arc<str>, [u64; 2]>;
+use crate::io::meds::{Chunk, Place, Splits, TRAIN, Values};
 
 pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
     let data = root.join("data");
@@ -21,19 +20,21 @@ pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
     if names.is_empty() {
         log.error("columns", &data, String::new, "no *.parquet file", "shards");
     }
-    let metadata = root.join("metadata");
+    let folder = root.join("metadata");
     let splits = match Splits::of(root) {
         Ok(splits) => Some(splits),
         Err(e) => {
-            let path = metadata.join("subject_splits.parquet");
+            let path = folder.join("subject_splits.parquet");
             log.error("unreadable", &path, String::new, message(&e), "subjects and splits");
             None
         }
     };
-    let vocabulary = vocabulary(&metadata.join("codes.parquet"), log);
+    let modified = metadata::check(root, log);
+    let path = folder.join("codes.parquet");
+    let vocabulary = path.exists().then(|| vocabulary(&path, modified, log)).flatten();
     let mut shards = Vec::new();
-    let mut codes = CodeCounts::new();
-    let mut types: Vec<(String, DataType)> = Vec::new();
+    let mut codes = CodeTable::default();
+    let mut types = ColumnTypes::default();
     for name in names {
         let path = data.join(format!("{name}.parquet"));
         let split = match splits.as_ref().map(|s| s.place(&name)) {
@@ -48,8 +49,13 @@ pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
                 continue;
             }
         };
-        if !columns(&source, &mut types, log) {
-            continue;
+        match columns(&source, &mut types, log) {
+            Ok(true) => {}
+            Ok(false) => continue,
+            Err(e) => {
+                log.error("unreadable", &path, String::new, message(&e), "a Parquet file");
+                continue;
+            }
         }
         let mut shard = Shard {
             path: &path,
@@ -63,47 +69,32 @@ pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
             }
         }
     }
-    code_findings(root, &codes, vocabulary.as_ref(), log);
+    types.report(true, log);
+    codes.report(root, vocabulary.as_ref(), log);
     Ok(Audit { kind: "MEDS", shards, ..Audit::default() })
 }
 
-fn vocabulary(path: &Path, log: &mut Log) -> Option<Vocabulary> {
-    if !path.exists() {
-        return None;
-    }
-    match Vocabulary::read(path) {
-        Ok(vocabulary) => Some(vocabulary),
-        Err(e) => {
-            log.error("vocabulary", path, String::new, message(&e), "codes with tokens");
-            None
-        }
-    }
-}
-
 /// Whether the rows can be looked at.
-fn columns(source: &Source, types: &mut Vec<(String, DataType)>, log: &mut Log) -> bool {
+fn columns(source: &Source, types: &mut ColumnTypes, log: &mut Log) -> Result<bool> {
     let schema = source.schema();
-    let mut sound = true;
+    let mut refused = Vec::new();
     for name in ["subject_id", "time", "code"] {
         if schema.field_with_name(name).is_err() {
-            log.error("columns", source.path(), String::new, format!("no column {name:?}"), "one");
-            sound = false;
+            let found = format!("no column {name:?}");
+            log.error_about(name, "columns", source.path(), String::new, found, "one");
+            refused.push(name);
         }
     }
     for field in schema.fields() {
-        match types.iter().find(|(n, _)| n == field.name()) {
-            None => types.push((field.name().clone(), field.data_type().clone())),
-            Some((_, first)) if first != field.data_type() => log.error(
-                "types",
-                source.path(),
-                || format!("column {:?}", field.name()),
-                field.data_type().to_string(),
-                format!("{first} as in the shards before"),
-            ),
-            Some(_) => {}
+        if let Some(expected) = refuse_type(field.name(), field.data_type()) {
+            let (name, found) = (field.name(), field.data_type().to_string());
+            let position = || format!("column {name:?}");
+            log.error_about(name, "types", source.path(), position, found, expected);
+            refused.push(name);
         }
     }
-    sound
+    types.add(source, &refused)?;
+    Ok(refused.is_empty())
 }
 
 struct Shard<'a> {
@@ -113,7 +104,7 @@ struct Shard<'a> {
 }
 
 impl Shard<'_> {
-    fn rows(&mut self, source: &Source, codes: &mut CodeCounts, log: &mut Log) -> Result<()> {
+    fn rows(&mut self, source: &Source, codes: &mut CodeTable, log: &mut Log) -> Result<()> {
         let path = self.path;
         let place = log.shards.last().and_then(|s| s.split.clone());
         let mut here = HashSet::new();
@@ -121,75 +112,84 @@ impl Shard<'_> {
         let mut last_time: Option<i64> = None;
         let mut train = place.as_deref() == Some(TRAIN);
         let mut known: Option<StringArray> = None;
-        let mut counts: Vec<[u64; 2]> = Vec::new();
-        for chunk in Chunk::read(source)? {
-            let chunk = chunk?;
+        let mut ids: Vec<u32> = Vec::new();
+        let mut timeline = Timeline::new(source);
+        let mut odd = OddTimes::new();
+        for chunk in Chunk::read_complete(source)? {
+            let (chunk, gaps) = chunk?;
+            for (column, row) in gaps {
+                let position = || format!("column {column:?}, row {row}");
+                log.error_about(column, "null", path, position, "NULL", "a value");
+            }
             if known.as_ref().is_none_or(|k| !chunk.same_codes(k)) {
-                flush(known.as_ref(), &mut counts, codes);
-                counts.resize(chunk.codes.len(), [0; 2]);
+                ids = codes.ids(&chunk.codes);
                 known = Some(chunk.codes.clone());
             }
             for row in 0..chunk.len() {
                 let subject = chunk.subjects[row];
-                let position = || format!("row {}", chunk.first_row.saturating_add(row));
+                let at = chunk.row_in_file(row);
+                let position = || format!("row {at}");
                 if current != Some(subject) {
+                    if let Some((subject, first, last)) = timeline.begin(subject, codes) {
+                        log.see_span(subject, first, last);
+                    }
                     current = Some(subject);
                     last_time = None;
                     if here.insert(subject) {
                         self.facts.subjects += 1;
-                        log.subject(path, chunk.first_row.saturating_add(row), subject);
+                        log.subject(path, at, subject);
                         train = self.split(subject, place.as_deref(), log);
                     } else {
-                        let found = format!("subject {subject} again, after others");
-                        log.error("order", path, position, found, "all rows of a subject together");
+                        log.error_with("order", path, || {
+                            let found = format!("subject {subject} again, after others");
+                            (position(), found, "all rows of a subject together".into())
+                        });
                     }
                 }
-                counts[chunk.keys[row] as usize][usize::from(!train)] += 1;
-                if chunk.times.is_null(row) {
-                    self.facts.statics += 1;
-                    continue;
-                }
-                self.facts.measurements += 1;
-                let time = chunk.times.value(row);
-                if let Some(before) = last_time.filter(|before| time < *before) {
-                    let found = format!("time {} of subject {subject}", moment(time));
-                    log.error(
-                        "order",
-                        path,
-                        position,
-                        found,
-                        format!("not before {}, which is in the row above", moment(before)),
-                    );
-                }
-                if last_time.is_none() {
-                    log.first_time(subject, time);
-                }
-                last_time = Some(time);
+                let code = ids[chunk.keys[row] as usize];
+                codes.count(code, train);
                 let number = match &chunk.values {
                     Values::Absent => None,
                     Values::Single(v) => v.is_valid(row).then(|| f64::from(v.value(row))),
                     Values::Double(v) => v.is_valid(row).then(|| v.value(row)),
                 };
+                let time = chunk.time(row);
+                timeline.push(Measured { time, code, value: number.map(f64::to_bits), row: at });
+                let Some(time) = time else {
+                    self.facts.statics += 1;
+                    continue;
+                };
+                self.facts.measurements += 1;
+                if let Some(before) = last_time.filter(|before| time < *before) {
+                    log.error_with("order", path, || {
+                        let found = format!("time {} of subject {subject}", moment(time));
+                        let before = moment(before);
+                        (
+                            position(),
+                            found,
+                            format!("not before {before}, which is in the row above"),
+                        )
+                    });
+                }
+                odd.see(time, subject, position);
+                last_time = Some(time);
                 match number {
                     None => self.facts.missing += 1,
                     Some(v) if v.is_nan() => self.facts.nan += 1,
                     Some(v) if v.is_infinite() => {
                         self.facts.infinite += 1;
-                        let code = chunk.codes.value(chunk.keys[row] as usize);
-                        log.warn(
-                            "infinite",
-                            path,
-                            position,
-                            format!("{v} of {code}"),
-                            "finite numbers",
-                        );
+                        let found = format!("{v} of {}", codes.name(code));
+                        log.warn("infinite", path, position, found, "finite numbers");
                     }
                     Some(_) => {}
                 }
             }
         }
-        flush(known.as_ref(), &mut counts, codes);
-        Ok(())
+        if let Some((subject, first, last)) = timeline.end(codes) {
+            log.see_span(subject, first, last);
+        }
+        odd.report(path, log);
+        timeline.report(source, log)
     }
 
     /// Whether a subject is for training.
@@ -231,49 +231,5 @@ impl Shard<'_> {
                 !splits.is_given()
             }
         }
-    }
-}
-
-fn flush(known: Option<&StringArray>, counts: &mut Vec<[u64; 2]>, codes: &mut CodeCounts) {
-    if let Some(known) = known {
-        for (key, [train, other]) in counts.iter().enumerate() {
-            if train + other == 0 {
-                continue;
-            }
-            let code = known.value(key);
-            let total = match codes.get_mut(code) {
-                Some(total) => total,
-                None => codes.entry(code.into()).or_default(),
-            };
-            total[0] += train;
-            total[1] += other;
-        }
-    }
-    counts.clear();
-}
-
-fn code_findings(root: &Path, codes: &CodeCounts, vocabulary: Option<&Vocabulary>, log: &mut Log) {
-    let say = |codes: &[(&Arc<str>, u64)]| {
-        let measurements: u64 = codes.iter().map(|(_, n)| n).sum();
-        let names = some(codes.iter().map(|(c, _)| c));
-        format!("{} codes with {measurements} measurements: {names}", codes.len())
-    };
-    if let Some(vocabulary) = vocabulary {
-        let unknown: Vec<(&Arc<str>, u64)> = codes
-            .iter()
-            .filter(|(code, _)| vocabulary.encode(code) == 0)
-            .map(|(code, [a, b])| (code, a + b))
-            .collect();
-        if !unknown.is_empty() {
-            let path = root.join("metadata").join("codes.parquet");
-            let found = format!("it lacks {}", say(&unknown));
-            log.warn("unknown-code", &path, String::new, found, "the codes of the data");
-        }
-    }
-    let unseen: Vec<(&Arc<str>, u64)> =
-        codes.iter().filter(|(_, [train, _])| *train == 0).map(|(c, [_, n])| (c, *n)).collect();
-    if !unseen.is_empty() && codes.values().any(|[train, _]| *train > 0) {
-        let found = format!("outside train, {}", say(&unseen));
-        log.warn("unseen-code", &root.join("data"), String::new, found, "codes that train has");
     }
 }

@@ -3,32 +3,19 @@
 //! [`check`] reads everything and lists what is wrong, each with file, position, what was found and
 //! what was expected. It goes on after a finding, as far as that leaves something to look at.
 //!
-//! | check | severity | |
-//! |---|---|---|
-//! | `unreadable` | error | a file is damaged, or not what its format says |
-//! | `pair` | error | tensors without a schema file, or the other way round |
-//! | `columns`, `types` | error | a column is missing, or has another type than expected or in the first shard (labels: in the task's first file) |
-//! | `null` | error | a subject, code or time is NULL where it may not be |
-//! | `bounds` | error | lists end before they begin, or past their values |
-//! | `rows`, `events`, `measurements` | error | tensors and schema file count differently |
-//! | `order` | error | times go back, or the rows of a subject are apart |
-//! | `delta`, `start-time` | error | `time_delta_days` or `start_time` is not what the times say |
-//! | `subject-twice` | error | a subject is in two shards, or in two rows of one |
-//! | `split` | error | a folder says another split than `subject_splits.parquet` |
-//! | `no-split` | warning | a subject is in no split |
-//! | `vocabulary` | error | `codes.parquet` is missing or gives a code no sound token |
-//! | `token` | error | a token is not in the vocabulary |
-//! | `unknown-code` | warning | a code is not in the vocabulary, or is the token 0 |
-//! | `unseen-code` | warning | a code is kept back from train altogether |
-//! | `infinite` | warning | numbers are infinite |
-//! | `tasks` | warning | a folder has the labels of several tasks, which reading it mixes |
-//! | `label-subject` | error | a label is about a subject that is not in the data |
-//! | `label-split` | error | a label lies in the folder of another split than its subject |
-//! | `label-early` | warning | nothing happened before a label |
+//! The kinds of findings are [`KINDS`].
 
+mod codes;
 mod cohort;
+mod kinds;
 mod labels;
 mod meds;
+mod metadata;
+mod timeline;
+mod times;
+mod types;
+
+pub use kinds::{KINDS, Kind};
 
 use std::collections::HashMap;
 use std::fmt;
@@ -49,12 +36,12 @@ pub enum Severity {
     Error,
 }
 
-/// One kind of fault in one file.
+/// One kind of fault in one file, or in one column of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
-    /// Which check found it; see [the list](self).
+    /// Which check found it: the name of one of [`KINDS`].
     pub check: &'static str,
     /// The file.
     pub file: PathBuf,
@@ -64,7 +51,7 @@ pub struct Finding {
     pub found: String,
     /// What should be.
     pub expected: String,
-    /// How often it is so in the file.
+    /// How often it is so in the file, or in the column.
     pub count: u64,
 }
 
@@ -135,8 +122,8 @@ pub struct CheckOptions {
 
 /// Looks through a data set: a MEDS folder or a tensorized cohort.
 ///
-/// Shards are read one after the other, so that memory is that of one shard, of the ids of all
-/// subjects, and of the codes.
+/// Shards are read one after the other, in batches, so that memory is that of one batch and one
+/// subject, of the ids of all subjects, of the codes, and of the labels of one task.
 ///
 /// # Errors
 /// When the folder is neither. What is wrong within it is a finding, not an error.
@@ -178,10 +165,20 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
 #[derive(Debug, Default)]
 struct Log {
     findings: Vec<Finding>,
-    /// Position in `findings` by check and file.
-    known: HashMap<(&'static str, PathBuf), usize>,
+    /// The findings of each file.
+    known: HashMap<PathBuf, Vec<Known>>,
     subjects: HashMap<i64, SubjectFacts>,
     shards: Vec<ShardPlace>,
+}
+
+/// A finding that further ones of its kind are counted with.
+#[derive(Debug)]
+struct Known {
+    check: &'static str,
+    /// The column or field, where each is a finding of its own.
+    about: String,
+    /// Position in the findings.
+    at: usize,
 }
 
 /// A shard by its name, file and split.
@@ -194,8 +191,8 @@ struct ShardPlace {
 #[derive(Clone, Copy, Debug)]
 struct SubjectFacts {
     shard: usize,
-    /// Number of the split in the file of splits.
-    first_time: Option<i64>,
+    /// First and last time.
+    span: Option<(i64, i64)>,
 }
 
 impl Log {
@@ -207,7 +204,32 @@ impl Log {
         found: impl Into<String>,
         expected: impl Into<String>,
     ) {
-        self.add(Severity::Error, check, file, position, || (found.into(), expected.into()));
+        self.error_about("", check, file, position, found, expected);
+    }
+
+    /// A finding of its own for each column or field that it is `about`.
+    fn error_about(
+        &mut self,
+        about: &str,
+        check: &'static str,
+        file: &Path,
+        position: impl FnOnce() -> String,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) {
+        self.add(Severity::Error, check, file, about, 1, || {
+            (position(), found.into(), expected.into())
+        });
+    }
+
+    /// Of what may be so in every row: nothing is put into words but the first.
+    fn error_with(
+        &mut self,
+        check: &'static str,
+        file: &Path,
+        describe: impl FnOnce() -> (String, String, String),
+    ) {
+        self.add(Severity::Error, check, file, "", 1, describe);
     }
 
     fn warn(
@@ -218,40 +240,84 @@ impl Log {
         found: impl Into<String>,
         expected: impl Into<String>,
     ) {
-        self.add(Severity::Warning, check, file, position, || (found.into(), expected.into()));
+        self.add(Severity::Warning, check, file, "", 1, || {
+            (position(), found.into(), expected.into())
+        });
     }
 
-    /// Only the first of its kind in a file is described.
+    /// What was counted already, by its first place.
+    fn warn_many(
+        &mut self,
+        count: u64,
+        check: &'static str,
+        file: &Path,
+        position: String,
+        found: String,
+        expected: &str,
+    ) {
+        self.add(Severity::Warning, check, file, "", count, || (position, found, expected.into()));
+    }
+
+    /// As [`warn_many`](Self::warn_many), with a finding of its own for what it is `about`.
+    fn warn_about(
+        &mut self,
+        about: &str,
+        count: u64,
+        check: &'static str,
+        file: &Path,
+        found: (String, String, String),
+    ) {
+        self.add(Severity::Warning, check, file, about, count, || found);
+    }
+
+    /// Only the first of its kind in a file, and about one thing, is described: position, what was
+    /// found, what was expected.
     fn add(
         &mut self,
         severity: Severity,
         check: &'static str,
         file: &Path,
-        position: impl FnOnce() -> String,
-        describe: impl FnOnce() -> (String, String),
+        about: &str,
+        count: u64,
+        describe: impl FnOnce() -> (String, String, String),
     ) {
-        if let Some(at) = self.known.get(&(check, file.to_path_buf())) {
-            self.findings[*at].count += 1;
+        debug_assert!(
+            KINDS.iter().any(|k| k.name == check && k.severity == severity),
+            "{check} is none of the kinds of findings"
+        );
+        if let Some(at) = self.find(check, file, about) {
+            self.findings[at].count += count;
             return;
         }
-        let (found, expected) = describe();
-        self.known.insert((check, file.to_path_buf()), self.findings.len());
+        let (position, found, expected) = describe();
+        let known = Known { check, about: about.into(), at: self.findings.len() };
+        self.known.entry(file.to_path_buf()).or_default().push(known);
         self.findings.push(Finding {
             severity,
             check,
             file: file.to_path_buf(),
-            position: position(),
+            position,
             found,
             expected,
-            count: 1,
+            count,
         });
+    }
+
+    fn find(&self, check: &str, file: &Path, about: &str) -> Option<usize> {
+        let known = self.known.get(file)?;
+        known.iter().find(|k| k.check == check && k.about == about).map(|k| k.at)
+    }
+
+    /// Whether a file has a finding of a kind.
+    fn has(&self, check: &str, file: &Path) -> bool {
+        self.known.get(file).is_some_and(|known| known.iter().any(|k| k.check == check))
     }
 
     /// A subject of the shard that was begun last; a second appearance is a finding.
     fn subject(&mut self, file: &Path, row: usize, subject: i64) {
         let shard = self.shards.len().saturating_sub(1);
         let Some(before) = self.subjects.get(&subject).copied() else {
-            self.subjects.insert(subject, SubjectFacts { shard, first_time: None });
+            self.subjects.insert(subject, SubjectFacts { shard, span: None });
             return;
         };
         let other = self.shards[before.shard].name.clone();
@@ -269,9 +335,11 @@ impl Log {
         );
     }
 
-    fn first_time(&mut self, subject: i64, time: i64) {
+    /// Times of a subject, from the first to the last.
+    fn see_span(&mut self, subject: i64, first: i64, last: i64) {
         if let Some(facts) = self.subjects.get_mut(&subject) {
-            facts.first_time = Some(facts.first_time.map_or(time, |t| t.min(time)));
+            let wider = |(a, b): (i64, i64)| (a.min(first), b.max(last));
+            facts.span = Some(facts.span.map_or((first, last), wider));
         }
     }
 }

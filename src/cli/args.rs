@@ -94,7 +94,7 @@ pub(super) struct QueryArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Replace the output file when it exists.
-    #[arg(long, alias = "force", requires = "output")]
+    #[arg(long, alias = "force")]
     pub(super) overwrite: bool,
     /// Print `elapsed_ms=..` per statement on stderr.
     #[arg(long)]

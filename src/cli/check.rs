@@ -7,7 +7,7 @@ use clap::Args;
 use super::convert::println;
 use super::error::{Failure, Outcome};
 use super::output::grouped;
-use crate::audit::{Audit, CheckOptions, Severity, ShardFacts, check};
+use crate::audit::{Audit, CheckOptions, KINDS, Severity, ShardFacts, check};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,7 +19,7 @@ Exit codes: 0 nothing is wrong, 1 something is (with --strict, warnings count)."
 
 /// Arguments of `serrate check`.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = long_help())]
 pub(super) struct CheckArgs {
     /// MEDS folder, or a folder as meds-torch-data writes it.
     #[arg(value_name = "DIR")]
@@ -35,6 +35,26 @@ pub(super) struct CheckArgs {
     json: bool,
 }
 
+/// The examples, and what can be found.
+fn long_help() -> String {
+    let width = KINDS.iter().map(|k| k.name.len()).max().unwrap_or(0);
+    let mut help =
+        format!("{EXAMPLES}\n\nFindings (`check` in --json; docs/check.md says more):\n");
+    for kind in KINDS {
+        let severity = name_severity(kind.severity);
+        let line = format!("  {severity:<7}  {:<width$}  {}\n", kind.name, kind.meaning);
+        help.push_str(&line);
+    }
+    help
+}
+
+fn name_severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}
+
 pub(super) fn run(args: &CheckArgs) -> Outcome {
     let audit = check(&args.path, &CheckOptions { labels: args.labels.clone() })?;
     if args.json {
@@ -43,11 +63,7 @@ pub(super) fn run(args: &CheckArgs) -> Outcome {
         println(&text)?;
     } else {
         for finding in &audit.findings {
-            let severity = match finding.severity {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
-            };
-            println(&format!("{severity}: {finding}"))?;
+            println(&format!("{}: {finding}", name_severity(finding.severity)))?;
         }
         summary(&audit)?;
     }

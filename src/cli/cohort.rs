@@ -25,8 +25,9 @@ pub(super) struct CohortArgs {
     /// What is done with codes that are not in the vocabulary [default: drop].
     #[arg(long, value_enum, value_name = "WHAT")]
     unknown: Option<UnknownArg>,
-    /// Scale numbers as (value - mean) / std of their code. `compatible` (the default) does so to
-    /// the bit as meds-torch-data, in 32 bits; `exact` in 64; `file` by metadata/codes.parquet alone.
+    /// Scale numbers as (value - mean) / std of their code. `compatible` (the default) computes in 32
+    /// bits, as meds-torch-data: equal but for one or two units in the last place of its sums, which
+    /// depend on its number of threads; `exact` computes in 64; `file` by metadata/codes.parquet alone.
     #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "compatible")]
     normalize: Option<NormalizeArg>,
     /// Where the vocabulary comes from [default: codes.parquet when it has code/vocab_index, else
@@ -92,6 +93,7 @@ impl CohortArgs {
             },
             overwrite,
             jobs: self.jobs.unwrap_or(0),
+            shared_subjects: false,
         }
     }
 }

@@ -23,6 +23,7 @@ use super::interrupt;
 use super::output::{self, Look, ResultWriter, Target, grouped, terminal_width};
 use super::panics;
 use super::script::{self, Statement};
+use crate::io::meds_torch::TensorizedCohort;
 use crate::sql::of_statement;
 
 /// A session and where its results go.
@@ -40,6 +41,11 @@ pub(super) struct Runner {
 impl Runner {
     pub(super) fn try_new(args: &QueryArgs) -> Outcome<Self> {
         let target = match &args.output {
+            None if args.overwrite => {
+                return Err(Failure::usage(
+                    "--overwrite replaces the file that -o FILE names, and there is none; COPY has an option of its own: COPY (SELECT ..) TO 'FILE' OPTIONS (overwrite true)",
+                ));
+            }
             None => Target::stdout(),
             Some(path) => Target::file(path, args.overwrite)?,
         };
@@ -121,8 +127,9 @@ impl Runner {
             result.map_err(|failure| match failure {
                 Failure::Failed(_) if self.target.is_closed() => Failure::Closed,
                 Failure::Failed(message) => Failure::Failed(format!(
-                    "{name}:{}: {message}\n  in: {}",
+                    "{name}:{}: {message}{}\n  in: {}",
                     statement.line,
+                    hint_folder(&message).unwrap_or_default(),
                     statement.summary(100)
                 )),
                 other => other,
@@ -205,7 +212,7 @@ impl Runner {
         }
         if self.results > 0 {
             match (self.format, &self.path) {
-                (Format::Json | Format::Arrow, Some(path)) => {
+                (Format::Json | Format::Arrow | Format::Csv, Some(path)) => {
                     return Err(output::one_result_only(self.format, path));
                 }
                 (Format::Markdown | Format::Csv, _) => writeln!(self.target)?,
@@ -261,6 +268,20 @@ impl Runner {
         self.target.commit()?;
         Ok(())
     }
+}
+
+/// How a folder is read whose name was taken for that of a table.
+fn hint_folder(message: &str) -> Option<String> {
+    let (_, name) = message.split_once("table 'datafusion.public.")?;
+    let (name, _) = name.split_once("' not found")?;
+    let folder = Path::new(name);
+    if !folder.is_dir() {
+        return None;
+    }
+    Some(match TensorizedCohort::is_at(folder) || folder.join("data").is_dir() {
+        true => format!("; {name} is a MEDS folder, which is read as meds('{name}')"),
+        false => format!("; {name} is a folder, whose files are read as '{name}/'"),
+    })
 }
 
 /// Says how many labels of `meds_asof` had no row, and when they are of several tasks.

@@ -69,12 +69,23 @@ impl UrlTableFactory for PathTables {
                 checked => checked?,
             }
         }
-        if let (Some(path), Some(options)) = (config.table_paths.first(), &config.options) {
-            refuse_empty(&state, path, &options.format.get_ext()).await?;
-        }
-        let config = config.infer_partitions_from_path(&state).await?.infer_schema(&state).await?;
+        let config = match infer_listing(&state, config).await {
+            Err(_) if !looks_like_path => return Ok(None),
+            inferred => inferred?,
+        };
         Ok(Some(Arc::new(FilesTable::new(Arc::new(ListingTable::try_new(config)?)))))
     }
+}
+
+/// Finds out what the files of a listing have.
+async fn infer_listing(
+    state: &SessionState,
+    config: ListingTableConfig,
+) -> Result<ListingTableConfig> {
+    if let (Some(path), Some(options)) = (config.table_paths.first(), &config.options) {
+        refuse_empty(state, path, &options.format.get_ext()).await?;
+    }
+    config.infer_partitions_from_path(state).await?.infer_schema(state).await
 }
 
 /// Formats of data, by the endings of their files.

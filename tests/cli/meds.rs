@@ -1,5 +1,11 @@
 //! MEDS folders and the cohorts made of them.
 
+use parquet::arrow::ArrowWriter;
+use serrate::arrow::array::{
+    ArrayRef, Int64Array, ListBuilder, StringArray, StringBuilder, TimestampMicrosecondArray,
+};
+use serrate::arrow::datatypes::Field;
+
 use super::*;
 
 #[test]
@@ -90,13 +96,23 @@ fn a_subject_in_two_shards_is_refused_by_name() {
         &["-c", "SELECT count(*) FROM (SELECT code FROM meds('meds')) WHERE code IS NOT NULL"],
         &["convert", "meds", "x.nrt"],
         &["convert", "meds", "out", "--to", "nrt"],
+        &["convert", "meds", "cohort", "--to", "meds-torch-data"],
+        &["convert", "meds", "cohort", "--to", "meds-torch-data", "--normalize", "--jobs", "1"],
+        &["batches", "meds", "--batch", "4", "--len", "8", "-o", "b"],
+        &["batches", "meds", "--batch", "4", "--len", "8", "-o", "b", "--compat"],
         &["inspect", "meds"],
     ] {
         let err = place.fails(1, args);
         assert!(err.contains("subject ") && err.contains("MEDS has all of a subject"), "{err}");
         assert!(err.contains("tuning/0.parquet") && err.contains("held_out/1.parquet"), "{err}");
     }
-    assert!(!place.exists("x.nrt"));
+    for name in ["x.nrt", "cohort", "b"] {
+        assert!(!place.exists(name), "{name}");
+    }
+    // A split that has each of its subjects once is read.
+    place.ok(&[
+        "batches", "meds", "--batch", "4", "--len", "8", "-o", "b", "--compat", "--split", "train",
+    ]);
     let sql = "SET serrate.meds_shared_subjects = true; SELECT count(*) AS n FROM meds('meds')";
     assert!(place.ok(&["-c", sql]).contains(" 22 "));
 }
@@ -150,8 +166,123 @@ fn meds_becomes_a_cohort_that_is_checked_and_read_in_sql() {
         "{}",
         said.out
     );
+    let help = place.ok(&["check", "--help"]);
+    assert!(
+        help.contains("error    label-contradiction ") && help.contains("warning  label-late ")
+    );
     let json = place.run(&["check", "cohort", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(json["findings"][0]["check"], "pair");
     assert_eq!(place.run(&["check", "nowhere"]).code, 1);
+}
+
+#[test]
+fn a_folder_that_is_no_table_is_named() {
+    let place = Place::new();
+    place.ok(&["generate", "--patients", "2", "--to", "meds", "-o", "meds"]);
+    fs::create_dir(place.path("shards")).unwrap();
+    for (sql, hint) in [
+        ("SELECT * FROM 'meds'", "; meds is a MEDS folder, which is read as meds('meds')\n"),
+        ("SELECT * FROM meds", "; meds is a MEDS folder, which is read as meds('meds')\n"),
+        ("SELECT * FROM 'shards'", "; shards is a folder, whose files are read as 'shards/'\n"),
+    ] {
+        let err = place.fails(1, &["-c", sql]);
+        assert!(err.contains("not found") && err.contains(hint), "{err}");
+    }
+    let err = place.fails(1, &["-c", "SELECT * FROM 'nothing'"]);
+    assert!(!err.contains("folder"), "{err}");
+}
+
+/// Writes a shard of two subjects with a list and texts, spelled as Arrow has them in `text` and `list`.
+fn write_shard(place: &Place, name: &str, first: i64, text: &DataType, wide: bool) {
+    let path = place.path(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![first, first, first + 1]));
+    let times = TimestampMicrosecondArray::from(vec![None, Some(5), Some(6)]);
+    let codes: ArrayRef = Arc::new(StringArray::from(vec!["SEX", "A", "B"]));
+    let units: ArrayRef = Arc::new(StringArray::from(vec![None, Some("mg"), Some("kg")]));
+    let mut tags = ListBuilder::new(StringBuilder::new());
+    for tag in ["x", "y", "z"] {
+        tags.append_value([Some(tag), None]);
+    }
+    let tags: ArrayRef = Arc::new(tags.finish());
+    let item = Arc::new(Field::new("element", text.clone(), true));
+    let list = if wide { DataType::LargeList(item) } else { DataType::List(item) };
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("subject_id", ids),
+        ("time", Arc::new(times)),
+        ("code", cast(&codes, text).unwrap()),
+        ("unit", cast(&units, text).unwrap()),
+        ("tags", cast(&tags, &list).unwrap()),
+    ];
+    let columns = columns.into_iter().map(|(name, values)| (name, values, true));
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let file = fs::File::create(&path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn shards_that_spell_a_type_differently_are_read_by_all() {
+    let place = Place::new();
+    let types = [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View];
+    for (i, text) in types.iter().enumerate() {
+        let first = i64::try_from(i).unwrap() * 10;
+        write_shard(&place, &format!("meds/data/train/{i}.parquet"), first, text, i > 0);
+        // The order in which they come makes no difference.
+        let back = format!("back/data/train/{}.parquet", types.len() - i);
+        write_shard(&place, &back, first, text, i > 0);
+    }
+    let said = place.ok(&["check", "meds"]);
+    assert!(said.contains("\n0 errors"), "{said}");
+    let select = |from: &str| {
+        let sql = format!("SELECT * FROM {from} ORDER BY subject_id");
+        place.ok(&["-c", &sql, "-f", "ndjson"])
+    };
+    let rows = select("meds('meds')");
+    assert_eq!(rows, select("meds('back')"));
+    let lines: Vec<&str> = rows.lines().collect();
+    assert_eq!(lines.len(), 6);
+    // The subjects of each shard are the same but for their ids.
+    for i in [2, 4] {
+        let of_first = lines[i].replace(&format!("\"subject_id\":{}", i * 5), "\"subject_id\":0");
+        assert_eq!(of_first, lines[0]);
+    }
+    assert!(lines[0].contains(r#""tags":[[["y",null]]]"#), "{}", lines[0]);
+    assert!(lines[0].contains(r#""unit":[["mg"]]"#), "{}", lines[0]);
+
+    // Without what MEDS makes of them.
+    let count = "SELECT count(*) AS n, count(DISTINCT code) AS codes, count(tags) AS tags, min(unit) AS unit";
+    for from in ["'meds/data/train/*.parquet'", "'back/data/train/'"] {
+        let sql = format!("{count} FROM {from}");
+        assert_eq!(place.ok(&["-c", &sql, "-f", "csv"]), "n,codes,tags,unit\n9,3,9,kg\n", "{from}");
+        for (select, expected) in [
+            ("min(code), max(code)", "A,SEX\n"),
+            ("count(*) FILTER (WHERE unit = 'mg')", "3\n"),
+            ("count(DISTINCT tags)", "3\n"),
+        ] {
+            let said = place.ok(&["-c", &format!("SELECT {select} FROM {from}"), "-f", "csv"]);
+            assert!(said.ends_with(&format!("\n{expected}")), "{select} {from}: {said}");
+        }
+        let sql = format!("SELECT count(*) AS n FROM {from} WHERE code > 'A' AND unit = 'kg'");
+        assert_eq!(place.ok(&["-c", &sql, "-f", "csv"]), "n\n3\n", "{from}");
+    }
+
+    for folder in ["meds", "back"] {
+        place.ok(&["convert", folder, &format!("{folder}.parquet")]);
+        place.ok(&["convert", folder, &format!("{folder}.arrow")]);
+        for ending in ["parquet", "arrow"] {
+            assert_eq!(select(&format!("'{folder}.{ending}'")), rows, "{folder}.{ending}");
+        }
+        place.ok(&["convert", folder, &format!("{folder}.nrt")]);
+        let cohort = format!("{folder} cohort");
+        place.ok(&["convert", folder, &cohort, "--to", "meds-torch-data"]);
+        for from in [folder, cohort.as_str()] {
+            let out = format!("{from} batches");
+            let said = place.ok(&["batches", from, "--batch", "8", "--len", "4", "-o", &out]);
+            assert!(said.contains("1 batch of 6 items"), "{said}");
+        }
+    }
+    assert_eq!(select("'meds.nrt'"), select("'back.nrt'"));
 }

@@ -61,6 +61,10 @@ fn output_files_appear_whole_and_are_not_overwritten() {
     assert_eq!(fs::read_to_string(place.path("r.csv")).unwrap(), "a\n2\n");
     let err = place.fails(1, &["-c", "SELECT 1", "-c", "SELECT 2", "-o", "r.json"]);
     assert!(err.contains("one result"), "{err}");
+    for args in [&["-o", "two.csv"][..], &["-o", "two.txt", "-f", "csv"]] {
+        let err = place.fails(1, &[&["-c", "SELECT 1; SELECT 2"], args].concat());
+        assert!(err.contains("a CSV file holds one result") && !place.exists(args[1]), "{err}");
+    }
     let err = place.fails(1, &["-c", "CREATE TABLE t AS SELECT 1", "-o", "none.csv"]);
     assert!(err.contains("none.csv") && !place.exists("none.csv"), "{err}");
     let err = place.fails(1, &["-c", "SELECT 1", "-o", "no/such/folder.csv"]);
@@ -111,6 +115,13 @@ fn wrong_usage_is_2_and_help_is_0() {
         let args = [command, &["--help"]].concat();
         let help = place.ok(&args);
         assert!(help.contains("Examples:") && help.contains("Usage:"), "{help}");
+    }
+    let copy = "COPY (SELECT 1 AS a) TO 'x.parquet'";
+    let err = place.fails(2, &["-c", copy, "--overwrite"]);
+    assert!(err.contains("OPTIONS (overwrite true)"), "{err}");
+    assert!(!place.exists("x.parquet"));
+    for options in ["", " OPTIONS (overwrite true)"] {
+        place.ok(&["-c", &format!("{copy}{options}")]);
     }
     assert!(place.ok(&["--version"]).starts_with("serrate "));
     let err = place.fails(1, &["inspekt"]);
@@ -197,6 +208,13 @@ fn help_knows_functions_and_their_neighbours() {
     assert!(said.err.contains("no function \"ragged_nonsense\""), "{}", said.err);
     assert!(said.err.contains("ragged_add") && said.err.contains("more, which"), "{}", said.err);
     assert!(said.err.contains("ragged_lengths"), "{}", said.err);
+    let said = place
+        .run_with(&["-i"], ".help ragged_maen\n.help ragged_searchsorted\n.help ragged_mean\n");
+    let hint = "no function \"ragged_maen\"; did you mean ";
+    let hint = said.err.lines().find_map(|l| l.split_once(hint)).map(|(_, names)| names);
+    assert!(hint.is_some_and(|names| names.contains("ragged_mean")), "{}", said.err);
+    let wide: Vec<&str> = said.out.lines().filter(|l| l.chars().count() > 80).collect();
+    assert!(wide.iter().all(|l| l.contains("SELECT") || l.ends_with("function)")), "{wide:#?}");
 }
 
 /// Every script of `sql/` runs as it stands, on the data set that is in the repository, and a second time

@@ -5,10 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Float32Array, Float64Array, Int64Array, RecordBatch,
-    StringArray, TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, BooleanArray, Float32Array, Float64Array, Int64Array, ListBuilder,
+    RecordBatch, StringArray, StringBuilder, TimestampMicrosecondArray,
 };
-use serrate::audit::{Audit, CheckOptions, Finding, Severity, check};
+use arrow::compute::{cast, concat_batches};
+use arrow::datatypes::{DataType, Field};
+use serrate::audit::{Audit, CheckOptions, Finding, KINDS, Severity, check};
+use serrate::io::meds::MedsDataset;
 use serrate::io::nrt::{self, NrtFile, WriteOptions};
 use serrate::table::{Column, RaggedTable};
 
@@ -16,7 +19,17 @@ use crate::meds_torch::{batch, codes_file, convert, data, made, row, splits_file
 use crate::tiny::{at, write_parquet};
 
 fn audit(root: &Path) -> Audit {
-    check(root, &CheckOptions::default()).unwrap()
+    let audit = check(root, &CheckOptions::default()).unwrap();
+    for finding in &audit.findings {
+        let kind = KINDS.iter().find(|k| k.name == finding.check);
+        assert_eq!(kind.map(|k| k.severity), Some(finding.severity), "{finding}");
+    }
+    audit
+}
+
+/// Findings of a check, as text.
+fn texts(audit: &Audit, name: &str) -> Vec<String> {
+    audit.findings.iter().filter(|f| f.check == name).map(ToString::to_string).collect()
 }
 
 fn names(audit: &Audit, severity: Severity) -> Vec<&'static str> {
@@ -40,7 +53,7 @@ fn sound_data_has_no_error() {
     let meds = audit(&data("synthea-meds"));
     assert_eq!(names(&meds, Severity::Error), [""; 0]);
     one(&meds, "unseen-code", &["outside train, 27 codes"]);
-    one(&meds, "unknown-code", &["it lacks 27 codes"]);
+    one(&meds, "unknown-code", &["it lacks 27 codes", "0.2 % of all"]);
     assert_eq!((meds.labels, meds.shards.len()), (1715, 4));
     let total: u64 = meds.shards.iter().map(|s| s.measurements + s.statics).sum();
     assert_eq!(total, 24_866);
@@ -149,9 +162,10 @@ fn faults_of_meds_folders_are_found() {
         ("metadata/codes.parquet", codes_file(&["A", "A"], &[Some(1), Some(2)], &[])),
     ]);
     let found = audit(&root);
-    one(&found, "unreadable", &["0.parquet", "\"code\", row 1"]);
+    one(&found, "null", &["0.parquet", "\"code\", row 1", "expected a value"]);
     one(&found, "columns", &["1.parquet", "no column \"code\""]);
     one(&found, "vocabulary", &["codes.parquet", "two tokens"]);
+    one(&found, "code-twice", &["codes.parquet", "row 1", "\"A\"", "row 0"]);
 }
 
 /// A cohort of subjects 1 (no events), 2 and 3 in train/0, and 4 in tuning/0.
@@ -324,4 +338,415 @@ fn labels_that_reading_refuses_are_found() {
     assert_eq!(check(&meds, &one_file).unwrap().labels, 1);
     let none = CheckOptions { labels: Some(dir.path().join("none")) };
     assert!(check(&meds, &none).unwrap_err().to_string().contains("no such file or folder"));
+}
+
+/// A batch with columns by name.
+fn columns(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true)))
+        .unwrap()
+}
+
+/// A batch with some columns in other types.
+fn recast(batch: &RecordBatch, types: &[(&str, DataType)]) -> RecordBatch {
+    let schema = batch.schema();
+    let cast_column = |(field, values): (&Arc<Field>, &ArrayRef)| {
+        let to = types.iter().find(|(name, _)| name == field.name());
+        let values = to.map_or(values.clone(), |(_, t)| cast(values, t).unwrap());
+        (field.name().clone(), values, true)
+    };
+    let columns = schema.fields().iter().zip(batch.columns()).map(cast_column);
+    RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+}
+
+/// Measurements with lists and texts beside them.
+fn with_lists(rows: &[crate::meds_torch::Measurement]) -> RecordBatch {
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for (i, _) in rows.iter().enumerate() {
+        lists.append_value([Some("a"), Some(["b", "c"][i % 2])]);
+    }
+    let plain = batch(rows, true);
+    let named = ["subject_id", "time", "code", "numeric_value"].into_iter();
+    let mut all: Vec<(&str, ArrayRef)> = named.zip(plain.columns().iter().cloned()).collect();
+    all.push(("tags", Arc::new(lists.finish())));
+    all.push(("unit", Arc::new(StringArray::from(vec!["mg"; rows.len()]))));
+    columns(all)
+}
+
+fn large_list(item: DataType) -> DataType {
+    DataType::LargeList(Arc::new(Field::new("element", item, true)))
+}
+
+#[test]
+fn spellings_of_one_type_are_no_finding_and_are_read_together() {
+    let rows = |subject: i64| {
+        [
+            row(subject, None, "SEX", None),
+            row(subject, Some(10), "A", Some(1.0)),
+            row(subject, Some(20), "B", Some(2.0)),
+        ]
+    };
+    let large = [
+        ("code", DataType::LargeUtf8),
+        ("unit", DataType::LargeUtf8),
+        ("tags", large_list(DataType::LargeUtf8)),
+    ];
+    let views = [
+        ("code", DataType::Utf8View),
+        ("unit", DataType::Utf8View),
+        ("tags", large_list(DataType::Utf8View)),
+    ];
+    let text = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    let (_dir, root) = made(&[
+        ("data/train/0.parquet", with_lists(&rows(1))),
+        ("data/train/1.parquet", recast(&with_lists(&rows(2)), &large)),
+        ("data/train/2.parquet", recast(&with_lists(&rows(3)), &views)),
+        (
+            "data/train/3.parquet",
+            recast(&with_lists(&rows(4)), &[("unit", text.clone()), ("code", text)]),
+        ),
+    ]);
+    let found = audit(&root);
+    assert_eq!(names(&found, Severity::Error), [""; 0], "{:#?}", found.findings);
+    assert_eq!(texts(&found, "meds-types"), [""; 0]);
+    assert_eq!(found.shards.len(), 4);
+
+    // Every reader joins them, with the same values from each.
+    let dataset = MedsDataset::open(&root).unwrap();
+    let shards: Vec<_> = dataset
+        .shards()
+        .map(|s| s.read(&Default::default()).unwrap().to_batch().unwrap())
+        .collect();
+    for shard in &shards {
+        assert_eq!(shard.schema(), dataset.schema(&Default::default()).unwrap());
+    }
+    let whole = concat_batches(&shards[0].schema(), &shards).unwrap();
+    for name in ["tags", "unit", "static_tags", "numeric_value"] {
+        let column = &whole[name];
+        for i in 1..4 {
+            assert_eq!(&column.slice(i, 1), &column.slice(0, 1), "{name} of shard {i}");
+        }
+    }
+    let out = root.with_file_name("cohort");
+    let report = convert(&root, &out, &Default::default()).unwrap();
+    assert_eq!((report.subjects(), report.measurements(), report.codes), (4, 8, 3));
+}
+
+#[test]
+fn every_column_of_another_type_is_named() {
+    let rows = |s: i64| [row(s, Some(10), "A", Some(1.0)), row(s, Some(20), "B", Some(2.0))];
+    let odd = [
+        ("subject_id", DataType::Int32),
+        ("code", DataType::LargeUtf8),
+        ("numeric_value", DataType::Float64),
+        ("unit", DataType::LargeBinary),
+    ];
+    let (_dir, root) = made(&[
+        ("data/0.parquet", recast(&with_lists(&rows(1)), &odd)),
+        ("data/1.parquet", with_lists(&rows(2))),
+        ("data/2.parquet", with_lists(&rows(3))),
+    ]);
+    let found = audit(&root);
+    // The columns of MEDS say themselves which file is wrong; of others, the first file is right.
+    let types = texts(&found, "types");
+    assert_eq!(types.len(), 4, "{types:#?}");
+    for (file, column, is, due) in [
+        ("0.parquet", "subject_id", "Int32", "Int64"),
+        ("0.parquet", "numeric_value", "Float64", "Float32"),
+        ("1.parquet", "unit", "Utf8", "Binary"),
+        ("2.parquet", "unit", "Utf8", "Binary"),
+    ] {
+        let text = format!("column {column:?}: [types] {is}; expected {due} as in ");
+        let has = |t: &&String| t.contains(file) && t.contains(&text) && !t.contains("times)");
+        assert!(types.iter().any(|t| has(&t)), "{file}: {text} is not in {types:#?}");
+    }
+    assert_eq!(found.shards.len(), 3, "they are read nevertheless");
+
+    // The same in all shards is read, but is not MEDS; what cannot be read is named, all of it.
+    let all: Vec<RecordBatch> = (1..3).map(|s| recast(&with_lists(&rows(s)), &odd)).collect();
+    let (_dir, root) =
+        made(&[("data/0.parquet", all[0].clone()), ("data/1.parquet", all[1].clone())]);
+    let found = audit(&root);
+    let types = texts(&found, "meds-types");
+    assert_eq!((types.len(), found.errors()), (2, 0), "{:#?}", found.findings);
+    assert!(types[0].contains("Float64; expected Float32, as MEDS has it (2 times)"), "{types:?}");
+    let text = [("subject_id", DataType::Utf8), ("numeric_value", DataType::Utf8)];
+    let (_dir, root) = made(&[("data/0.parquet", recast(&with_lists(&rows(1)), &text))]);
+    let types = texts(&audit(&root), "types");
+    assert_eq!(types.len(), 2, "{types:#?}");
+    assert!(types[0].contains("\"subject_id\": [types] Utf8; expected Int64"), "{types:?}");
+    assert!(types[1].contains("\"numeric_value\": [types] Utf8; expected Float32"), "{types:?}");
+    let keys = batch(&rows(1), true).project(&[3]).unwrap();
+    let (_dir, root) = made(&[("data/0.parquet", keys)]);
+    assert_eq!(texts(&audit(&root), "columns").len(), 3);
+}
+
+#[test]
+fn gaps_are_passed_over_and_the_rest_is_looked_at() {
+    let rows: Vec<_> = (0..6).map(|i| row(1, Some(10 - i), "A", None)).collect();
+    let good = batch(&rows, true);
+    let ids = Int64Array::from(vec![Some(1), None, None, Some(1), Some(1), Some(1)]);
+    let codes = StringArray::from(vec![Some("A"), None, Some("A"), Some("A"), None, Some("A")]);
+    let mut all = good.columns().to_vec();
+    (all[0], all[2]) = (Arc::new(ids), Arc::new(codes));
+    let (_dir, root) =
+        made(&[("data/0.parquet", RecordBatch::try_new(good.schema(), all).unwrap())]);
+    let found = audit(&root);
+    let nulls = texts(&found, "null");
+    assert_eq!(nulls.len(), 2, "{nulls:?}");
+    assert!(
+        nulls[0].contains("\"subject_id\", row 1: [null] NULL; expected a value (2 times)"),
+        "{nulls:?}"
+    );
+    assert!(
+        nulls[1].contains("\"code\", row 1: [null]") && nulls[1].contains("(2 times)"),
+        "{nulls:?}"
+    );
+    // Rows 0, 3 and 5 are left; their positions are those in the file.
+    assert_eq!(one(&found, "order", &["row 3: [order]", "00:00:00.000007"]).count, 2);
+    assert_eq!(found.shards[0].measurements, 3);
+}
+
+#[test]
+fn times_that_cannot_be_are_found() {
+    let us = |year: i64| Some((year - 1970) * 31_556_952 * 1_000_000);
+    let rows = [
+        row(1, us(1600), "A", None),
+        row(1, us(1900), "A", None),
+        row(1, us(1990), "A", None),
+        row(2, us(2150), "A", None),
+        row(2, us(2151), "B", None),
+        row(2, us(2152), "B", None),
+        row(2, us(2999), "A", None),
+        row(3, None, "A", None),
+    ];
+    let (_dir, root) = made(&[("data/train/0.parquet", batch(&rows, true))]);
+    let found = audit(&root);
+    let odd =
+        one(&found, "implausible-time", &["train/0.parquet", "row 0", "of subject 1", "1901"]);
+    assert_eq!((odd.count, odd.severity), (3, Severity::Warning));
+    assert_eq!(one(&found, "future-time", &["row 3", "time 21", "subject 2"]).count, 3);
+    // The schema files of a cohort have the same times.
+    let out = root.with_file_name("cohort");
+    convert(&root, &out, &Default::default()).unwrap();
+    let found = audit(&out);
+    let place = ["schemas/train/0.parquet", "row 0, event 0"];
+    assert_eq!(one(&found, "implausible-time", &place).count, 3);
+    assert_eq!(one(&found, "future-time", &["row 1, event 0"]).count, 3);
+}
+
+#[test]
+fn events_outside_a_life_are_found() {
+    let (day, noon) = (|d| Some(at(d, 0, 0, 0)), |d| Some(at(d, 12, 0, 0)));
+    let rows = [
+        // Born at noon; a measurement in the morning, and a fact without a time.
+        row(1, None, "SEX", None),
+        row(1, day(0), "A", None),
+        row(1, noon(0), "MEDS_BIRTH", None),
+        row(1, noon(0), "B", None),
+        row(1, noon(9), "MEDS_DEATH", None),
+        row(1, Some(at(9, 12, 0, 1)), "A", None),
+        row(1, noon(10), "B", None),
+        // A death at midnight is a date: the same day is not after it, the next one is.
+        row(2, day(0), "MEDS_BIRTH//GUESSED", None),
+        row(2, day(5), "MEDS_DEATH", None),
+        row(2, Some(at(5, 23, 59, 59)), "A", None),
+        row(2, day(6), "A", None),
+        // Neither born nor dead.
+        row(3, day(0), "MEDS_BIRTHDAY", None),
+        row(3, day(1), "A", None),
+    ];
+    let (_dir, root) = made(&[("data/0.parquet", batch(&rows, true))]);
+    let found = audit(&root);
+    let before =
+        ["row 1", "A of subject 1 at 2020-01-01 00:00:00, before MEDS_BIRTH at 2020-01-01 12"];
+    let before = one(&found, "before-birth", &before);
+    assert_eq!((before.count, before.severity), (1, Severity::Warning));
+    let after = ["row 5", "A of subject 1 at 2020-01-10 12:00:01, after MEDS_DEATH"];
+    assert_eq!(one(&found, "after-death", &after).count, 3);
+}
+
+#[test]
+fn doubled_rows_are_found() {
+    let time = Some(at(0, 0, 0, 0));
+    let rows = [
+        row(1, None, "SEX", None),
+        row(1, None, "SEX", None),
+        row(1, time, "A", Some(1.0)),
+        row(1, time, "B", None),
+        row(1, time, "A", Some(1.0)),
+        row(1, time, "A", Some(2.0)),
+        row(1, time, "B", None),
+        row(1, time, "B", None),
+        row(1, Some(at(1, 0, 0, 0)), "A", Some(1.0)),
+        row(2, time, "A", Some(1.0)),
+    ];
+    let (_dir, root) = made(&[("data/0.parquet", batch(&rows, true))]);
+    let double = ["0.parquet", "row 1", "SEX of subject 1 without a time, the same as row 0"];
+    let found = audit(&root);
+    let double = one(&found, "doubled-row", &double);
+    assert_eq!((double.count, double.severity), (4, Severity::Warning));
+
+    // Out of order, in several batches and dictionaries: still all of them.
+    let many: Vec<_> =
+        (0..70_000i64).map(|i| row(7, Some(at(i % 35_000, 0, 0, 0)), "A", None)).collect();
+    let (_dir, root) = made(&[("data/0.parquet", batch(&many, true))]);
+    let found = audit(&root);
+    assert_eq!(one(&found, "doubled-row", &["row 35000", "the same as row 0"]).count, 35_000);
+
+    // Texts tell measurements apart.
+    let texts: Vec<Option<&str>> = vec![
+        Some("x"),
+        None,
+        Some("x"),
+        Some("x"),
+        Some("y"),
+        Some("z"),
+        None,
+        Some("y"),
+        None,
+        None,
+    ];
+    let mut all: Vec<(&str, ArrayRef)> = ["subject_id", "time", "code", "numeric_value"]
+        .into_iter()
+        .zip(batch(&rows, true).columns().iter().cloned())
+        .collect();
+    all.push(("text_value", Arc::new(StringArray::from(texts))));
+    let (_dir, root) = made(&[("data/0.parquet", columns(all))]);
+    let found = audit(&root);
+    // Rows 0 and 1 differ; 2 and 4 differ; of 3, 6 and 7 none are equal.
+    assert_eq!(texts_of(&found), [""; 0]);
+    let same = StringArray::from(vec!["x"; 10]);
+    let mut all: Vec<(&str, ArrayRef)> = ["subject_id", "time", "code", "numeric_value"]
+        .into_iter()
+        .zip(batch(&rows, true).columns().iter().cloned())
+        .collect();
+    all.push(("text_value", Arc::new(same)));
+    let (_dir, root) = made(&[("data/0.parquet", columns(all))]);
+    assert_eq!(one(&audit(&root), "doubled-row", &["row 1", "text_value as in row 0"]).count, 4);
+}
+
+fn texts_of(audit: &Audit) -> Vec<String> {
+    texts(audit, "doubled-row")
+}
+
+#[test]
+fn labels_that_contradict_and_labels_far_away_are_found() {
+    let day = |d| Some(at(d, 0, 0, 0));
+    let rows = [row(1, day(0), "A", None), row(1, day(10), "A", None), row(2, day(0), "A", None)];
+    let (_dir, root) = made(&[
+        ("data/train/0.parquet", batch(&rows, true)),
+        (
+            "labels/task/train/0.parquet",
+            labels(&[
+                (1, day(5), true),
+                (1, day(6), true),
+                (1, day(5), false),
+                (1, day(6), true),
+                (1, day(375), true),
+                (1, day(376), true),
+                (1, day(-1), true),
+            ]),
+        ),
+        ("labels/task/train/1.parquet", labels(&[(2, day(1), true), (1, day(6), false)])),
+    ]);
+    let found = audit(&root);
+    let contradictions = texts(&found, "label-contradiction");
+    assert_eq!(contradictions.len(), 2, "{contradictions:#?}");
+    assert!(contradictions[0].contains("train/0.parquet: row 2"), "{contradictions:?}");
+    assert!(contradictions[0].contains("another value than in row 0;"), "{contradictions:?}");
+    assert!(contradictions[1].contains("train/1.parquet: row 1"), "{contradictions:?}");
+    assert!(contradictions[1].contains("in row 1 of "), "{contradictions:?}");
+    assert_eq!(found.errors(), 2);
+    assert_eq!(one(&found, "label-twice", &["row 3", "as in row 1"]).count, 1);
+    assert_eq!(
+        one(&found, "label-late", &["row 5", "2021-01-11", "last event is at 2020-01-11"]).count,
+        1
+    );
+    one(&found, "label-early", &["row 6", "nothing before it"]);
+
+    // Tasks are apart: what they say of one time differs.
+    let value = |v: i64| {
+        columns(vec![
+            ("subject_id", Arc::new(Int64Array::from(vec![1])) as ArrayRef),
+            ("prediction_time", Arc::new(TimestampMicrosecondArray::from(vec![at(5, 0, 0, 0)]))),
+            ("integer_value", Arc::new(Int64Array::from(vec![v]))),
+        ])
+    };
+    let (_dir, root) = made(&[
+        ("data/train/0.parquet", batch(&rows, true)),
+        ("labels/a/0.parquet", value(1)),
+        ("labels/b/0.parquet", value(2)),
+    ]);
+    let found = audit(&root);
+    assert_eq!((found.errors(), found.labels), (0, 2), "{:#?}", found.findings);
+    let keys = value(1).project(&[0, 1]).unwrap();
+    write_parquet(&root.join("labels/b/0.parquet"), &keys);
+    one(&audit(&root), "no-value", &["b/0.parquet", "boolean_value or"]);
+}
+
+#[test]
+fn what_is_wrong_in_the_metadata_is_found() {
+    let rows = [
+        row(1, Some(1), "A", None),
+        row(1, Some(2), "B", None),
+        row(1, Some(3), "C", None),
+        row(1, Some(4), "C", None),
+    ];
+    let of = |codes: &[&str]| columns(vec![("code", Arc::new(StringArray::from(codes.to_vec())))]);
+    let (_dir, root) = made(&[
+        ("data/train/0.parquet", batch(&rows, true)),
+        ("metadata/codes.parquet", of(&["A", "B", "A", "A"])),
+    ]);
+    let found = audit(&root);
+    one(&found, "no-dataset-json", &["metadata/dataset.json", "no such file"]);
+    let twice = one(&found, "code-twice", &["codes.parquet", "row 2", "\"A\", which row 0 has"]);
+    assert_eq!((twice.count, twice.severity), (2, Severity::Error));
+    // Half is not more than half.
+    one(&found, "unknown-code", &["1 codes with 2 measurements: C (50.0 % of all)"]);
+    let path = root.join("metadata/dataset.json");
+    let with = |text: &str| {
+        fs::write(&path, text).unwrap();
+        audit(&root)
+    };
+    // Columns that modify codes make rows of their own.
+    let found = with(r#"{"dataset_name": "x", "code_modifier_columns": ["unit"], "other": 1}"#);
+    assert_eq!(names(&found, Severity::Error), [""; 0], "{:#?}", found.findings);
+    assert_eq!(texts(&found, "no-dataset-json"), [""; 0]);
+    one(&with(r#"{"dataset_name": "x","#), "dataset-json", &["not JSON", "line 1"]);
+    one(&with("[1]"), "dataset-json", &["a list; expected a JSON object"]);
+    let found = with(
+        r#"{"dataset_name": 5, "meds_version": ["0"], "site_id_columns": [1], "license": null}"#,
+    );
+    let wrong = texts(&found, "dataset-json");
+    assert_eq!(wrong.len(), 3, "{wrong:?}");
+    assert!(
+        wrong[0].contains("field \"dataset_name\": [dataset-json] a number; expected text"),
+        "{wrong:?}"
+    );
+
+    write_parquet(&root.join("metadata/codes.parquet"), &of(&["A"]));
+    let found = with("{}");
+    let lost = one(
+        &found,
+        "vocabulary-loss",
+        &["75.0 % of all measurements", "2 codes with 3 measurements: B, C"],
+    );
+    assert_eq!(lost.severity, Severity::Error);
+    assert_eq!(texts(&found, "unknown-code"), [""; 0]);
+}
+
+#[test]
+fn every_kind_of_finding_is_documented() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/check.md");
+    let docs = fs::read_to_string(docs).unwrap();
+    let rows: Vec<&str> = docs.lines().filter(|l| l.starts_with("| `")).collect();
+    for kind in KINDS {
+        let severity = match kind.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        let row = format!("| `{}` | {severity} |", kind.name);
+        assert_eq!(rows.iter().filter(|l| l.starts_with(&row)).count(), 1, "{row}");
+    }
+    assert_eq!(rows.len(), KINDS.len());
 }

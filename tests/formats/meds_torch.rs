@@ -70,7 +70,16 @@ fn close(found: &[f32], expected: &[f32], what: &str) {
     }
 }
 
-/// Column by column: types, lengths of lists, nulls; floats as [`close`] has them.
+/// Equal to the bit; any NaN equals any other.
+fn same_bits(found: &[f32], expected: &[f32], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (i, (a, b)) in found.iter().zip(expected).enumerate() {
+        let same = (a.is_nan() && b.is_nan()) || a.to_bits() == b.to_bits();
+        assert!(same, "{what}[{i}]: {a} instead of {b}");
+    }
+}
+
+/// Column by column: types, lengths of lists, nulls; floats as [`same_bits`] has them.
 fn same_columns(found: &ArrayRef, expected: &ArrayRef, what: &str) {
     // Elements of lists are called differently by different writers.
     let (a, b) = (found.data_type(), expected.data_type());
@@ -86,7 +95,7 @@ fn same_columns(found: &ArrayRef, expected: &ArrayRef, what: &str) {
             let numbers = |a: &ArrayRef| -> Vec<f32> {
                 a.as_primitive::<Float32Type>().iter().map(|v| v.unwrap_or(f32::NAN)).collect()
             };
-            close(&numbers(found), &numbers(expected), what);
+            same_bits(&numbers(found), &numbers(expected), what);
         }
         _ => assert_eq!(found, expected, "{what}"),
     }
@@ -127,7 +136,7 @@ fn same_cohort(found: &Path, expected: &Path) {
             let what = format!("{shard} {name}");
             match a.tensor(name).unwrap().dtype() {
                 Dtype::I64 => assert_eq!(integers(&a, name), integers(&b, name), "{what}"),
-                _ => close(&floats(&a, name), &floats(&b, name), &what),
+                _ => same_bits(&floats(&a, name), &floats(&b, name), &what),
             }
         }
         let schema = format!("tokenization/schemas/{shard}.parquet");
@@ -809,4 +818,24 @@ fn tokens_far_beyond_the_codes_are_refused() {
     let e = cohort.meds_schema().unwrap_err().to_string();
     assert!(e.contains("4294967294") && e.contains("2 codes"), "{e}");
     assert!(cohort.read_meds(0).is_err());
+}
+
+#[test]
+fn a_subject_in_two_shards_is_refused_unless_allowed() {
+    let (a, b) = (row(1, Some(at(0, 0, 0, 0)), "A", None), row(1, Some(at(1, 0, 0, 0)), "A", None));
+    let (dir, root) = made(&[
+        ("data/train/0.parquet", batch(&[a], true)),
+        ("data/tuning/0.parquet", batch(&[b], true)),
+    ]);
+    let out = dir.path().join("out");
+    for jobs in [1, 2] {
+        let options = TensorizeOptions { jobs, ..TensorizeOptions::default() };
+        let e = convert(&root, &out, &options).unwrap_err().to_string();
+        assert!(e.contains("train/0.parquet: subject 1 is here and in "), "{e}");
+        assert!(e.contains("tuning/0.parquet as well"), "{e}");
+        assert!(!out.exists());
+        let shared = TensorizeOptions { shared_subjects: true, ..options };
+        let out = dir.path().join(format!("shared {jobs}"));
+        assert_eq!(convert(&root, &out, &shared).unwrap().subjects(), 2);
+    }
 }

@@ -105,7 +105,11 @@ async fn exploded_rows_are_sorted_by_elements() {
         }
         let table = format!("CREATE EXTERNAL TABLE parts STORED AS NRT LOCATION '{path}/'");
         batches(&ctx, &table).await.unwrap();
-        for from in [V.to_owned(), "(SELECT * FROM parts)".to_owned(), format!("(SELECT * FROM '{path}/0.nrt')")] {
+        for from in [
+            V.to_owned(),
+            "(SELECT * FROM parts)".to_owned(),
+            format!("(SELECT * FROM '{path}/0.nrt')"),
+        ] {
             let all: &[&str] =
                 if from.ends_with("0.nrt')") { &["1", "3"] } else { &["1", "2", "3", "4"] };
             let explode = format!("ragged_explode({from})");

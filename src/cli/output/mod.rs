@@ -179,6 +179,7 @@ impl<'a> ResultWriter<'a> {
 pub(super) fn one_result_only(format: Format, path: &Path) -> Failure {
     let name = match format {
         Format::Arrow => "an Arrow file",
+        Format::Csv => "a CSV file",
         _ => "a JSON file",
     };
     Failure::message(format!(

@@ -1,9 +1,10 @@
 //! Aligned tables for people, and Markdown.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{FieldRef, SchemaRef};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
 use super::cell::{Cells, grouped, one_line};
@@ -14,6 +15,10 @@ use crate::cli::error::Outcome;
 const CELL_WIDTH: usize = 48;
 /// No narrower than this for the sake of a narrow terminal.
 const LEAST_WIDTH: usize = 16;
+/// What stands in the place of columns left out.
+const OMITTED: &str = "…";
+/// Names of columns left out that are told.
+const NAMES: usize = 5;
 
 /// How a table looks.
 #[derive(Clone, Debug)]
@@ -76,15 +81,25 @@ impl TableWriter {
 
     pub(super) fn finish(self, out: &mut impl Write) -> Outcome {
         let mut width = self.look.max_width;
-        let mut table = self.render(width)?;
+        let all: Vec<Option<usize>> = (0..self.schema.fields().len()).map(Some).collect();
+        let mut table = self.render(&all, width)?;
+        let mut hidden = 0..0;
         if let Some(line) = self.look.line {
-            // Narrower values until a line fits; a table of very many columns runs over all the same.
+            // Narrower values until a line fits, then fewer columns.
             while let Some(w) = width.filter(|w| *w > LEAST_WIDTH) {
                 if table.lines().all(|l| l.chars().count() <= line) {
                     break;
                 }
                 width = Some((w * 3 / 4).max(LEAST_WIDTH));
-                table = self.render(width)?;
+                table = self.render(&all, width)?;
+            }
+            let widths: Vec<usize> =
+                table.column_max_content_widths().into_iter().map(usize::from).collect();
+            hidden = choose_hidden(&widths, line);
+            if !hidden.is_empty() {
+                let mut shown = all;
+                shown.splice(hidden.clone(), [None]);
+                table = self.render(&shown, width)?;
             }
         }
         write_lines(&table, out)?;
@@ -93,11 +108,20 @@ impl TableWriter {
             let rows = if more == 1 { "row" } else { "rows" };
             writeln!(out, "… {} more {rows}", grouped(more))?;
         }
+        if !hidden.is_empty() {
+            let columns = if hidden.len() == 1 { "column" } else { "columns" };
+            let names = self.schema.fields()[hidden.clone()].iter().map(|f| f.name().as_str());
+            let names: Vec<&str> = names.take(NAMES).collect();
+            let rest = if hidden.len() > NAMES { ", .." } else { "" };
+            let n = grouped(hidden.len());
+            writeln!(out, "… {n} more {columns}: {}{rest}", one_line(names.join(", ")))?;
+        }
         out.flush()?;
         Ok(())
     }
 
-    fn render(&self, width: Option<usize>) -> Outcome<Table> {
+    /// The columns at some places, and marks of omission, with values of at most `width` characters.
+    fn render(&self, columns: &[Option<usize>], width: Option<usize>) -> Outcome<Table> {
         let mut table = Table::new();
         let preset =
             if self.look.markdown { presets::ASCII_MARKDOWN } else { presets::UTF8_FULL_CONDENSED };
@@ -106,7 +130,10 @@ impl TableWriter {
             true => text.replace('|', "\\|"),
             false => text,
         };
-        table.set_header(self.schema.fields().iter().map(|f| {
+        let fields: Vec<Option<&FieldRef>> =
+            columns.iter().map(|at| at.map(|i| &self.schema.fields()[i])).collect();
+        table.set_header(fields.iter().map(|f| {
+            let Some(f) = f else { return OMITTED.to_owned() };
             let name = escape(one_line(f.name().clone()));
             match (self.look.types, self.look.markdown) {
                 (false, _) => name,
@@ -114,27 +141,61 @@ impl TableWriter {
                 (true, true) => format!("{name} `{}`", f.data_type()),
             }
         }));
-        for (i, field) in self.schema.fields().iter().enumerate() {
-            if field.data_type().is_numeric()
+        for (i, field) in fields.iter().enumerate() {
+            if field.is_some_and(|f| f.data_type().is_numeric())
                 && let Some(column) = table.column_mut(i)
             {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
         for batch in &self.shown {
-            let cells = self
-                .schema
-                .fields()
+            let cells = fields
                 .iter()
-                .zip(batch.columns())
-                .map(|(field, column)| Cells::try_new(field, column.as_ref()))
+                .zip(columns)
+                .map(|(field, at)| {
+                    let (Some(field), Some(at)) = (field, at) else { return Ok(None) };
+                    Cells::try_new(field, batch.column(*at).as_ref()).map(Some)
+                })
                 .collect::<Result<Vec<_>, _>>()?;
             for row in 0..batch.num_rows() {
-                table.add_row(cells.iter().map(|c| Cell::new(escape(c.text(row, width)))));
+                table.add_row(cells.iter().map(|cells| match cells {
+                    Some(cells) => Cell::new(escape(cells.text(row, width))),
+                    None => Cell::new(OMITTED),
+                }));
             }
         }
         Ok(table)
     }
+}
+
+/// The columns to leave out, so that the others and the mark in their place fit a line: those in the
+/// middle, as tables begin with what a row is about and often end with what was computed of it.
+fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
+    // A column has a space on either side and a border behind it.
+    let taken = |width: &usize| width.saturating_add(3);
+    let mut room = line.saturating_sub(1);
+    if widths.iter().map(taken).sum::<usize>() <= room {
+        return 0..0;
+    }
+    room = room.saturating_sub(taken(&1));
+    let mut hidden = 0..widths.len();
+    // From both ends in turn, and from one alone where the other is too wide.
+    let (mut front, mut open) = (true, [true, true]);
+    while hidden.len() > 1 && open != [false, false] {
+        let next = if front { hidden.start } else { hidden.end - 1 };
+        let width = widths.get(next).map_or(usize::MAX, taken);
+        let side = &mut open[usize::from(front)];
+        // One column is shown, however wide it is.
+        let first = hidden.len() == widths.len();
+        if *side && (width <= room || first) {
+            room = room.saturating_sub(width);
+            hidden = if front { next + 1..hidden.end } else { hidden.start..next };
+        } else {
+            *side = false;
+        }
+        front = !front;
+    }
+    if widths.len() < 2 { 0..0 } else { hidden }
 }
 
 fn write_lines(table: &Table, out: &mut impl Write) -> io::Result<()> {
@@ -142,4 +203,70 @@ fn write_lines(table: &Table, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{}", line.trim_end())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int64Array, StringArray};
+
+    use super::*;
+
+    /// What is written of columns whose names and values are so wide, on a line of `line` characters.
+    fn write_columns(widths: &[usize], line: Option<usize>) -> String {
+        let columns = widths.iter().enumerate().map(|(i, width)| {
+            let values: ArrayRef = match i % 2 {
+                0 => Arc::new(StringArray::from(vec!["v".repeat(*width)])),
+                _ => Arc::new(Int64Array::from(vec![7])),
+            };
+            (format!("{i}{}", "_".repeat(width.saturating_sub(1))), values)
+        });
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let look =
+            Look { max_rows: None, max_width: Some(48), line, types: false, markdown: false };
+        let mut table = TableWriter::new(batch.schema(), look);
+        table.push(&batch);
+        let mut out = Vec::new();
+        table.finish(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn columns_in_the_middle_give_way() {
+        let few = write_columns(&[10, 10, 10], Some(40));
+        assert!(!few.contains("more column") && few.contains("1_________"), "{few}");
+        let text = write_columns(&[10; 9], Some(60));
+        assert!(text.lines().all(|l| l.chars().count() <= 60), "{text}");
+        let header = text.lines().nth(1).unwrap();
+        assert!(header.starts_with("│ 0_________ ┆ 1_________ ┆ … ┆ 7_________ ┆ 8___"), "{text}");
+        let names = ["2_________", "3_________", "4_________", "5_________", "6_________"];
+        assert!(text.ends_with(&format!("… 5 more columns: {}\n", names.join(", "))), "{text}");
+        // A wide column ends its side alone; without a line nothing is left out.
+        let text = write_columns(&[5, 14, 5, 40, 5, 5], Some(40));
+        assert!(text.contains("0____ ┆ … ┆") || text.contains("0____ ┆ 1"), "{text}");
+        assert!(text.contains("5____ │"), "{text}");
+        assert!(text.lines().take(5).all(|l| l.chars().count() <= 40), "{text}");
+        assert!(!write_columns(&[10; 9], None).contains("more column"));
+        // One column is shown, however narrow the line is.
+        assert!(write_columns(&[30, 30], Some(10)).contains("1 more column: 1___"));
+        assert!(!write_columns(&[30], Some(10)).contains("more column"));
+    }
+
+    #[test]
+    fn what_is_hidden_is_as_little_as_can_be() {
+        assert_eq!(choose_hidden(&[], 80), 0..0);
+        assert_eq!(choose_hidden(&[1, 1, 1], 13), 0..0);
+        assert_eq!(choose_hidden(&[1, 1, 1], 12), 1..3);
+        assert_eq!(choose_hidden(&[1, 1, 1, 1], 16), 1..3);
+        for line in 0..200 {
+            let widths = [3, 9, 27, 1, 4, 12, 2];
+            let hidden = choose_hidden(&widths, line);
+            let shown = widths.iter().enumerate().filter(|(i, _)| !hidden.contains(i));
+            let taken: usize = shown.map(|(_, w)| w + 3).sum();
+            let mark = if hidden.is_empty() { 0 } else { 4 };
+            let alone = hidden == (1..widths.len());
+            assert!(taken + mark < line.max(1) || alone, "{line}: {hidden:?}");
+        }
+    }
 }

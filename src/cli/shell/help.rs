@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use datafusion::common::utils::datafusion_strsim::levenshtein;
 use datafusion::logical_expr::Documentation;
 use datafusion::prelude::SessionContext;
 
@@ -81,7 +82,7 @@ const IN_FROM: [(&str, &str, &str); 7] = [
 ];
 
 /// The page of one function.
-pub(super) fn function(context: &SessionContext, name: &str) -> Outcome<String> {
+pub(super) fn function(context: &SessionContext, name: &str, width: usize) -> Outcome<String> {
     let name = name.trim_end_matches("()").to_lowercase();
     let entries = entries(context);
     if let Some((_, syntax, what)) = IN_FROM.iter().find(|(known, ..)| *known == name) {
@@ -95,7 +96,13 @@ pub(super) fn function(context: &SessionContext, name: &str) -> Outcome<String> 
                 let first = first.join(", ");
                 format!("; there are {first} and {} more, which .functions lists", more.len())
             }
-            _ if near.is_empty() => "; .functions lists them".to_owned(),
+            _ if near.is_empty() => {
+                let nearest = nearest(&name, entries.keys().map(String::as_str));
+                match nearest.is_empty() {
+                    true => "; .functions lists them".to_owned(),
+                    false => format!("; did you mean {}?", nearest.join(" or ")),
+                }
+            }
             _ => format!("; there are {}", near.join(", ")),
         };
         return Err(Failure::message(format!("no function {name:?}{hint}")));
@@ -103,25 +110,29 @@ pub(super) fn function(context: &SessionContext, name: &str) -> Outcome<String> 
     let mut page = String::new();
     for entry in found {
         // Writing to a string cannot fail.
-        let _ = entry.page(&mut page);
+        let _ = entry.page(&mut page, width);
     }
     Ok(page)
 }
 
 impl Entry {
-    fn page(&self, page: &mut String) -> std::fmt::Result {
+    fn page(&self, page: &mut String, width: usize) -> std::fmt::Result {
         let Some(doc) = &self.documentation else {
             return writeln!(page, "{} ({}) has no documentation", self.name, self.kind);
         };
-        writeln!(page, "{}    ({})\n\n{}", doc.syntax_example, self.kind, doc.description.trim())?;
+        writeln!(page, "{}    ({})\n", doc.syntax_example, self.kind)?;
+        for line in doc.description.trim().lines() {
+            writeln!(page, "{}", wrap_words(line, width, 0))?;
+        }
         for syntax in doc.alternative_syntax.iter().flatten() {
             writeln!(page, "also: {syntax}")?;
         }
         if let Some(arguments) = &doc.arguments {
-            let width = arguments.iter().map(|(n, _)| n.len()).max().unwrap_or(0);
+            let names = arguments.iter().map(|(n, _)| n.len()).max().unwrap_or(0);
             writeln!(page)?;
             for (name, what) in arguments {
-                writeln!(page, "  {name:<width$}  {}", what.trim())?;
+                let line = format!("  {name:<names$}  {}", what.trim());
+                writeln!(page, "{}", wrap_words(&line, width, names.saturating_add(4)))?;
             }
         }
         if let Some(example) = &doc.sql_example {
@@ -132,13 +143,58 @@ impl Entry {
             }
         }
         if !self.aliases.is_empty() {
-            writeln!(page, "\naliases: {}", self.aliases.join(", "))?;
+            let line = format!("aliases: {}", self.aliases.join(", "));
+            writeln!(page, "\n{}", wrap_words(&line, width, 2))?;
         }
         if let Some(related) = doc.related_udfs.as_ref().filter(|r| !r.is_empty()) {
-            writeln!(page, "\nsee also: {}", related.join(", "))?;
+            let line = format!("see also: {}", related.join(", "));
+            writeln!(page, "\n{}", wrap_words(&line, width, 2))?;
         }
         Ok(())
     }
+}
+
+/// The names that are spelled most like one, if any are near it.
+fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let near = name.chars().count() / 3;
+    let mut least = near;
+    let mut found = Vec::new();
+    for candidate in names {
+        let distance = levenshtein(name, candidate);
+        if distance < least {
+            found.clear();
+            least = distance;
+        }
+        if distance == least && distance <= near {
+            found.push(candidate);
+        }
+    }
+    found.truncate(5);
+    found
+}
+
+/// A line cut between words, so that no part is wider than `width` unless a word is; the parts after
+/// the first are indented.
+fn wrap_words(line: &str, width: usize, indent: usize) -> String {
+    let mut wrapped = String::new();
+    let mut rest = line;
+    let mut room = width;
+    while rest.chars().count() > room {
+        let limit = rest.char_indices().nth(room).map_or(rest.len(), |(i, _)| i);
+        // The indentation of the line itself is no place to cut.
+        let start = rest.len() - rest.trim_start().len();
+        let cut = rest[start..=limit]
+            .rfind(' ')
+            .or_else(|| rest[limit..].find(' ').map(|i| i + limit - start));
+        let Some(cut) = cut.map(|cut| cut + start) else { break };
+        wrapped.push_str(rest[..cut].trim_end());
+        wrapped.push('\n');
+        wrapped.push_str(&" ".repeat(indent));
+        rest = rest[cut..].trim_start();
+        room = width.saturating_sub(indent).max(1);
+    }
+    wrapped.push_str(rest);
+    wrapped
 }
 
 /// Names of the functions that contain `text`, with the first sentence about each.
@@ -156,4 +212,30 @@ pub(super) fn functions(context: &SessionContext, text: &str) -> String {
         let _ = writeln!(page, "{}", format!("{name:<width$}  {what}").trim_end());
     }
     page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_between_words() {
+        assert_eq!(wrap_words("one two three", 80, 0), "one two three");
+        assert_eq!(wrap_words("one two three", 8, 0), "one two\nthree");
+        assert_eq!(wrap_words("one two three", 7, 0), "one two\nthree");
+        assert_eq!(wrap_words("  x  one two three", 9, 5), "  x  one\n     two\n     three");
+        assert_eq!(wrap_words("a longer_than_that b", 5, 2), "a\n  longer_than_that\n  b");
+        assert_eq!(wrap_words("müßig größer", 6, 0), "müßig\ngrößer");
+        assert_eq!(wrap_words("longer_than_that", 5, 2), "longer_than_that");
+        assert_eq!(wrap_words("", 5, 2), "");
+    }
+
+    #[test]
+    fn the_nearest_names_are_those_of_the_least_distance() {
+        let names = ["ragged_max", "ragged_mean", "ragged_minimum", "x"];
+        assert_eq!(nearest("ragged_meann", names.into_iter()), ["ragged_mean"]);
+        assert_eq!(nearest("ragged_maen", names.into_iter()), ["ragged_max", "ragged_mean"]);
+        assert_eq!(nearest("something", names.into_iter()), [""; 0]);
+        assert_eq!(nearest("", names.into_iter()), [""; 0]);
+    }
 }

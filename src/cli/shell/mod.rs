@@ -14,6 +14,7 @@ use rustyline::{CompletionType, Config, Editor};
 use super::args::Format;
 use super::error::{Failure, Outcome};
 use super::interrupt;
+use super::output::terminal_width;
 use super::run::Runner;
 use complete::{Names, ShellHelper};
 
@@ -102,7 +103,10 @@ async fn dot_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
                 writeln!(out, "{name:<20} {what}")?;
             }
         }
-        ("help", function) => write!(out, "{}", help::function(runner.context(), function)?)?,
+        ("help", function) => {
+            let width = terminal_width().unwrap_or(80);
+            write!(out, "{}", help::function(runner.context(), function, width)?)?;
+        }
         ("functions", text) => write!(out, "{}", help::functions(runner.context(), text))?,
         ("tables", "") => {
             for table in Names::read(runner).await.tables {

@@ -7,6 +7,7 @@ use arrow::array::{
     TimestampMicrosecondArray, new_null_array,
 };
 use arrow::buffer::{NullBuffer, ScalarBuffer};
+use arrow::compute::filter_record_batch;
 use arrow::datatypes::{
     DataType, Float32Type, Float64Type, Int64Type, TimestampMicrosecondType, UInt32Type,
 };
@@ -18,10 +19,43 @@ use crate::error::Result;
 /// Rows of a chunk: enough to pay for a look at the dictionary, few enough to stay in the cache.
 const CHUNK_ROWS: usize = 1 << 16;
 
+/// The columns that a chunk is made of.
+const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
+
+/// A value that is NULL where it may not be: the column, and the row in the file.
+pub(crate) type Gap = (&'static str, usize);
+
+/// The rows that have a subject and a code, where they were if not all are left, and what the others
+/// lack.
+fn pass_over_gaps(
+    batch: &RecordBatch,
+    first_row: usize,
+) -> Result<(RecordBatch, Option<Vec<usize>>, Vec<Gap>)> {
+    let mut gaps = Vec::new();
+    for name in ["subject_id", "code"] {
+        let nulls = batch.column_by_name(name).and_then(|values| values.logical_nulls());
+        if let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) {
+            let rows = nulls.iter().enumerate().filter(|(_, valid)| !valid);
+            gaps.extend(rows.map(|(row, _)| (name, first_row.saturating_add(row))));
+        }
+    }
+    if gaps.is_empty() {
+        return Ok((batch.clone(), None, gaps));
+    }
+    let mut keep = vec![true; batch.num_rows()];
+    for (_, row) in &gaps {
+        keep[row - first_row] = false;
+    }
+    let kept = (0..keep.len()).filter(|row| keep[*row]).collect();
+    Ok((filter_record_batch(batch, &keep.into())?, Some(kept), gaps))
+}
+
 /// The columns of MEDS for some rows of one file, checked: no subject and no code is missing.
 pub(crate) struct Chunk {
     /// Position of the first row in the file.
     pub(crate) first_row: usize,
+    /// Positions of the rows after the first of the chunk, where some were passed over.
+    kept: Option<Vec<usize>>,
     pub(crate) subjects: ScalarBuffer<i64>,
     /// NULL for a static fact, and in all rows when they were not asked for.
     pub(crate) times: TimestampMicrosecondArray,
@@ -52,6 +86,13 @@ impl Values {
 }
 
 impl Chunk {
+    /// Position of a row in the file.
+    #[inline]
+    pub(crate) fn row_in_file(&self, row: usize) -> usize {
+        let offset = self.kept.as_ref().map_or(row, |kept| kept[row]);
+        self.first_row.saturating_add(offset)
+    }
+
     /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         self.subjects.len()
@@ -96,7 +137,7 @@ impl Chunk {
     /// When the file cannot be read, lacks a column, has one in another type, or a subject or code
     /// is NULL; the message names file, column and row.
     pub(crate) fn read(source: &Source) -> Result<impl Iterator<Item = Result<Self>> + '_> {
-        Self::read_columns(source, &["subject_id", "time", "code", "numeric_value"])
+        Self::read_columns(source, &COLUMNS)
     }
 
     /// As [`read`](Self::read), without looking at the times.
@@ -107,6 +148,26 @@ impl Chunk {
         source: &Source,
     ) -> Result<impl Iterator<Item = Result<Self>> + '_> {
         Self::read_columns(source, &["subject_id", "code", "numeric_value"])
+    }
+
+    /// As [`read`](Self::read), but rows without a subject or a code are passed over; each chunk comes
+    /// with their columns and positions in the file.
+    ///
+    /// # Errors
+    /// As those of [`read`](Self::read), but for NULL.
+    pub(crate) fn read_complete(
+        source: &Source,
+    ) -> Result<impl Iterator<Item = Result<(Self, Vec<Gap>)>> + '_> {
+        let batches = source.batches(&COLUMNS, Some("code"), CHUNK_ROWS)?;
+        let mut first_row = 0usize;
+        Ok(batches.map(move |batch| {
+            let batch = batch?;
+            let (complete, kept, gaps) = pass_over_gaps(&batch, first_row)?;
+            let mut chunk = Self::of(source, &complete, first_row, true)?;
+            chunk.kept = kept;
+            first_row = first_row.saturating_add(batch.num_rows());
+            Ok((chunk, gaps))
+        }))
     }
 
     fn read_columns<'a>(
@@ -176,6 +237,7 @@ impl Chunk {
         };
         Ok(Self {
             first_row,
+            kept: None,
             subjects: subjects.as_primitive::<Int64Type>().values().clone(),
             times: times.as_primitive::<TimestampMicrosecondType>().clone(),
             keys: code.keys().values().clone(),

@@ -11,11 +11,12 @@ use walkdir::WalkDir;
 
 use super::file::Source;
 use super::shard::{DERIVED, Long, MedsShard, Needed, Shard};
+use super::types::unify_types;
 use super::vocabulary::Vocabulary;
 use crate::error::{Error, Result};
 use crate::io::listing::is_hidden;
 use crate::io::order::natural;
-use crate::table::{Unsorted, promote_types};
+use crate::table::Unsorted;
 
 /// Options of [`Shard::read`].
 #[derive(Clone, Debug)]
@@ -144,6 +145,14 @@ impl MedsDataset {
     /// The folder.
     pub fn root(&self) -> &Path {
         &self.inner.root
+    }
+
+    /// Refuses subjects of a shard that one read before has too.
+    ///
+    /// # Errors
+    /// When there is one; the message names both files.
+    pub(crate) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
+        self.inner.check_subjects(shard, ids)
     }
 
     /// Names and files of the shards, in order.
@@ -313,7 +322,7 @@ fn unify(further: &mut Vec<Field>, field: &Field, source: &Source) -> Result<()>
     match further.iter_mut().find(|f| f.name() == field.name()) {
         None => further.push(Field::new(field.name(), field.data_type().clone(), true)),
         Some(known) => {
-            let unified = promote_types(known.data_type(), field.data_type()).ok_or_else(|| {
+            let unified = unify_types(known.data_type(), field.data_type()).ok_or_else(|| {
                 let expected = format!("{} as in the shards before", known.data_type());
                 source.wrong_type(field.name(), &expected, field.data_type())
             })?;

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder,
 };
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
 use walkdir::WalkDir;
 
+use super::types::plain_type;
 use crate::array::exact::{Inexact, cast_exact, microseconds};
 use crate::error::{Error, Result};
 use crate::io::contain::contained;
@@ -44,6 +45,15 @@ impl Source {
 
     pub(crate) fn schema(&self) -> &SchemaRef {
         self.metadata.schema()
+    }
+
+    /// The columns with the types that Parquet itself has, whatever spelling of them in Arrow the
+    /// writer noted: `Utf8` is `LargeUtf8` and `Utf8View`, and a `List` is a `LargeList`.
+    pub(crate) fn stored_types(&self) -> Result<Vec<(String, DataType)>> {
+        let schema = parquet_to_arrow_schema(self.metadata.parquet_schema(), None)
+            .map_err(|e| Error::file(&self.path, e.to_string()))?;
+        let types = schema.fields().iter().map(|f| (f.name().clone(), plain_type(f.data_type())));
+        Ok(types.collect())
     }
 
     pub(crate) fn rows(&self) -> Result<usize> {

@@ -13,6 +13,7 @@ pub(crate) mod labels;
 mod shard;
 mod splits;
 mod summary;
+pub(crate) mod types;
 mod view;
 mod vocabulary;
 

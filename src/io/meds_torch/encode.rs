@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use arrow::array::{Array, StringArray};
 
-use super::Unknown;
 use super::build::{Builder, Row, sort};
 use super::codes::{Arithmetic, Codes, Entry};
+use super::{TensorizeOptions, Unknown};
 use crate::error::{Error, Result};
 use crate::io::meds::file::Source;
 use crate::io::meds::{Chunk, MedsDataset, Place, Splits, Values, below_split};
@@ -45,6 +45,21 @@ pub(super) struct Encoded {
     pub(super) unknown: BTreeMap<String, u64>,
     /// Whether its rows were out of order.
     pub(super) sorted: bool,
+}
+
+impl Encoded {
+    /// Refuses subjects that another shard, has too; this one is number `i` of the data set.
+    pub(super) fn check_subjects(
+        &self,
+        dataset: &MedsDataset,
+        i: usize,
+        options: &TensorizeOptions,
+    ) -> Result<()> {
+        if options.shared_subjects {
+            return Ok(());
+        }
+        self.parts.iter().try_for_each(|(_, part)| dataset.check_subjects(i, &part.subjects))
+    }
 }
 
 /// Makes tensors of shards.

@@ -37,7 +37,8 @@ pub(super) struct Fitted {
 }
 
 /// A sum in 32 bits with the error of the last addition carried along. Within a shard, polars adds
-/// up like this; over shards it adds plainly.
+/// up like this, as long as it does not divide the rows among its threads, which moves the last place;
+/// over shards it adds plainly.
 #[derive(Clone, Copy, Debug, Default)]
 struct Compensated {
     sum: f32,

@@ -73,9 +73,13 @@ pub enum Normalize {
     #[default]
     No,
     /// By `values/mean` and `values/std` of `metadata/codes.parquet`; one that it lacks comes from
-    /// the sums of the train split, to the bit as meds-torch-data has it: in 32 bits unless some code
+    /// the sums of the train split, taken as meds-torch-data takes them: in 32 bits unless some code
     /// has more than 65,535 numbers. Codes whose numbers are large beside their spread lose digits, or
     /// all, in that arithmetic.
+    ///
+    /// The numbers of the sample data set in `tests/data` are equal to the bit. On large data, sums
+    /// of 32 bits differ by one or two units in the last place, and scaled numbers with them: the sums
+    /// of meds-torch-data depend on its number of threads, these do not.
     Compatible,
     /// The same in 64 bits.
     Exact,
@@ -98,6 +102,9 @@ pub struct TensorizeOptions {
     /// Shards worked on at a time, each in memory of its tensors; 0 is the number of cores, at most
     /// 8.
     pub jobs: usize,
+    /// Whether a subject may have measurements in several shards, each of which then has a row for
+    /// it; else (the default) it is an error that names both, as when [reading](crate::io::meds).
+    pub shared_subjects: bool,
 }
 
 impl TensorizeOptions {

@@ -48,6 +48,7 @@ pub(crate) fn tables(
         let i = read[i];
         let encoder = Encoder { codes: &codes, splits: &splits, unknown: options.unknown };
         let shard = encoder.shard(&sources[i].1, &names[i])?;
+        shard.check_subjects(dataset, i, options)?;
         let parts = shard.parts.into_iter().filter(|(name, _)| wanted(name));
         let tables =
             parts.map(|(name, part)| part.into_tables(name)).collect::<Result<Vec<_>>>()?;

@@ -104,8 +104,8 @@ impl TensorizeReport {
 ///
 /// # Errors
 /// When the folder exists and is not empty (with `overwrite`: holds anything but a tensorized cohort),
-/// the data cannot be read, a subject has no split, a code is unknown and refused, two shards
-/// get one name, or `progress` ended it.
+/// the data cannot be read, a subject has no split or is in two shards, a code is unknown and
+/// refused, two shards get one name, or `progress` ended it.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -149,6 +149,7 @@ pub fn tensorize(
         let (name, source) = &sources[i];
         let encoder = Encoder { codes: &codes, splits: &splits, unknown: options.unknown };
         let shard = encoder.shard(source, &names[i])?;
+        shard.check_subjects(dataset, i, options)?;
         let written = shard
             .parts
             .iter()

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::config::ParquetOptions;
@@ -26,6 +26,7 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use super::floats::{without_bounds, without_float_bounds};
 use crate::array::{leaf_type, list_depth};
+use crate::io::meds::types::{plain_type, unify_types};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::guard::{guarded, infer_guarded};
 use crate::sql::order::ordered_sink;
@@ -94,6 +95,39 @@ pub struct ParquetFileFormat {
     stock: bool,
 }
 
+impl ParquetFileFormat {
+    /// The schema of files that store their columns alike and only note other spellings of them in
+    /// Arrow (`Utf8` and `LargeUtf8`, `List` and `LargeList`), which do not merge.
+    async fn unify_spellings(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        objects: &[ObjectMeta],
+    ) -> Option<SchemaRef> {
+        let mut fields: Vec<FieldRef> = Vec::new();
+        for object in objects {
+            let one = std::slice::from_ref(object);
+            let read = self.inner.infer_schema(state, store, one);
+            let schema = guarded(&object.location, read).await.ok()?;
+            for field in schema.fields() {
+                let Some(known) = fields.iter_mut().find(|f| f.name() == field.name()) else {
+                    fields.push(Arc::clone(field));
+                    continue;
+                };
+                let (a, b) = (known.data_type(), field.data_type());
+                if plain_type(a) != plain_type(b) {
+                    return None;
+                }
+                let unified = unify_types(a, b)?;
+                let nullable = known.is_nullable() || field.is_nullable();
+                let field = known.as_ref().clone().with_data_type(unified).with_nullable(nullable);
+                *known = Arc::new(field);
+            }
+        }
+        Some(Arc::new(Schema::new(fields)))
+    }
+}
+
 #[async_trait]
 impl FileFormat for ParquetFileFormat {
     fn get_ext(&self) -> String {
@@ -114,7 +148,11 @@ impl FileFormat for ParquetFileFormat {
         store: &Arc<dyn ObjectStore>,
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
-        infer_guarded(self.inner.as_ref(), state, store, objects).await
+        let error = match infer_guarded(self.inner.as_ref(), state, store, objects).await {
+            Ok(schema) => return Ok(schema),
+            Err(error) => error,
+        };
+        self.unify_spellings(state, store, objects).await.ok_or(error)
     }
 
     async fn infer_stats(
