@@ -18,9 +18,9 @@ use super::asof::{AsOfOrder, AsOfProjections};
 use super::batches::LeafBatches;
 use super::below_joins::BelowJoins;
 use super::contains::ContainsPushdown;
-use super::filter_barriers::UnambiguousFilterPushdown;
 use super::flat_filters::FlatFilters;
 use super::guard::NamedFiles;
+use super::guarded_rules::GuardedRule;
 use super::lambdas::LambdaParameters;
 use super::lengths::{LengthsBelow, LengthsIntoScan};
 use super::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
@@ -32,7 +32,7 @@ use super::yielding::YieldingJoins;
 use crate::config::SerrateOptions;
 
 pub(super) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
-type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+pub(super) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// Takes logical rules of DataFusion out that make valid statements fail.
 ///
@@ -71,8 +71,8 @@ pub(super) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     // Once conditions have gone into scans, before something that deals out rows comes between.
     let filters = rules.iter().position(|rule| rule.name() == "FilterPushdown");
     rules.insert(filters.map_or(rules.len(), |at| at + 1), Arc::new(Switched(LengthsIntoScan)));
-    for rule in rules.iter_mut().filter(|rule| rule.name().starts_with("FilterPushdown")) {
-        *rule = Arc::new(UnambiguousFilterPushdown::new(Arc::clone(rule)));
+    for rule in rules.iter_mut() {
+        *rule = GuardedRule::guard(Arc::clone(rule));
     }
 }
 

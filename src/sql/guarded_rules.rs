@@ -1,5 +1,4 @@
-//! [`UnambiguousFilterPushdown`]: DataFusion's filter push-down, kept from resolving columns by a name
-//! that several columns have.
+//! [`GuardedRule`]: physical rules of DataFusion that take one column for another, kept from doing so.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -15,48 +14,60 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
 use super::exec::one_input;
+use super::rules::PhysicalRule;
 
-/// DataFusion's `FilterPushdown` (static or dynamic filters) over a plan in which no filter enters a
-/// node that would resolve its columns wrongly.
+/// A physical rule of DataFusion over a plan in which nothing moves into the nodes that would resolve its
+/// columns wrongly.
 ///
-/// `FilterPushdown` of DataFusion 55 hands a filter from a node to its child by the names of its
-/// columns. Where a schema has one name twice, as above a join of two tables with a column `id`, the
-/// filter ends on another column, and the query loses rows:
-/// <https://github.com/apache/datafusion/issues/21246>,
-/// <https://github.com/apache/datafusion/issues/25296>,
-/// <https://github.com/apache/datafusion/issues/25244>. The mend upstream,
-/// <https://github.com/apache/datafusion/pull/25259>, is in no release yet;
-/// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is, and this rule
-/// can go then.
-///
-/// A [`FilterBarrierExec`] stands above each such node while the rule runs, and refuses the filters of
-/// the nodes above it. Filters that start at the node itself or below are pushed as ever.
+/// A [`BarrierExec`] stands above each such node while the rule runs, and takes neither filters nor
+/// projections of the nodes above it. What starts at the node itself or below moves as ever.
 #[derive(Debug)]
-pub(super) struct UnambiguousFilterPushdown {
-    stock: Arc<dyn PhysicalOptimizerRule + Send + Sync>,
+pub(super) struct GuardedRule {
+    stock: PhysicalRule,
+    resolves_rightly: fn(&Arc<dyn ExecutionPlan>) -> bool,
 }
 
-impl UnambiguousFilterPushdown {
-    pub(super) fn new(stock: Arc<dyn PhysicalOptimizerRule + Send + Sync>) -> Self {
-        Self { stock }
+impl GuardedRule {
+    /// The guarded form of a rule that needs one, told by its name; any other rule as it is.
+    ///
+    /// `FilterPushdown` of DataFusion 55 hands a filter from a node to its child by the names of its
+    /// columns. Where a schema has one name twice, as above a join of two tables with a column `id`, the
+    /// filter ends on another column, and the query loses rows:
+    /// <https://github.com/apache/datafusion/issues/21246>,
+    /// <https://github.com/apache/datafusion/issues/25296>,
+    /// <https://github.com/apache/datafusion/issues/25244>. The mend upstream,
+    /// <https://github.com/apache/datafusion/pull/25259>, is in no release yet;
+    /// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is.
+    ///
+    /// `ProjectionPushdown` moves a projection below a `FilterExec` that itself projects as if the columns
+    /// of both were the same. `stock_projections_of_filters_still_fail` in `tests/sql/joins.rs` fails once
+    /// that is mended.
+    pub(super) fn guard(rule: PhysicalRule) -> PhysicalRule {
+        let resolves_rightly = match rule.name() {
+            "FilterPushdown" | "FilterPushdown(Post)" => resolves_filters_rightly,
+            "ProjectionPushdown" => takes_projections_rightly,
+            _ => return rule,
+        };
+        Arc::new(Self { stock: rule, resolves_rightly })
     }
 }
 
-impl PhysicalOptimizerRule for UnambiguousFilterPushdown {
+impl PhysicalOptimizerRule for GuardedRule {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let guarded = plan.transform_up(|node| {
-            Ok(match resolves_filters_rightly(&node) {
+            Ok(match (self.resolves_rightly)(&node) {
                 true => Transformed::no(node),
-                false => Transformed::yes(Arc::new(FilterBarrierExec { input: node }) as _),
+                false => Transformed::yes(Arc::new(BarrierExec { input: node }) as _),
             })
         })?;
         let plan = self.stock.optimize(guarded.data, config)?;
@@ -64,7 +75,7 @@ impl PhysicalOptimizerRule for UnambiguousFilterPushdown {
             return Ok(plan);
         }
         let bare = plan.transform_up(|node| {
-            Ok(match node.downcast_ref::<FilterBarrierExec>() {
+            Ok(match node.downcast_ref::<BarrierExec>() {
                 Some(barrier) => Transformed::yes(Arc::clone(&barrier.input)),
                 None => Transformed::no(node),
             })
@@ -79,6 +90,11 @@ impl PhysicalOptimizerRule for UnambiguousFilterPushdown {
     fn schema_check(&self) -> bool {
         self.stock.schema_check()
     }
+}
+
+/// Whether a projection above a node means the same columns below it.
+fn takes_projections_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.downcast_ref::<FilterExec>().is_none_or(|filter| filter.projection().is_none())
 }
 
 /// Whether a filter over the columns of a node means the same columns after the node has handed it to
@@ -138,27 +154,27 @@ fn have_equal_names(a: &Schema, b: &Schema) -> bool {
         && a.fields().iter().zip(b.fields()).all(|(a, b)| a.name() == b.name())
 }
 
-/// Refuses the filters of the nodes above it; present only while [`UnambiguousFilterPushdown`] runs.
+/// Takes nothing from the nodes above it; present only while a [`GuardedRule`] runs.
 #[derive(Debug)]
-struct FilterBarrierExec {
+struct BarrierExec {
     input: Arc<dyn ExecutionPlan>,
 }
 
-impl FilterBarrierExec {
+impl BarrierExec {
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
         Self { input }
     }
 }
 
-impl DisplayAs for FilterBarrierExec {
+impl DisplayAs for BarrierExec {
     fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FilterBarrierExec")
+        write!(f, "BarrierExec")
     }
 }
 
-impl ExecutionPlan for FilterBarrierExec {
+impl ExecutionPlan for BarrierExec {
     fn name(&self) -> &str {
-        "FilterBarrierExec"
+        "BarrierExec"
     }
 
     /// The properties of the input, the same allocation: nodes above keep what they know of it.
