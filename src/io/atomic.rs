@@ -366,8 +366,8 @@ mod tests {
         })
         .unwrap_err()
         .to_string();
-        let aside = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path());
-        let aside = aside.filter(|p| p.extension().is_some_and(|e| e == "old")).next().unwrap();
+        let mut names = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path());
+        let aside = names.find(|p| p.extension().is_some_and(|e| e == "old")).unwrap();
         assert!(error.contains(&*aside.to_string_lossy()), "{error}");
         assert_eq!(fs::read(aside.join("x")).unwrap(), b"old");
     }

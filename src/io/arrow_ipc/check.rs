@@ -236,10 +236,11 @@ mod tests {
 
     use super::*;
 
-    fn batch(n: i64) -> RecordBatch {
-        let x: ArrayRef = Arc::new(Int64Array::from_iter_values((0..n).map(|i| i % 3)));
+    fn batch(n: usize) -> RecordBatch {
+        let x: ArrayRef =
+            Arc::new(Int64Array::from_iter_values((0..n).map(|i| i64::from(i % 3 == 1))));
         let s: ArrayRef =
-            Arc::new(StringArray::from_iter_values((0..n).map(|i| "é".repeat(i as usize % 9))));
+            Arc::new(StringArray::from_iter_values((0..n).map(|i| "é".repeat(i % 9))));
         RecordBatch::try_from_iter([("x", x), ("s", s)]).unwrap()
     }
 
@@ -248,7 +249,7 @@ mod tests {
         for codec in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
             for rows in [0, 1, 5, 300, 70_000] {
                 let batch = batch(rows);
-                let zeros: ArrayRef = Arc::new(Int64Array::from(vec![0; rows as usize]));
+                let zeros: ArrayRef = Arc::new(Int64Array::from(vec![0; rows]));
                 let zeros = RecordBatch::try_from_iter([("zeros", zeros)]).unwrap();
                 for batch in [batch, zeros] {
                     let options = IpcWriteOptions::default().try_with_compression(codec).unwrap();

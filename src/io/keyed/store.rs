@@ -15,6 +15,9 @@ const KEPT: usize = 4;
 /// Bytes of their entries together.
 const KEPT_BYTES: usize = 256 << 20;
 
+/// How often a file is read that changes meanwhile.
+const TRIES: usize = 100;
+
 /// Entries with the version of the file that they came from.
 #[derive(Debug)]
 pub(crate) struct Version {
@@ -107,23 +110,34 @@ fn at(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
     if let Some(version) = wanted.and_then(|stamp| find(&versions, stamp)) {
         return Ok(version);
     }
-    let now = stamp(&known)?;
-    if wanted.is_some_and(|wanted| wanted != now) {
-        return Err(Error::file(
-            path,
-            "it changed after the query was planned; run the query again",
-        ));
-    }
-    if let Some(version) = find(&versions, &now) {
-        keep(&version);
-        return Ok(version);
-    }
-    let now = settled_stamp(&known)?;
-    // In the words of the caller, who did not write the canonical path.
-    let contents = Contents::read(path)?;
-    if stamp(&known)? != now {
-        return Err(Error::file(path, "it changed while it was read; run the query again"));
-    }
+    let mut tries = 0;
+    let (now, contents) = loop {
+        let now = stamp(&known)?;
+        if wanted.is_some_and(|wanted| wanted != now) {
+            return Err(Error::file(
+                path,
+                "it changed after the query was planned; run the query again",
+            ));
+        }
+        if let Some(version) = find(&versions, &now) {
+            keep(&version);
+            return Ok(version);
+        }
+        let now = settled_stamp(&known)?;
+        if wanted.is_some_and(|wanted| wanted != now) {
+            continue;
+        }
+        // In the words of the caller, who did not write the canonical path.
+        let contents = Contents::read(path);
+        if stamp(&known)? == now {
+            break (now, contents?);
+        }
+        // Other processes replace it: what is wanted is the newest version.
+        tries += 1;
+        if tries == TRIES {
+            return Err(Error::file(path, "it changed while it was read; run the query again"));
+        }
+    };
     let version = Arc::new(Version { path: known, stamp: now, contents });
     versions.push(Arc::downgrade(&version));
     keep(&version);
