@@ -105,9 +105,8 @@ impl Trial {
                 let odd = StringArray::from(vec!["", "zebra", "[", "9223372036854775808"]);
                 let odd = cast_with_options(&odd, values, &CastOptions::default()).unwrap();
                 let all = concat(&[&odd, &used]).unwrap();
-                let at = Int64Array::from_iter(
-                    (0..used.len()).map(|i| (!null(rng)).then_some(i as i64 + 4)),
-                );
+                let places = (4i64..).take(used.len());
+                let at = Int64Array::from_iter(places.map(|i| (!null(rng)).then_some(i)));
                 let at = cast_with_options(&at, keys, &CastOptions::default()).unwrap();
                 datafusion::arrow::array::make_array(
                     at.to_data()

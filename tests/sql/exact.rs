@@ -28,7 +28,7 @@ fn rows(rng: &mut ChaCha8Rng, n: usize) -> RecordBatch {
         .collect();
     let x = ListArray::from_iter_primitive::<Float64Type, _, _>(lists);
     // One more than the largest, and one less.
-    let ends = |i: usize| if i % 2 == 0 { i64::MAX } else { -i64::MAX };
+    let ends = |i: usize| if i.is_multiple_of(2) { i64::MAX } else { -i64::MAX };
     let i = ListArray::from_iter_primitive::<Int64Type, _, _>(
         (0..n).map(|row| Some(vec![Some(ends(row)), Some(row as i64)])),
     );

@@ -695,7 +695,7 @@ mod tests {
             let base = offsets[0];
             let leaves = usize::try_from(offsets[offsets.len() - 1] - base).unwrap();
             let flat: Vec<f64> = (0..leaves).map(|_| rng.random_range(-1e3..1e3)).collect();
-            let singles: Vec<f32> = flat.iter().map(|v| *v as f32).collect();
+            let singles: Vec<f32> = (0..leaves).map(|_| rng.random_range(-1e3..1e3)).collect();
             let there: BooleanBuffer = (0..leaves).map(|_| rng.random()).collect();
             let rank = Rank::new(&there);
             for valid in [None, Some(&rank)] {
