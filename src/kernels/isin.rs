@@ -57,7 +57,8 @@ pub fn isin(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArray> {
     check_types(leaves.data_type(), values.data_type())?;
     if are_one_as_floats(plain(leaves.data_type()), values)? {
         let floats = cast(&cast(leaves, plain(leaves.data_type()))?, &DataType::Float64)?;
-        return array.with_leaves(Arc::new(Wanted::new(&DataType::Float64, values)?.among(&floats)?));
+        return array
+            .with_leaves(Arc::new(Wanted::new(&DataType::Float64, values)?.among(&floats)?));
     }
     let wanted = Wanted::new(plain(leaves.data_type()), values)?;
     array.with_leaves(Arc::new(over_values(leaves, |leaves| wanted.among(leaves))?))
@@ -73,8 +74,8 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     let time =
         |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
     // Intervals would be looked for by their fields, and 1 day is 24 hours.
-    let scalar = !leaf.is_nested()
-        && !matches!(leaf, DataType::RunEndEncoded(..) | DataType::Interval(_));
+    let scalar =
+        !leaf.is_nested() && !matches!(leaf, DataType::RunEndEncoded(..) | DataType::Interval(_));
     let fits = leaf.is_null()
         || value.is_null()
         || leaf == value
@@ -96,7 +97,9 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
 /// Whether integers are looked for as floats so large that several integers are one: they are all found,
 /// as `=` finds them.
 fn are_one_as_floats(leaf: &DataType, values: &ArrayRef) -> Result<bool> {
-    if !matches!(leaf, DataType::Int64 | DataType::UInt64) || !plain(values.data_type()).is_floating() {
+    if !matches!(leaf, DataType::Int64 | DataType::UInt64)
+        || !plain(values.data_type()).is_floating()
+    {
         return Ok(false);
     }
     let values = cast(values, plain(values.data_type()))?;

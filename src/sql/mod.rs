@@ -44,11 +44,13 @@ mod session;
 mod spool;
 mod statement;
 mod table;
+mod texts;
 mod times;
 mod training;
 mod urls;
 mod whole;
 mod written;
+mod zeros;
 
 pub use crate::config::{NrtNan, SerrateOptions};
 pub use crate::functions::{register_functions, register_operators};

@@ -40,10 +40,12 @@ use super::positions::PositionsPlanner;
 use super::relation::UnnestPlanner;
 use super::safetensors::SafetensorsFormatFactory;
 use super::statement::FromAlone;
+use super::texts::OneText;
 use super::times::{ExactTimes, register_wide};
 use super::training::BatchesFormatFactory;
 use super::urls::PathTables;
 use super::whole::WholeFileFormatFactory;
+use super::zeros::OneZero;
 use crate::config::SerrateOptions;
 use crate::functions::{register_functions, register_operators};
 
@@ -116,10 +118,12 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let rules = &mut builder.analyzer().get_or_insert_default().rules;
     rules.insert(0, hints);
     rules.insert(1, Arc::new(ExactTimes));
+    rules.insert(2, Arc::new(OneText));
     let analyzer = builder.analyzer_rules().get_or_insert_default();
     analyzer.push(Arc::new(FromAlone));
     analyzer.push(Arc::new(PlainChanges));
     let logical = builder.optimizer_rules().get_or_insert_default();
+    logical.push(Arc::new(OneZero));
     logical.push(Arc::new(FlatFilters));
     logical.push(Arc::new(BelowJoins));
     logical.push(Arc::new(LengthsBelow));

@@ -86,11 +86,14 @@ async fn a_duration_and_an_interval_compare_as_lengths_of_time() {
     assert_eq!(wrong(&ctx, SIXTY, &expected).await, "");
     let sql = format!("SELECT count(*) FROM {SIXTY} WHERE d > INTERVAL '30 days' AND d > x");
     assert_eq!(rows(&ctx, &sql).await, "1");
-    let sql = format!("SELECT max(d) > INTERVAL '30 days', min(d) = INTERVAL '60 days' FROM {SIXTY}");
+    let sql =
+        format!("SELECT max(d) > INTERVAL '30 days', min(d) = INTERVAL '60 days' FROM {SIXTY}");
     assert_eq!(rows(&ctx, &sql).await, "true true");
     let sql = format!("SELECT count(*) FROM {SIXTY} WHERE d IN (SELECT INTERVAL '60 days')");
     assert_eq!(rows(&ctx, &sql).await, "1");
-    let sql = format!("SELECT count(*) FROM {SIXTY} s JOIN (SELECT INTERVAL '60 days' AS z) u ON s.d = u.z");
+    let sql = format!(
+        "SELECT count(*) FROM {SIXTY} s JOIN (SELECT INTERVAL '60 days' AS z) u ON s.d = u.z"
+    );
     assert_eq!(rows(&ctx, &sql).await, "1");
     let sql = format!(
         "SELECT d > (SELECT INTERVAL '30 days'), count(*) FROM {SIXTY} WHERE EXISTS (SELECT 1 FROM (SELECT INTERVAL '60 days' AS z) u WHERE u.z = d) GROUP BY 1"
@@ -101,7 +104,11 @@ async fn a_duration_and_an_interval_compare_as_lengths_of_time() {
 #[tokio::test]
 async fn a_month_has_no_length_beside_a_duration() {
     let ctx = four();
-    for what in ["d > INTERVAL '1 month'", "d BETWEEN INTERVAL '1 day' AND INTERVAL '1 year'", "d IN (INTERVAL '2 months')"] {
+    for what in [
+        "d > INTERVAL '1 month'",
+        "d BETWEEN INTERVAL '1 day' AND INTERVAL '1 year'",
+        "d IN (INTERVAL '2 months')",
+    ] {
         let e = refusal(&ctx, &format!("SELECT {what} FROM {SIXTY}")).await;
         assert!(e.contains("a month has no fixed length; write INTERVAL '30 days'"), "{what}: {e}");
     }
@@ -110,7 +117,11 @@ async fn a_month_has_no_length_beside_a_duration() {
         (TIMESTAMP '2020-03-01', TIMESTAMP '2020-01-01', INTERVAL '2 months')) t(b, a, x)";
     let e = refusal(&ctx, sql).await;
     assert!(e.contains("2 mons") && e.contains("a month has no fixed length"), "{e}");
-    let e = refusal(&ctx, "SELECT ragged_diff([TIMESTAMP '2020-01-01', TIMESTAMP '2020-02-01']) > INTERVAL '1 month'").await;
+    let e = refusal(
+        &ctx,
+        "SELECT ragged_diff([TIMESTAMP '2020-01-01', TIMESTAMP '2020-02-01']) > INTERVAL '1 month'",
+    )
+    .await;
     assert!(e.contains("a month has no fixed length; write INTERVAL '30 days'"), "{e}");
 }
 
@@ -127,7 +138,8 @@ async fn intervals_compare_as_in_duckdb() {
     }
     let sql = format!("SELECT n FROM {spans} ORDER BY x NULLS LAST, n");
     assert_eq!(rows(&ctx, &sql).await, "0; 1; 1; 3; 5; 5; 6; NULL");
-    let sql = format!("SELECT n, rank() OVER (ORDER BY x) AS r FROM {spans} WHERE n > 0 ORDER BY r, n");
+    let sql =
+        format!("SELECT n, rank() OVER (ORDER BY x) AS r FROM {spans} WHERE n > 0 ORDER BY r, n");
     assert_eq!(rows(&ctx, &sql).await, "1 1; 1 1; 3 3; 5 4; 5 4; 6 6");
     let sql = format!("SELECT count(*) OVER (PARTITION BY x) AS c FROM {spans} WHERE n = 1");
     assert_eq!(rows(&ctx, &sql).await, "2; 2");
@@ -135,8 +147,18 @@ async fn intervals_compare_as_in_duckdb() {
     assert_eq!(rows(&ctx, &sql).await, "11");
     let sql = format!("SELECT array_agg(n ORDER BY x DESC NULLS LAST, n) FROM {spans} WHERE n < 4");
     assert_eq!(rows(&ctx, &sql).await, "[3, 1, 1, 0]");
-    assert_eq!(rows(&ctx, "SELECT INTERVAL '1 day' = INTERVAL '24 hours', INTERVAL '1 month' = INTERVAL '30 days'").await, "true true");
-    assert_eq!(rows(&ctx, "SELECT [INTERVAL '1 day', INTERVAL '25 hours'] > INTERVAL '24 hours'").await, "[false, true]");
+    assert_eq!(
+        rows(
+            &ctx,
+            "SELECT INTERVAL '1 day' = INTERVAL '24 hours', INTERVAL '1 month' = INTERVAL '30 days'"
+        )
+        .await,
+        "true true"
+    );
+    assert_eq!(
+        rows(&ctx, "SELECT [INTERVAL '1 day', INTERVAL '25 hours'] > INTERVAL '24 hours'").await,
+        "[false, true]"
+    );
     for sql in [
         format!("SELECT x, count(*) FROM {spans} GROUP BY x"),
         format!("SELECT DISTINCT x FROM {spans}"),
@@ -150,7 +172,10 @@ async fn intervals_compare_as_in_duckdb() {
         "SELECT array_has([INTERVAL '1 day'], INTERVAL '24 hours')".into(),
     ] {
         let e = refusal(&ctx, &sql).await;
-        assert!(e.contains("interval") && (e.contains("epoch") || e.contains("durations")), "{sql}: {e}");
+        assert!(
+            e.contains("interval") && (e.contains("epoch") || e.contains("durations")),
+            "{sql}: {e}"
+        );
     }
 }
 
@@ -189,15 +214,27 @@ async fn timestamps_are_microseconds_of_any_year() {
     run(&ctx, &format!("CREATE TABLE m AS SELECT * FROM '{file}'")).await.unwrap();
     assert_eq!(rows(&ctx, "SELECT arrow_typeof(t) FROM m LIMIT 1").await, "Timestamp(µs)");
     let typed = "SELECT arrow_typeof(TIMESTAMP '2999-12-31'), arrow_typeof(TIMESTAMP '2020-01-01 00:00:00.1234567'), arrow_typeof('2020-01-01'::TIMESTAMP(9)), arrow_typeof([NULL]::TIMESTAMP[])";
-    assert_eq!(rows(&ctx, typed).await, "Timestamp(µs) Timestamp(ns) Timestamp(ns) List(Timestamp(µs))");
+    assert_eq!(
+        rows(&ctx, typed).await,
+        "Timestamp(µs) Timestamp(ns) Timestamp(ns) List(Timestamp(µs))"
+    );
     for table in ["m".to_owned(), format!("'{file}'")] {
         let expected = [
             ("t > TIMESTAMP '2500-01-01'", "false; false; true; NULL"),
             ("t < '1700-01-01'", "true; false; false; NULL"),
             ("t >= DATE '2999-12-31'", "false; false; true; NULL"),
-            ("t = arrow_cast('2020-01-01', 'Timestamp(Nanosecond, None)')", "false; true; false; NULL"),
-            ("t > arrow_cast('2020-01-01T00:00:00.000000001', 'Timestamp(Nanosecond, None)')", "false; false; true; NULL"),
-            ("t < arrow_cast('2020-01-01T00:00:00.000000001', 'Timestamp(Nanosecond, None)')", "true; true; false; NULL"),
+            (
+                "t = arrow_cast('2020-01-01', 'Timestamp(Nanosecond, None)')",
+                "false; true; false; NULL",
+            ),
+            (
+                "t > arrow_cast('2020-01-01T00:00:00.000000001', 'Timestamp(Nanosecond, None)')",
+                "false; false; true; NULL",
+            ),
+            (
+                "t < arrow_cast('2020-01-01T00:00:00.000000001', 'Timestamp(Nanosecond, None)')",
+                "true; true; false; NULL",
+            ),
             ("t BETWEEN DATE '1600-01-01' AND now()", "true; true; false; NULL"),
             ("t IN (TIMESTAMP '2999-12-31', '1600-01-01')", "true; false; true; NULL"),
             ("arrow_cast(t, 'Timestamp(Second, None)') = t", "true; true; true; NULL"),
@@ -207,35 +244,73 @@ async fn timestamps_are_microseconds_of_any_year() {
             ("now() - t > INTERVAL '1 day'", "true; true; false; NULL"),
             ("t - DATE '2020-01-01' = INTERVAL '0 days'", "false; true; false; NULL"),
             ("coalesce(t, TIMESTAMP '2000-01-01') > DATE '2000-01-01'", "false; true; true; false"),
-            ("coalesce(t, DATE '2000-01-01') = TIMESTAMP '2000-01-01'", "false; false; false; true"),
-            ("CASE WHEN id = 3 THEN DATE '2000-01-01' ELSE t END < TIMESTAMP '2000-01-01'", "true; false; false; false"),
+            (
+                "coalesce(t, DATE '2000-01-01') = TIMESTAMP '2000-01-01'",
+                "false; false; false; true",
+            ),
+            (
+                "CASE WHEN id = 3 THEN DATE '2000-01-01' ELSE t END < TIMESTAMP '2000-01-01'",
+                "true; false; false; false",
+            ),
             ("CASE t WHEN TIMESTAMP '2999-12-31' THEN 1 ELSE 0 END", "0; 0; 1; 0"),
             ("greatest(t, TIMESTAMP '2020-01-01') = t", "false; true; true; NULL"),
             ("extract(year FROM t)", "1600; 2020; 2999; NULL"),
-            ("date_trunc('month', t)", "1600-01-01T00:00:00; 2020-01-01T00:00:00; 2999-12-01T00:00:00; NULL"),
-            ("date_trunc('week', t)", "1599-12-27T00:00:00; 2019-12-30T00:00:00; 2999-12-30T00:00:00; NULL"),
-            ("date_bin(INTERVAL '7 days', t)", "1599-12-30T00:00:00; 2019-12-26T00:00:00; 2999-12-26T00:00:00; NULL"),
-            ("date_bin(INTERVAL '3 months', t)", "1600-01-01T00:00:00; 2020-01-01T00:00:00; 2999-10-01T00:00:00; NULL"),
-            ("t + INTERVAL '1 month'", "1600-02-01T00:00:00; 2020-02-01T00:00:00; 3000-01-31T00:00:00; NULL"),
+            (
+                "date_trunc('month', t)",
+                "1600-01-01T00:00:00; 2020-01-01T00:00:00; 2999-12-01T00:00:00; NULL",
+            ),
+            (
+                "date_trunc('week', t)",
+                "1599-12-27T00:00:00; 2019-12-30T00:00:00; 2999-12-30T00:00:00; NULL",
+            ),
+            (
+                "date_bin(INTERVAL '7 days', t)",
+                "1599-12-30T00:00:00; 2019-12-26T00:00:00; 2999-12-26T00:00:00; NULL",
+            ),
+            (
+                "date_bin(INTERVAL '3 months', t)",
+                "1600-01-01T00:00:00; 2020-01-01T00:00:00; 2999-10-01T00:00:00; NULL",
+            ),
+            (
+                "t + INTERVAL '1 month'",
+                "1600-02-01T00:00:00; 2020-02-01T00:00:00; 3000-01-31T00:00:00; NULL",
+            ),
             ("t::TEXT::TIMESTAMP = t", "true; true; true; NULL"),
             ("t::DATE::TIMESTAMP = t", "true; true; true; NULL"),
-            ("t AT TIME ZONE 'UTC'", "1600-01-01T00:00:00Z; 2020-01-01T00:00:00Z; 2999-12-31T00:00:00Z; NULL"),
+            (
+                "t AT TIME ZONE 'UTC'",
+                "1600-01-01T00:00:00Z; 2020-01-01T00:00:00Z; 2999-12-31T00:00:00Z; NULL",
+            ),
             ("[t] > TIMESTAMP '2500-01-01'", "[false]; [false]; [true]; []"),
-            ("[arrow_cast(t, 'Timestamp(Second, None)')] < TIMESTAMP '2999-12-31 00:00:00.000001'", "[true]; [true]; [true]; []"),
-            ("ragged_searchsorted([TIMESTAMP '1800-01-01', TIMESTAMP '2500-01-01'], t)", "0; 1; 2; NULL"),
+            (
+                "[arrow_cast(t, 'Timestamp(Second, None)')] < TIMESTAMP '2999-12-31 00:00:00.000001'",
+                "[true]; [true]; [true]; []",
+            ),
+            (
+                "ragged_searchsorted([TIMESTAMP '1800-01-01', TIMESTAMP '2500-01-01'], t)",
+                "0; 1; 2; NULL",
+            ),
         ];
         assert_eq!(wrong(&ctx, &format!("{table} ORDER BY id"), &expected).await, "", "{table}");
         for (what, expected) in expected {
             if expected.contains("true") && !expected.contains('[') {
                 let sql = format!("SELECT count(*) FROM {table} WHERE {what}");
-                assert_eq!(rows(&ctx, &sql).await, expected.matches("true").count().to_string(), "{sql}");
+                assert_eq!(
+                    rows(&ctx, &sql).await,
+                    expected.matches("true").count().to_string(),
+                    "{sql}"
+                );
             }
         }
         let sql = format!("SELECT min(t), max(t) FROM {table}");
         assert_eq!(rows(&ctx, &sql).await, "1600-01-01T00:00:00 2999-12-31T00:00:00");
-        let sql = format!("SELECT t FROM {table} WHERE id = 2 UNION ALL SELECT DATE '1600-01-01' ORDER BY 1");
+        let sql = format!(
+            "SELECT t FROM {table} WHERE id = 2 UNION ALL SELECT DATE '1600-01-01' ORDER BY 1"
+        );
         assert_eq!(rows(&ctx, &sql).await, "1600-01-01T00:00:00; 2999-12-31T00:00:00");
-        let sql = format!("SELECT count(*) FROM {table} a JOIN (SELECT arrow_cast(t, 'Timestamp(Second, None)') AS s FROM {table}) b ON a.t = b.s");
+        let sql = format!(
+            "SELECT count(*) FROM {table} a JOIN (SELECT arrow_cast(t, 'Timestamp(Second, None)') AS s FROM {table}) b ON a.t = b.s"
+        );
         assert_eq!(rows(&ctx, &sql).await, "3");
     }
     // Columns of nanoseconds beside what has no place in them.
@@ -265,8 +340,13 @@ async fn timestamps_are_microseconds_of_any_year() {
     assert!(refusal(&ctx, "SELECT to_timestamp(1e30)").await.contains("out of range"));
     assert!(refusal(&ctx, "SELECT 5.5::TIMESTAMP").await.contains("to_timestamp"));
     run(&ctx, "CREATE TABLE w (t TIMESTAMP)").await.unwrap();
-    run(&ctx, "INSERT INTO w VALUES (TIMESTAMP '2999-01-01'), (now()), ('1600-01-01')").await.unwrap();
-    assert_eq!(rows(&ctx, "SELECT min(t), max(t) FROM w").await, "1600-01-01T00:00:00 2999-01-01T00:00:00");
+    run(&ctx, "INSERT INTO w VALUES (TIMESTAMP '2999-01-01'), (now()), ('1600-01-01')")
+        .await
+        .unwrap();
+    assert_eq!(
+        rows(&ctx, "SELECT min(t), max(t) FROM w").await,
+        "1600-01-01T00:00:00 2999-01-01T00:00:00"
+    );
 }
 
 /// Once this fails, `date_trunc`, `date_bin` and `to_timestamp` of our own can go.

@@ -144,7 +144,11 @@ fn changed(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
             true => unbounded(chunk),
             false => Ok(chunk.clone()),
         });
-        group.clone().into_builder().set_column_metadata(chunks.collect::<ParquetResult<_>>()?).build()
+        group
+            .clone()
+            .into_builder()
+            .set_column_metadata(chunks.collect::<ParquetResult<_>>()?)
+            .build()
     });
     // A group that cannot be built again has no statistics to change.
     let Ok(groups) = groups.collect::<ParquetResult<Vec<_>>>() else { return Arc::clone(footer) };
@@ -169,8 +173,12 @@ fn unbounded(chunk: &ColumnChunkMetaData) -> ParquetResult<ColumnChunkMetaData> 
         .set_column_index_length(None);
     let nulls = chunk.statistics().and_then(ChunkStatistics::null_count_opt);
     let kept = match chunk.column_type() {
-        Type::FLOAT => Some(ChunkStatistics::Float(ValueStatistics::new(None, None, None, nulls, false))),
-        Type::DOUBLE => Some(ChunkStatistics::Double(ValueStatistics::new(None, None, None, nulls, false))),
+        Type::FLOAT => {
+            Some(ChunkStatistics::Float(ValueStatistics::new(None, None, None, nulls, false)))
+        }
+        Type::DOUBLE => {
+            Some(ChunkStatistics::Double(ValueStatistics::new(None, None, None, nulls, false)))
+        }
         _ => None,
     };
     match kept.filter(|_| nulls.is_some()) {

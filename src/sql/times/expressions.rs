@@ -151,8 +151,7 @@ fn of_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>>
 
 /// Refuses to compare lists or structs with intervals in them as wholes.
 fn refuse_nested(left: &Expr, right: &Expr, op: Operator, schema: &DFSchema) -> Result<()> {
-    let nested =
-        |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_nested() && holds_interval(&t));
+    let nested = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_nested() && holds_interval(&t));
     match nested(left) && nested(right) {
         true => plan_err!(
             "{op} of lists or structs of intervals: 1 day and 24 hours would be compared field by field; use durations (timestamp - timestamp)"
@@ -175,10 +174,7 @@ fn with_hours(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Opt
             && matches!(value.data_type(), DataType::Interval(_))
     };
     let time = |e: &Expr| {
-        Expr::Cast(Cast::new(
-            Box::new(e.clone()),
-            DataType::Timestamp(TimeUnit::Microsecond, None),
-        ))
+        Expr::Cast(Cast::new(Box::new(e.clone()), DataType::Timestamp(TimeUnit::Microsecond, None)))
     };
     match op {
         _ if is_date(left) && hours(right) => Some((time(left), right.clone())),
@@ -218,9 +214,8 @@ fn of_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
 fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let name = call.name();
     let intervals = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
-    let durations = |e: &Expr| {
-        e.get_type(schema).is_ok_and(|t| matches!(leaf_type(&t), DataType::Duration(_)))
-    };
+    let durations =
+        |e: &Expr| e.get_type(schema).is_ok_and(|t| matches!(leaf_type(&t), DataType::Duration(_)));
     // Intervals that are looked for among durations are durations.
     if OF_LISTS.contains(&name)
         && call.args.iter().any(intervals)

@@ -62,9 +62,9 @@ impl ScalarUDFImpl for InForm {
             Form::IntervalNanoseconds => interval_nanoseconds(&values)?,
         };
         Ok(match one {
-            true => ColumnarValue::Scalar(
-                datafusion::common::ScalarValue::try_from_array(&found, 0)?,
-            ),
+            true => {
+                ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&found, 0)?)
+            }
             false => ColumnarValue::Array(found),
         })
     }

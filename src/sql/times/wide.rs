@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
-use arrow::compute::{cast, cast_with_options, CastOptions};
+use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{
     DataType, FieldRef, Float64Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
@@ -141,10 +141,8 @@ fn shifted(
     counts: &ArrayRef,
 ) -> Result<ColumnarValue> {
     let per = per_unit(unit);
-    let (cycle, start) = (
-        CYCLE_DAYS * NANOSECONDS_PER_DAY / per,
-        CYCLE_START_DAYS * NANOSECONDS_PER_DAY / per,
-    );
+    let (cycle, start) =
+        (CYCLE_DAYS * NANOSECONDS_PER_DAY / per, CYCLE_START_DAYS * NANOSECONDS_PER_DAY / per);
     let counts = counts.as_primitive::<Int64Type>();
     let near = |t: i64| (i128::from(t) - start).rem_euclid(cycle) + start;
     let moved: Int64Array = counts.unary_opt::<_, Int64Type>(|t| i64::try_from(near(t)).ok());
@@ -220,7 +218,8 @@ fn binned(
     let bins = counts.as_primitive::<Int64Type>().iter().map(|t| {
         t.map(|t| {
             let bin = (i128::from(t) * per - origin).div_euclid(length) * length + origin;
-            i64::try_from(bin.div_euclid(per)).map_err(|_| exec_datafusion_err!("date_bin: out of range"))
+            i64::try_from(bin.div_euclid(per))
+                .map_err(|_| exec_datafusion_err!("date_bin: out of range"))
         })
         .transpose()
     });
@@ -260,8 +259,9 @@ fn parsed(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValu
             let seconds = seconds.as_primitive::<Int64Type>();
             let per = i64::try_from(per_second).unwrap_or(1);
             let counts: Int64Array = seconds.try_unary::<_, Int64Type, _>(|s| {
-                s.checked_mul(per)
-                    .ok_or_else(|| exec_datafusion_err!("to_timestamp: {s} seconds are out of range"))
+                s.checked_mul(per).ok_or_else(|| {
+                    exec_datafusion_err!("to_timestamp: {s} seconds are out of range")
+                })
             })?;
             cast(&counts, &to)?
         }
