@@ -56,6 +56,8 @@ mod session;
 mod store;
 #[path = "sql/tables.rs"]
 mod tables;
+#[path = "sql/texts.rs"]
+mod texts;
 #[path = "sql/times.rs"]
 mod times;
 #[allow(unreachable_pub)]

@@ -59,6 +59,7 @@ mod sort_lists;
 mod spool;
 mod statement;
 mod table;
+mod texts;
 mod times;
 mod training;
 mod urls;
@@ -67,6 +68,7 @@ mod whole;
 mod windows;
 mod written;
 mod yielding;
+mod zeros;
 
 pub use crate::config::{NrtNan, SerrateOptions};
 pub use crate::functions::{register_functions, register_operators};

@@ -29,6 +29,7 @@ use super::partitions::LeafPartitions;
 use super::scan_order::OrderedScanLimits;
 use super::sort_lists::SortLists;
 use super::yielding::YieldingJoins;
+use super::zeros::OneZero;
 use crate::config::SerrateOptions;
 
 pub(super) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
@@ -44,8 +45,10 @@ pub(super) fn remove_logical_rules(rules: &mut Vec<LogicalRule>) {
 }
 
 /// Logical rules, after those of DataFusion in each pass.
-pub(super) fn logical_rules() -> [LogicalRule; 3] {
+pub(super) fn logical_rules() -> [LogicalRule; 4] {
     [
+        // Conditions on floats know one zero, as comparisons of lists do.
+        Arc::new(OneZero),
         Arc::new(Switched(FlatFilters)),
         Arc::new(Switched(BelowJoins)),
         // Last, so that no other rule sees its columns.

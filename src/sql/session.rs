@@ -34,6 +34,7 @@ use super::relation::UnnestPlanner;
 use super::rules::{add_physical_rules, last_physical_rules, logical_rules, remove_logical_rules};
 use super::safetensors::SafetensorsFormatFactory;
 use super::statement::FromAlone;
+use super::texts::OneText;
 use super::times::{ExactTimes, register_wide};
 use super::training::BatchesFormatFactory;
 use super::urls::PathTables;
@@ -126,6 +127,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let rules = &mut builder.analyzer().get_or_insert_default().rules;
     rules.insert(0, hints);
     rules.insert(1, Arc::new(ExactTimes));
+    rules.insert(2, Arc::new(OneText));
     let analyzer = builder.analyzer_rules().get_or_insert_default();
     analyzer.push(Arc::new(FromAlone));
     analyzer.push(Arc::new(PlainChanges));

@@ -281,6 +281,8 @@ async fn timestamps_are_microseconds_of_any_year() {
                 "t AT TIME ZONE 'UTC'",
                 "1600-01-01T00:00:00Z; 2020-01-01T00:00:00Z; 2999-12-31T00:00:00Z; NULL",
             ),
+            ("[t] > now()", "[false]; [false]; [true]; []"),
+            ("datetrunc('year', t) = DATE '2999-01-01'", "false; false; true; NULL"),
             ("[t] > TIMESTAMP '2500-01-01'", "[false]; [false]; [true]; []"),
             (
                 "[arrow_cast(t, 'Timestamp(Second, None)')] < TIMESTAMP '2999-12-31 00:00:00.000001'",

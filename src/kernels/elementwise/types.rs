@@ -224,7 +224,9 @@ fn of_two(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
             | (Date32 | Date64, Timestamp(Nanosecond, None)) => return both(EXACT_SECONDS),
             (Timestamp(..), Date32 | Date64) => return both(a.clone()),
             (Date32 | Date64, Timestamp(..)) => return both(b.clone()),
-            (Timestamp(u, y), Timestamp(v, z)) if u != v && y.is_some() == z.is_some() => {
+            (Timestamp(u, y), Timestamp(v, z))
+                if u != v && one_clock(y.as_deref(), z.as_deref()) =>
+            {
                 return both(EXACT_SECONDS);
             }
             (Timestamp(u, z), Timestamp(v, _)) => return both(Timestamp(*u.max(v), z.clone())),
@@ -237,6 +239,12 @@ fn of_two(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
     // Nothing is known of nulls but that they are nothing.
     let common = if common.is_null() && op.is_arithmetic() { DataType::Int64 } else { common };
     both(common)
+}
+
+/// Whether the instants of two time zones compare as they are: a time without one is that of UTC.
+fn one_clock(a: Option<&str>, b: Option<&str>) -> bool {
+    let utc = |zone: Option<&str>| zone.is_none_or(|z| matches!(z, "UTC" | "+00:00" | "Z"));
+    a.is_some() == b.is_some() || (utc(a) && utc(b))
 }
 
 fn cast_unit(t: &DataType, unit: arrow::datatypes::TimeUnit) -> Option<DataType> {

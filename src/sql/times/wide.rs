@@ -98,6 +98,10 @@ impl ScalarUDFImpl for Wide {
         self.inner.output_ordering(inputs)
     }
 
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
     fn documentation(&self) -> Option<&Documentation> {
         self.inner.documentation()
     }

@@ -1,0 +1,86 @@
+//! What a text is told does not depend on the Arrow type that holds it.
+
+use super::*;
+
+async fn told(ctx: &SessionContext, sql: &str) -> String {
+    use datafusion::arrow::util::display::array_value_to_string;
+    let batches = match serrate::sql::sql(ctx, sql).await {
+        Ok(frame) => frame.collect().await,
+        Err(e) => Err(e),
+    };
+    match batches {
+        Ok(batches) => {
+            let value = |b: &RecordBatch, row| array_value_to_string(b.column(0), row).unwrap();
+            let rows = batches.iter().flat_map(|b| (0..b.num_rows()).map(move |row| value(b, row)));
+            rows.collect::<Vec<_>>().join("; ")
+        }
+        Err(e) => e.strip_backtrace(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_type_of_text_is_told_the_same() {
+    let ctx = four();
+    let rows = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'ab', '%b', ['ab', 'cd', NULL]), (2, 'yz', 'y_', ['x', 'yz']),
+        (3, 'Q', 'q', []), (4, NULL, '%', NULL), (5, 'ab', 'ab', ['ab'])) v(id, s, p, l)";
+    serrate::sql::sql(&ctx, rows).await.unwrap().collect().await.unwrap();
+    let types = [
+        "Utf8",
+        "LargeUtf8",
+        "Utf8View",
+        "Dictionary(Int32, Utf8)",
+        "Dictionary(UInt8, LargeUtf8)",
+    ];
+    let mut wrong = String::new();
+    for what in [
+        "s LIKE p",
+        "s NOT LIKE p",
+        "s ILIKE p",
+        "s LIKE 'a%'",
+        "s = p",
+        "s < p",
+        "s IN (p, 'Q')",
+        "s BETWEEN 'a' AND p",
+        "s ~ p",
+        "s || p",
+        "coalesce(s, p)",
+        "starts_with(p, s)",
+        "nullif(s, p)",
+        "s IS NOT DISTINCT FROM p",
+        "upper(s)",
+        "length(s)",
+        "l == p",
+        "ragged_like(l, p)",
+        "ragged_eq(l, s)",
+        "ragged_ilike(l, 'A%')",
+        "l IN ('ab', 'x')",
+        "ragged_isin(l, ['ab'])",
+        "ragged_starts_with(l, s)",
+        "ragged_matches(l, p)",
+        "ragged_last(l) LIKE p",
+        "ragged_first(l) = s",
+        "ragged_last(l) ILIKE p",
+        "ragged_max(l)",
+        "ragged_nunique(l)",
+        "array_length(ragged_unique(l))",
+        "ragged_fill_null(l, s)",
+        "ragged_map(l, lambda v: v LIKE '%b')",
+    ] {
+        let of = |list: &str, s: &str, p: &str| {
+            format!(
+                "SELECT {what} FROM (SELECT id, arrow_cast(s, '{s}') AS s, arrow_cast(p, '{p}') AS p, arrow_cast(l, 'List({list})') AS l FROM t) ORDER BY id"
+            )
+        };
+        let expected = told(&ctx, &of("Utf8", "Utf8", "Utf8")).await;
+        assert!(!expected.contains("rror"), "{what}: {expected}");
+        for s in types {
+            for p in types {
+                let found = told(&ctx, &of(s, s, p)).await;
+                if found != expected {
+                    wrong.push_str(&format!("{what} of {s} and {p}: {found}, not {expected}\n"));
+                }
+            }
+        }
+    }
+    assert_eq!(wrong, "");
+}
