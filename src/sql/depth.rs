@@ -13,7 +13,7 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 const OPERATORS: usize = 2_500;
 
 /// The most of AND, OR and `||` in a row, which are balanced before they are planned.
-const BALANCED: usize = 100_000;
+const BALANCED: usize = 50_000;
 
 /// The most of UNION, JOIN and `|>` in a row.
 const RELATIONS: usize = 1_000;
@@ -30,23 +30,20 @@ struct Level {
     relations: usize,
 }
 
-/// Whether a text is one whose syntax tree needs a stack of its own.
-///
-/// # Errors
-/// When it is too deep for planners.
-pub(super) fn is_deep(text: &str, dialect: &dyn Dialect) -> Result<bool> {
+/// Refuses a text that is too deep for planners.
+pub(super) fn check_depth(text: &str, dialect: &dyn Dialect) -> Result<()> {
     // An operator and what it stands between take two characters at least.
     if text.len() < DEEP {
-        return Ok(false);
+        return Ok(());
     }
     // What is no SQL is for the parser to say.
-    let Ok(tokens) = Tokenizer::new(dialect, text).tokenize() else { return Ok(false) };
+    let Ok(tokens) = Tokenizer::new(dialect, text).tokenize() else { return Ok(()) };
     let mut levels = vec![Level::default()];
     let mut most = Level::default();
     let (mut cases, mut nested) = (0usize, 0usize);
     for token in &tokens {
         nested = nested.max(levels.len() + cases);
-        let Some(level) = levels.last_mut() else { return Ok(true) };
+        let Some(level) = levels.last_mut() else { return Ok(()) };
         match token {
             Token::LParen | Token::LBrace => {
                 let outer = *level;
@@ -166,24 +163,18 @@ pub(super) fn is_deep(text: &str, dialect: &dyn Dialect) -> Result<bool> {
             );
         }
     }
-    Ok(most.operators + most.balanced + most.relations + nested > DEEP)
+    Ok(())
 }
 
-/// From how many operators on a syntax tree gets a stack of its own.
+/// Shorter texts are not deep.
 const DEEP: usize = 256;
 
-/// The stack for the largest of them; what is not used is not taken.
-const STACK: usize = 256 << 20;
+/// The stack that planning goes on with where there is less; what is not used is not taken.
+const STACK: usize = 64 << 20;
 
-/// Runs `work` on a stack that is deep enough for [`BALANCED`] levels of a syntax tree.
-pub(super) fn on_deep_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work)?;
-        match thread.join() {
-            Ok(done) => done,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
+/// Runs `work` on a stack for [`OPERATORS`] levels of an expression and [`BALANCED`] of a syntax tree.
+pub(super) fn deep<T>(work: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(STACK / 2, STACK, work)
 }
 
 /// Chains shorter than this stay as they were written.

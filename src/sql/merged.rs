@@ -305,16 +305,16 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
         let names: Vec<(Ident, Expr)> = others.chain(plain).cloned().collect();
         let _ = order.visit(&mut BareNames { names: &names, queries: 0, parameters: Vec::new() });
     }
-    if others.is_empty() {
-        return;
-    }
+    // Those of conditions are ambiguous to it as well.
+    let all: Vec<(Ident, Expr)> = others.iter().chain(&plain).cloned().collect();
+    let mut bare = BareNames { names: &all, queries: 0, parameters: Vec::new() };
+    let _ = select.selection.visit(&mut bare);
+    let _ = select.having.visit(&mut bare);
+    let _ = select.qualify.visit(&mut bare);
     let mut bare = BareNames { names: &others, queries: 0, parameters: Vec::new() };
     let _ = select.projection.visit(&mut bare);
     let _ = select.distinct.visit(&mut bare);
-    let _ = select.selection.visit(&mut bare);
     let _ = select.group_by.visit(&mut bare);
-    let _ = select.having.visit(&mut bare);
-    let _ = select.qualify.visit(&mut bare);
 }
 
 fn replacement(name: &Ident, expr: &Expr) -> ReplaceSelectElement {

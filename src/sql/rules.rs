@@ -47,7 +47,7 @@ pub(super) fn remove_logical_rules(rules: &mut Vec<LogicalRule>) {
 /// Logical rules, after those of DataFusion in each pass.
 pub(super) fn logical_rules() -> [LogicalRule; 4] {
     [
-        // Conditions on floats know one zero, as comparisons of lists do.
+        // Dynamic filters of joins tell the two zeros apart.
         Arc::new(OneZero),
         Arc::new(Switched(FlatFilters)),
         Arc::new(Switched(BelowJoins)),

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::future::Future;
 use std::ops::ControlFlow;
 
 use datafusion::common::plan_err;
@@ -21,7 +22,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 
 use super::clauses::{self, using_sample};
-use super::depth::{balance, is_deep, on_deep_stack};
+use super::depth::{balance, check_depth, deep};
 use super::dok::DokFormatFactory;
 use super::errors::of_statement;
 use super::from::{rewrite_factor, summarize_text};
@@ -99,12 +100,8 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     };
     let text = batches_options(text, dialect.as_ref());
     let text = summarize_text(&text, dialect.as_ref());
-    let deep = is_deep(&text, dialect.as_ref())?;
+    check_depth(&text, dialect.as_ref())?;
     let parse = || {
-        // A dialect is not one for several threads.
-        let Some(dialect) = dialect_from_str(options.dialect) else {
-            return plan_err!("there is no SQL dialect {}", options.dialect);
-        };
         let parsed = DFParserBuilder::new(text.as_ref())
             .with_dialect(dialect.as_ref())
             .with_recursion_limit(options.recursion_limit.get())
@@ -117,10 +114,7 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
         }
         Ok(statements)
     };
-    match deep {
-        true => on_deep_stack(parse),
-        false => parse(),
-    }
+    deep(parse)
 }
 
 /// Plans a statement of [`parse`]; statements that define something take effect.
@@ -143,7 +137,18 @@ pub async fn plan(ctx: &SessionContext, statement: Statement) -> Result<LogicalP
 }
 
 /// The plan of a statement, and the state of the session in which it was planned.
+///
+/// DataFusion's planner goes as deep as a statement is, and writes names down without looking at its stack: where
+/// little is left, each step of it has a stack of its own.
 async fn planned(
+    ctx: &SessionContext,
+    statement: Statement,
+) -> Result<(LogicalPlan, SessionState)> {
+    let mut planning = std::pin::pin!(plan_here(ctx, statement));
+    std::future::poll_fn(|waker| deep(|| planning.as_mut().poll(waker))).await
+}
+
+async fn plan_here(
     ctx: &SessionContext,
     mut statement: Statement,
 ) -> Result<(LogicalPlan, SessionState)> {

@@ -29,7 +29,7 @@ fn long_results_and_long_lists_are_cut_in_tables_only() {
     let place = Place::new();
     let sql = "SELECT i, range(1000) AS r FROM unnest(range(100)) AS t(i) ORDER BY i";
     let out = place.ok(&["-c", sql, "--max-rows", "3"]);
-    assert!(out.contains("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … 1,000 values]"), "{out}");
+    assert!(out.contains("[0, 1, 2, 3, 4, 5, 6, 7, 8, … 991 more values]"), "{out}");
     assert!(out.ends_with("… 97 more rows\n"), "{out}");
     assert_eq!(out.lines().count(), 8);
     let all = place.ok(&["-c", sql, "--max-rows", "0", "--max-width", "0"]);

@@ -35,13 +35,14 @@ const DEEP: [Shape; 20] = [
     ("EXPLAIN", |n| format!("{}SELECT 1", "EXPLAIN ".repeat(n))),
 ];
 
-/// Every shape, in a thread of the size that threads have by default: what overflows its stack ends the tests.
+/// Every shape, in a thread as large as the first one of a process: what overflows its stack ends the tests.
 #[test]
 fn deep_statements_are_planned_or_refused() {
     for (name, shape) in DEEP {
         for size in [10, 45, 300, 2_000, 20_000] {
             let statement = shape(size);
-            let planned = std::thread::spawn(move || {
+            let small = std::thread::Builder::new().stack_size(8 << 20);
+            let planned = small.spawn(move || {
                 let runtime =
                     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
                 let ctx = serrate::sql::session();
@@ -50,7 +51,7 @@ fn deep_statements_are_planned_or_refused() {
                     done.map(|_| ()).map_err(|e| e.strip_backtrace())
                 })
             });
-            let planned = planned.join().unwrap_or_else(|_| panic!("{name} of {size} panics"));
+            let planned = planned.unwrap().join().unwrap_or_else(|_| panic!("{name} of {size} panics"));
             if let Err(message) = planned {
                 assert!(!message.is_empty() && message.len() < 100_000, "{name} of {size}");
                 assert!(size > 10, "{name} of {size}: {message}");

@@ -298,7 +298,7 @@ async fn values_are_looked_up_in_tables() {
         assert_eq!(cells(&ctx, &query).await, ["[[0.45, 1.0], []]", ""], "{from}");
     }
     let name = shown(&ctx, "SELECT ragged_lookup(code, 'units', 'code', 'factor') FROM t").await;
-    assert!(name.contains("| ragged_lookup(t.code, 'units', 'code', 'factor') |"), "{name}");
+    assert!(name.contains("| ragged_lookup(code, 'units', 'code', 'factor') |"), "{name}");
     let kept =
         "SELECT id FROM t WHERE ragged_any(ragged_lookup(code, 'units', 'code', 'factor') > 0.9)";
     assert_eq!(cells(&ctx, kept).await, ["1"]);

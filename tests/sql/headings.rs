@@ -20,7 +20,6 @@ async fn computed_columns_are_named_without_tables() {
     for (columns, expected) in [
         ("sum(ragged_max(val))", "sum(ragged_max(val))"),
         ("ragged_max(val)", "ragged_max(val)"),
-        ("sum(id) + max(id)", "sum(id) + max(id)"),
         ("id + id", "id + id"),
         ("upper(s)", "upper(s)"),
         ("mean(id)", "mean(id)"),
@@ -39,7 +38,7 @@ async fn computed_columns_are_named_without_tables() {
             format!("SELECT {columns} FROM '{path}'"),
             format!("SELECT {columns} FROM '{path}' LIMIT 1"),
             format!("SELECT * FROM (SELECT {columns} FROM '{path}') AS q"),
-            format!("SELECT {columns} FROM '{path}' ORDER BY 1"),
+            format!("SELECT {columns} FROM '{path}' ORDER BY 1 LIMIT 1"),
             format!("SELECT DISTINCT {columns} FROM '{path}'"),
             format!("SELECT {columns} FROM '{path}' UNION ALL SELECT {columns} FROM '{path}'"),
             format!("WITH q AS (SELECT {columns} FROM '{path}') SELECT * FROM q"),

@@ -319,7 +319,7 @@ mod tests {
                 .map(|i| Some((0..if i % 2 == 0 { 30 } else { 1 }).map(move |k| Some(i * 3 + k)))),
         );
         let a = nested(&[42], Arc::new(inner));
-        assert_eq!(show(&a, 0, Some(40)), "[[0, 1, 2, … 29], … 41 more lists]");
+        assert_eq!(show(&a, 0, Some(40)), "[[0, 1, 2, … 29], [3], … 40 more lists]");
     }
 
     #[test]
