@@ -64,6 +64,8 @@ struct Findings {
     answered: AtomicUsize,
     failed: AtomicUsize,
     differences: Mutex<Vec<String>>,
+    /// Errors that have been reported.
+    kinds: Mutex<BTreeSet<String>>,
 }
 
 impl Findings {
@@ -72,6 +74,11 @@ impl Findings {
     }
 
     async fn add(&self, world: &World, found: Difference, shrink: bool) {
+        if let Some(kind) = found.kind()
+            && !self.kinds.lock().unwrap().insert(kind)
+        {
+            return;
+        }
         let (world, found) = if shrink {
             shrunk(world.clone(), found, setting("TRIES", 200) as usize).await
         } else {
@@ -152,7 +159,7 @@ async fn try_statement(
         let counter = if expected.is_ok() { &findings.answered } else { &findings.failed };
         counter.fetch_add(1, Ordering::Relaxed);
         if let (Err(e), true) = (&expected, std::env::var("SERRATE_LAWS_ERRORS").is_ok()) {
-            println!("{}\n  {}", statement.text(Steps::With, true), e.lines().next().unwrap_or(""));
+            println!("{}\n  {}", statement.text(Steps::With, true), e);
         }
         if let Some((expected, found)) = different {
             let difference = made("one answer from every source", statement, expected, found);

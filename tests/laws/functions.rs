@@ -70,8 +70,10 @@ pub const STOCK: &[Call] = &[
     call("b", "<i> IS DISTINCT FROM <i>"),
     call("b", "<s> IS NOT DISTINCT FROM <s>"),
     call("b", "coalesce(<b>, false)"),
-    call("b", "coalesce(<i> = <i> IS NULL, true)"),
-    call("b", "coalesce(<s> = <s> IS NOT NULL, true)"),
+    call("b", "coalesce(⟦<i> = <i> IS NULL⟧, true)"),
+    call("b", "coalesce(⟦<s> = <s> IS NOT NULL⟧, true)"),
+    call("b", "coalesce(⟦<i> = <i> IN (1, 2)⟧, true)"),
+    call("b", "coalesce(⟦<i> = <i> BETWEEN 0 AND 3⟧, true)"),
     call("b", "array_has(<li>, <i>)"),
     call("b", "isnan(<f>)"),
     call("b", "CASE WHEN <b> THEN <b> ELSE <b> END"),
@@ -259,6 +261,7 @@ pub const OURS: &[Call] = &[
     call("*i.1", "ragged_map(<*i.1>, <*i.1>, lambda v, w: v - w)"),
     call("*#.1", "ragged_maximum(<*#.1>, <*#.1>)"),
     call("*#.1", "ragged_minimum(<*#.1>, <#>)"),
+    call("*i.1", "ragged_mod(<*i.1>, 3)"),
     fails("*i.1", "ragged_mod(<*i.1>, <i>)"),
     call("*i.1", "<*i.1> % 3"),
     call("*i.1", "ragged_mul(<*i.1>, <i>)"),
@@ -349,8 +352,8 @@ pub const AGGREGATES: &[Call] = &[
     call("*i", "ragged_sum_agg(<*i>)"),
     call("*f", "ragged_mean_agg(<*i>)"),
     call("li", "ragged_max_shape_agg(<*?>)"),
-    call("i", "array_length(ragged_histogram_agg(<*i>))"),
-    call("i", "ragged_sum(ragged_unzip(ragged_histogram_agg(<ls>), 'count'))"),
+    call("i", "CAST(array_length(ragged_histogram_agg(<*i>)) AS BIGINT)"),
+    call("i", "CAST(ragged_sum(ragged_unzip(ragged_histogram_agg(<ls>), 'count')) AS BIGINT)"),
 ];
 
 /// Over a window. `ORDER` stands for a total order of the rows.

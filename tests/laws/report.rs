@@ -20,6 +20,13 @@ pub struct Difference {
 }
 
 impl Difference {
+    /// What differences of one cause have in common, as far as an error tells.
+    pub fn kind(&self) -> Option<String> {
+        let error = self.found.strip_prefix("error: ")?;
+        let words: String = error.chars().filter(|c| !c.is_ascii_digit()).take(60).collect();
+        Some(words)
+    }
+
     /// What to run, and both answers.
     pub fn script(&self, world: &World) -> String {
         let mut out = String::new();
@@ -28,11 +35,13 @@ impl Difference {
             "-- {} (SERRATE_LAWS_SEED={} statement {})",
             self.law, self.seed, self.number
         );
-        for table in &world.tables {
-            out.push_str(&create(table));
+        let text = self.statement.text(self.steps, false);
+        let used: Vec<_> = world.tables.iter().filter(|t| text.contains(&t.name)).collect();
+        for table in &used {
+            out.push_str(&create(table, &text));
         }
-        out.push_str(&self.setup.script(world));
-        let _ = writeln!(out, "{};", self.statement.text(self.steps, false));
+        out.push_str(&self.setup.script(&used));
+        let _ = writeln!(out, "{text};");
         for (title, answer) in [("expected", &self.expected), ("found", &self.found)] {
             let _ = writeln!(out, "-- {title}:");
             for line in answer.lines().take(30) {

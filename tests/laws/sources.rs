@@ -16,6 +16,7 @@ use datafusion::datasource::MemTable;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::optimizer::decorrelate_lateral_join::DecorrelateLateralJoin;
 use datafusion::optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
+use datafusion::optimizer::extract_equijoin_predicate::ExtractEquijoinPredicate;
 use datafusion::optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
 use datafusion::optimizer::rewrite_set_comparison::RewriteSetComparison;
 use datafusion::optimizer::scalar_subquery_to_join::ScalarSubqueryToJoin;
@@ -31,7 +32,7 @@ use serrate::datafusion;
 use serrate::io::nrt::{self, WriteOptions};
 use serrate::table::RaggedTable;
 
-use crate::tables::World;
+use crate::tables::{Table, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -90,7 +91,7 @@ impl Setup {
     }
 
     /// What makes this session over tables `CREATE TABLE` has made under their names.
-    pub fn script(&self, world: &World) -> String {
+    pub fn script(&self, tables: &[&Table]) -> String {
         let mut out = format!(
             "-- {self}\nSET datafusion.execution.target_partitions = {};\n",
             self.partitions
@@ -104,17 +105,15 @@ impl Setup {
             Source::Parquet => "parquet",
             Source::Nrt => "nrt",
         };
-        for table in &world.tables {
+        for table in tables {
             let name = &table.name;
-            let columns: Vec<_> = table.columns.iter().map(|c| c.name.clone()).collect();
             for (i, (from, n)) in cuts(table.rows.num_rows(), self.files).into_iter().enumerate() {
                 let options = match self.source {
                     Source::Parquet => " OPTIONS (max_row_group_size 5)",
                     _ => "",
                 };
                 out.push_str(&format!(
-                    "COPY (SELECT {} FROM {name} LIMIT {n} OFFSET {from}) TO '{name}/{i}.{extension}'{options};\n",
-                    columns.join(", ")
+                    "COPY (SELECT * FROM {name} LIMIT {n} OFFSET {from}) TO '{name}/{i}.{extension}'{options};\n"
                 ));
             }
             out.push_str(&format!(
@@ -191,6 +190,8 @@ pub fn reference(world: &World) -> SessionContext {
         Arc::new(DecorrelatePredicateSubquery::new()),
         Arc::new(ScalarSubqueryToJoin::new()),
         Arc::new(DecorrelateLateralJoin::new()),
+        // NOT IN over a list with NULL is right with keys alone.
+        Arc::new(ExtractEquijoinPredicate::new()),
     ];
     *builder.optimizer() = Some(Optimizer::with_rules(needed));
     *builder.physical_optimizers() = Some(needed_physical());

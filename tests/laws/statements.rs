@@ -247,6 +247,14 @@ impl Statements {
         for i in 0..[0, 0, 0, 1, 1, 2][self.below(6)] {
             let name = format!("s{i}");
             let mut query = self.query();
+            for (n, item) in query.items.iter_mut().enumerate() {
+                item.name = format!("{}{n}", ["d", "e"][i]);
+            }
+            if let Some(union) = &mut query.union {
+                for (n, item) in union.items.iter_mut().enumerate() {
+                    item.name = format!("{}{n}", ["d", "e"][i]);
+                }
+            }
             if query.total && self.chance(60) {
                 query.total = false;
                 query.order.clear();
@@ -428,7 +436,7 @@ impl Statements {
             let levels = self.below(4);
             let failing = self.chance(4);
             let mut maker = Maker { random: &mut self.random, columns: &scope.columns, failing };
-            let ty = maker.ty();
+            let ty = Self::ty(&mut maker);
             made.push(maker.make(ty, &None, levels));
         }
         query.items = items(made);
@@ -476,7 +484,8 @@ impl Statements {
             let depth = usize::from(maker.chance(10));
             let key = maker.make(Type::new(depth, leaf), &None, levels);
             // A key that is written out could be taken for the position of a column.
-            if scope.columns.iter().any(|c| key.text.contains(&c.text)) {
+            let columns = scope.columns.iter().any(|c| key.text.contains(&c.text));
+            if columns && !query.group.contains(&key.closed()) {
                 query.group.push(key.closed());
                 made.push(key);
             }
@@ -618,6 +627,15 @@ impl Statements {
         }
         self.finish(&mut query, &scope);
         query
+    }
+
+    /// Types, those of columns more often than others.
+    fn ty(maker: &mut Maker<'_>) -> Type {
+        if maker.chance(60) {
+            let at = maker.below(maker.columns.len());
+            return maker.columns[at].ty;
+        }
+        maker.ty()
     }
 
     /// ORDER BY, LIMIT and OFFSET.

@@ -254,9 +254,16 @@ fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table
     Table { name: name.into(), rows, columns: known }
 }
 
-/// The statement that makes a table.
-pub fn create(table: &Table) -> String {
-    let rows = &table.rows;
+/// The statement that makes a table, with the columns that a text names.
+pub fn create(table: &Table, text: &str) -> String {
+    let named: Vec<usize> = (0..table.columns.len())
+        .filter(|i| {
+            let name = &table.columns[*i].name;
+            let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            name == "id" || words.any(|w| w == name)
+        })
+        .collect();
+    let rows = &table.rows.project(&named).unwrap();
     let schema = rows.schema();
     let cells = |row: usize| -> String {
         let cells: Vec<_> = rows.columns().iter().map(|c| literal(c, row)).collect();
