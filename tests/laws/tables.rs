@@ -171,7 +171,7 @@ fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table
     columns.push(("k", one(Leaf::Int), None, cast(&k, &key).unwrap()));
     columns.push(("v", one(Leaf::Int), None, maker.values(Leaf::Int, n)));
     columns.push(("f", one(Leaf::Float), None, maker.values(Leaf::Float, n)));
-    columns.push(("b", one(Leaf::Bool), None, maker.values(Leaf::Bool, n)));
+    columns.push(("flag", one(Leaf::Bool), None, maker.values(Leaf::Bool, n)));
     if !plain {
         columns.push(("s", one(Leaf::Text), None, maker.values(Leaf::Text, n)));
         columns.push(("t", one(Leaf::Time), None, maker.values(Leaf::Time, n)));
