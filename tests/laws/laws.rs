@@ -15,8 +15,10 @@ use crate::tables::World;
 
 pub type Answer = Result<Rows, String>;
 
-/// The answer of the reference: each step a table before the next begins.
+/// The answer of the reference: each step a table before the next begins, so that no rule can carry over
+/// from one to the other.
 pub async fn answer(ctx: &SessionContext, statement: &Statement) -> Answer {
+    let statement = &statement.unrolled();
     let mut made = Vec::new();
     let mut out = None;
     for (name, sql) in statement.step_texts() {
@@ -145,7 +147,7 @@ pub async fn together(
         }
     }
     // DISTINCT is GROUP BY all columns.
-    if statement.last.distinct && statement.last.limit.is_none() {
+    if statement.last.distinct && statement.last.limit.is_none() && statement.last.union.is_none() {
         let mut all = statement.clone();
         all.last.distinct = false;
         let names: Vec<_> = all.last.items.iter().map(|i| i.name.clone()).collect();

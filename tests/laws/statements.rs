@@ -63,6 +63,8 @@ pub struct Query {
 pub struct Item {
     pub expr: Expr,
     pub name: String,
+    /// Its lists become rows.
+    pub unnest: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,8 +102,11 @@ impl Query {
     }
 
     fn selected(&self) -> String {
-        let items: Vec<_> =
-            self.items.iter().map(|i| format!("{} AS {}", i.expr, i.name)).collect();
+        let item = |i: &Item| match i.unnest {
+            true => format!("unnest({}) AS {}", i.expr, i.name),
+            false => format!("{} AS {}", i.expr, i.name),
+        };
+        let items: Vec<_> = self.items.iter().map(item).collect();
         let distinct = if self.distinct { "DISTINCT " } else { "" };
         let mut out = format!("SELECT {distinct}{}", items.join(", "));
         if let Some(from) = &self.from {
@@ -160,6 +165,17 @@ impl Statement {
         parentheses(&text, written)
     }
 
+    /// The same in more steps: what is unnested, and the rows of UNION ALL, are a step of their own.
+    pub fn unrolled(&self) -> Self {
+        let mut steps = Vec::new();
+        for (name, query) in &self.steps {
+            let outer = unroll(name, query, &mut steps);
+            steps.push((name.clone(), outer));
+        }
+        let last = unroll("last", &self.last, &mut steps);
+        Self { steps, last }
+    }
+
     /// The query of every step, over tables of the steps before it.
     pub fn step_texts(&self) -> Vec<(String, String)> {
         let none = BTreeMap::new();
@@ -184,6 +200,38 @@ impl Statement {
             || self.last.text().contains(" AND ")
             || self.last.text().contains(" OR ")
     }
+}
+
+/// What is left of a query once its rows before unnest, or those of UNION ALL, are a step.
+fn unroll(name: &str, query: &Query, steps: &mut Vec<(String, Query)>) -> Query {
+    let unnests = query.items.iter().any(|i| i.unnest);
+    if !unnests && query.union.is_none() {
+        return query.clone();
+    }
+    let mut inner = query.clone();
+    (inner.order, inner.total, inner.limit) = (Vec::new(), false, None);
+    if unnests {
+        inner.distinct = false;
+        inner.items.iter_mut().for_each(|i| i.unnest = false);
+    }
+    let name = format!("u_{name}");
+    let item = |i: &Item| Item {
+        expr: Expr::column(i.name.clone(), i.expr.ty, None),
+        unnest: unnests && i.unnest,
+        name: i.name.clone(),
+    };
+    let outer = Query {
+        distinct: query.distinct && unnests,
+        items: query.items.iter().map(item).collect(),
+        from: Some(Relation { text: name.clone(), alias: "u".into() }),
+        order: query.order.clone(),
+        total: query.total,
+        limit: query.limit,
+        kind: query.kind,
+        ..Query::default()
+    };
+    steps.push((name, inner));
+    outer
 }
 
 fn resolved(text: &str, known: &BTreeMap<String, String>) -> String {
@@ -511,6 +559,11 @@ impl Statements {
         }
         query.items = items(made);
         if self.chance(25) {
+            for item in &mut query.items[query.group.len()..] {
+                item.unnest = item.expr.ty.depth > 0;
+            }
+        }
+        if self.chance(25) {
             query.having =
                 Some(["count(*) > 1", "count(*) <= 2", "min(1) IS NULL"][self.below(3)].into());
         }
@@ -532,6 +585,7 @@ impl Statements {
     fn unnested(&mut self, query: &mut Query, scope: &Scope) {
         query.kind = Kind::Unnest;
         let mut made = Vec::new();
+        let mut unnested = Vec::new();
         for _ in 0..1 + self.below(2) {
             let at = self.below(scope.columns.len());
             made.push(scope.columns[at].clone());
@@ -543,10 +597,13 @@ impl Statements {
             let depth = 1 + usize::from(maker.chance(25));
             let leaf = maker.leaf();
             let given = maker.make(Type::new(depth, leaf), &None, levels);
-            let ty = Type::new(depth - 1, leaf);
-            made.push(Expr::column(format!("unnest({given})"), ty, None));
+            made.push(given);
+            unnested.push(made.len() - 1);
         }
         query.items = items(made);
+        for at in unnested {
+            query.items[at].unnest = true;
+        }
     }
 
     /// Lists as rows, or rows as lists, over a table or a step.
@@ -679,18 +736,18 @@ impl Statements {
 }
 
 fn items(of: Vec<Expr>) -> Vec<Item> {
-    of.into_iter().enumerate().map(|(i, expr)| Item { expr, name: format!("c{i}") }).collect()
+    of.into_iter().enumerate().map(|(i, expr)| Item { expr, name: format!("c{i}"), unnest: false }).collect()
 }
 
 fn source_of(name: &str, query: &Query) -> Source {
     let columns = query
         .items
         .iter()
-        .map(|i| Column {
-            name: i.name.clone(),
-            ty: i.expr.ty,
-            shape: i.expr.shape.clone(),
-            trap: false,
+        .map(|i| {
+            let mut ty = i.expr.ty;
+            ty.depth -= usize::from(i.unnest);
+            let shape = if i.unnest { None } else { i.expr.shape.clone() };
+            Column { name: i.name.clone(), ty, shape, trap: false }
         })
         .collect();
     Source { name: name.into(), columns, table: false }

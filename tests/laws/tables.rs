@@ -170,7 +170,10 @@ fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table
     );
     columns.push(("k", one(Leaf::Int), None, cast(&k, &key).unwrap()));
     columns.push(("v", one(Leaf::Int), None, maker.values(Leaf::Int, n)));
-    columns.push(("f", one(Leaf::Float), None, maker.values(Leaf::Float, n)));
+    // ORDER BY tells -0.0 from 0.0, the filters of TopK do not: single values have one zero.
+    let f = maker.values(Leaf::Float, n);
+    let f = f.as_primitive::<Float64Type>().unary::<_, Float64Type>(|v| v + 0.0);
+    columns.push(("f", one(Leaf::Float), None, Arc::new(f)));
     columns.push(("flag", one(Leaf::Bool), None, maker.values(Leaf::Bool, n)));
     if !plain {
         columns.push(("s", one(Leaf::Text), None, maker.values(Leaf::Text, n)));
