@@ -736,7 +736,10 @@ impl Statements {
 }
 
 fn items(of: Vec<Expr>) -> Vec<Item> {
-    of.into_iter().enumerate().map(|(i, expr)| Item { expr, name: format!("c{i}"), unnest: false }).collect()
+    of.into_iter()
+        .enumerate()
+        .map(|(i, expr)| Item { expr, name: format!("c{i}"), unnest: false })
+        .collect()
 }
 
 fn source_of(name: &str, query: &Query) -> Source {
