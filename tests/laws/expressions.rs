@@ -73,8 +73,27 @@ pub const CLOSE: char = '⟧';
 pub struct Maker<'a> {
     pub random: &'a mut ChaCha8Rng,
     pub columns: &'a [Expr],
-    /// Whether calls may stand that fail over a value.
-    pub failing: bool,
+    pub calls: Calls,
+}
+
+/// Which calls may stand in an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calls {
+    /// Those that DuckDB has as well.
+    Shared,
+    /// Those that do not fail over a value.
+    Safe,
+    All,
+}
+
+impl Calls {
+    fn has(self, call: &Call) -> bool {
+        match self {
+            Self::Shared => call.is_shared(),
+            Self::Safe => !call.fails,
+            Self::All => true,
+        }
+    }
 }
 
 /// A type as a template writes it.
@@ -208,9 +227,9 @@ impl Maker<'_> {
         }
         if levels > 0 {
             for _ in 0..12 {
-                let of = if ty.depth == 0 && self.chance(55) { STOCK } else { OURS };
-                let call = *self.pick(of);
-                if call.fails && !self.failing {
+                let stock = self.calls == Calls::Shared || ty.depth == 0 && self.chance(55);
+                let call = *self.pick(if stock { STOCK } else { OURS });
+                if !self.calls.has(&call) {
                     continue;
                 }
                 if let Some(made) = self.call(call, Some((ty, shape)), levels - 1) {
@@ -387,6 +406,9 @@ impl Maker<'_> {
         let of = if windows { WINDOWS } else { AGGREGATES };
         loop {
             let call = *self.pick(of);
+            if !self.calls.has(&call) {
+                continue;
+            }
             if let Some(mut made) = self.call(call, None, levels) {
                 made.text = made.text.replace("ORDER BY ORDER", &format!("ORDER BY {order}"));
                 made.whole = false;

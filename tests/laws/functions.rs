@@ -14,6 +14,14 @@ pub struct Call {
     pub fails: bool,
 }
 
+impl Call {
+    /// Whether DuckDB has it, with this name and meaning: there `/` of integers is a float, `//` is not.
+    pub fn is_shared(&self) -> bool {
+        let other = [" / ", "ragged_", "array_reverse", "array_concat", "first_value(<?> ORDER"];
+        !self.fails && !other.iter().any(|o| self.text.contains(o))
+    }
+}
+
 const fn call(result: &'static str, text: &'static str) -> Call {
     Call { result, text, fails: false }
 }

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::datasource::MemTable;
-use datafusion::prelude::SessionContext;
+use datafusion::prelude::{SessionConfig, SessionContext};
 use serrate::datafusion;
 
-use crate::expressions::{Leaf, Maker, Type};
+use crate::expressions::{Calls, Leaf, Maker, Type};
 use crate::report::{Difference, fewer, smaller};
 use crate::sources::{Rows, Setup, Source, reference, run, session};
 use crate::statements::{Kind, Query, Statement, Statements, Steps};
@@ -168,7 +168,8 @@ pub async fn together(
         && statement.last.union.is_none()
     {
         let columns: Vec<_> = statement.last.items.iter().map(|i| i.expr.clone()).collect();
-        let mut maker = Maker { random: &mut statements.random, columns: &columns, failing: false };
+        let mut maker =
+            Maker { random: &mut statements.random, columns: &columns, calls: Calls::Safe };
         let p = maker.make(Type::new(0, Leaf::Bool), &None, 1).closed();
         let mut parts = Vec::new();
         for filter in [p.clone(), format!("NOT {p}"), format!("{p} IS NULL")] {
@@ -260,9 +261,30 @@ pub async fn shrunk(world: World, found: Difference, mut tries: usize) -> (World
     }
 }
 
-/// The folder that files of a world lie in.
-pub fn folder() -> tempfile::TempDir {
-    tempfile::tempdir().unwrap()
+/// A file that knows rows by position has those of its source, in their order.
+pub async fn written_in_order(
+    plain: &SessionContext,
+    ctx: &SessionContext,
+    world: &World,
+    folder: &Path,
+) -> Option<(String, String)> {
+    let table = &world.tables[0].name;
+    let one = SessionConfig::new().with_target_partitions(1);
+    let reader = serrate::sql::session_with(one);
+    for filter in ["", " WHERE a.k < 3", " WHERE ragged_count(a.x) > 1 LIMIT 9 OFFSET 2"] {
+        let query = format!("SELECT a.id, a.f, a.x + 1 AS y, a.xx FROM {table} AS a{filter}");
+        let expected = run(plain, &query).await;
+        let file = folder.join("written.nrt");
+        let copied = run(ctx, &format!("COPY ({query}) TO '{}'", file.display())).await;
+        let found = match copied {
+            Ok(_) => run(&reader, &format!("SELECT * FROM '{}'", file.display())).await,
+            Err(e) => Err(e),
+        };
+        if let Some((expected, found)) = compare(&expected, &found, true, false) {
+            return Some((format!("{query}\n{expected}"), found));
+        }
+    }
+    None
 }
 
 pub async fn sessions(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::expressions::{CLOSE, Expr, Leaf, Maker, OPEN, Type};
+use crate::expressions::{CLOSE, Calls, Expr, Leaf, Maker, OPEN, Type};
 use crate::tables::{Column, World};
 
 /// How a statement is written.
@@ -131,6 +131,10 @@ impl Query {
         out
     }
 
+    fn leave_order(&mut self) {
+        (self.order, self.total, self.limit) = (Vec::new(), false, None);
+    }
+
     /// Whether the rows come in one order alone.
     pub fn is_ordered(&self) -> bool {
         self.total
@@ -176,6 +180,15 @@ impl Statement {
         Self { steps, last }
     }
 
+    /// The same without ORDER BY and LIMIT.
+    pub fn unordered(mut self) -> Self {
+        for (_, query) in &mut self.steps {
+            query.leave_order();
+        }
+        self.last.leave_order();
+        self
+    }
+
     /// The query of every step, over tables of the steps before it.
     pub fn step_texts(&self) -> Vec<(String, String)> {
         let none = BTreeMap::new();
@@ -209,7 +222,7 @@ fn unroll(name: &str, query: &Query, steps: &mut Vec<(String, Query)>) -> Query 
         return query.clone();
     }
     let mut inner = query.clone();
-    (inner.order, inner.total, inner.limit) = (Vec::new(), false, None);
+    inner.leave_order();
     if unnests {
         inner.distinct = false;
         inner.items.iter_mut().for_each(|i| i.unnest = false);
@@ -260,6 +273,7 @@ struct Source {
 /// Makes statements over a world.
 pub struct Statements {
     pub random: ChaCha8Rng,
+    calls: Calls,
     sources: Vec<Source>,
 }
 
@@ -272,13 +286,13 @@ struct Scope {
 }
 
 impl Statements {
-    pub fn new(world: &World, seed: u64) -> Self {
+    pub fn new(world: &World, calls: Calls, seed: u64) -> Self {
         let sources = world
             .tables
             .iter()
             .map(|t| Source { name: t.name.clone(), columns: t.columns.clone(), table: true })
             .collect();
-        Self { random: ChaCha8Rng::seed_from_u64(seed), sources }
+        Self { random: ChaCha8Rng::seed_from_u64(seed), calls, sources }
     }
 
     fn chance(&mut self, percent: u32) -> bool {
@@ -323,7 +337,11 @@ impl Statements {
         let columns: Vec<Expr> =
             source.columns.iter().filter(|c| !c.trap).map(|c| c.of("a")).collect();
         let mut query = Query { from: Some(relation), total: true, ..Query::default() };
-        let mut maker = Maker { random: &mut self.random, columns: &columns, failing: call.fails };
+        let mut maker = Maker {
+            random: &mut self.random,
+            columns: &columns,
+            calls: if call.fails { Calls::All } else { Calls::Safe },
+        };
         let mut made = maker.call(call, None, 1)?;
         made.text = made.text.replace("ORDER BY ORDER", "ORDER BY a.id");
         let key = columns.iter().find(|c| c.text == if aggregate { "a.k" } else { "a.id" })?;
@@ -365,7 +383,7 @@ impl Statements {
         let mut query = Query::default();
         let choice = self.below(20);
         let steps = self.sources.iter().any(|s| !s.table);
-        if choice < 3 {
+        if choice < 3 && self.calls != Calls::Shared {
             return self.exploded(steps);
         }
         let (from, source) = self.relation("a");
@@ -401,8 +419,9 @@ impl Statements {
         if using.is_none() {
             let ty = if self.chance(85) { Leaf::Int } else { Leaf::Text };
             let levels = [0, 0, 0, 1][self.below(4)];
+            let calls = self.calls;
             let side = |columns: &[Expr], random: &mut ChaCha8Rng| {
-                let mut maker = Maker { random, columns, failing: false };
+                let mut maker = Maker { random, columns, calls };
                 let made = maker.make(Type::new(0, ty), &None, levels);
                 match ty {
                     Leaf::Int if maker.chance(20) => format!("CAST({made} AS BIGINT)"),
@@ -415,7 +434,7 @@ impl Statements {
             if self.chance(25) {
                 let columns: Vec<Expr> = left.iter().chain(&right).cloned().collect();
                 let mut maker =
-                    Maker { random: &mut self.random, columns: &columns, failing: false };
+                    Maker { random: &mut self.random, columns: &columns, calls: self.calls };
                 on.push(maker.predicate(1).closed());
             }
         }
@@ -436,7 +455,7 @@ impl Statements {
             let levels = 1 + self.below(2);
             let filter = filter.unwrap_or_else(|| {
                 let mut maker =
-                    Maker { random: &mut self.random, columns: &scope.columns, failing: false };
+                    Maker { random: &mut self.random, columns: &scope.columns, calls: self.calls };
                 maker.predicate(levels).closed()
             });
             query.filters.push(filter);
@@ -458,7 +477,7 @@ impl Statements {
         let o = &outer[self.below(outer.len())];
         let i = &inner[self.below(inner.len())];
         let from = format!("FROM {} AS q", relation.text);
-        let mut maker = Maker { random: &mut self.random, columns: &inside, failing: false };
+        let mut maker = Maker { random: &mut self.random, columns: &inside, calls: self.calls };
         let inner = if maker.chance(50) {
             format!(" AND {}", maker.predicate(1).closed())
         } else {
@@ -477,13 +496,14 @@ impl Statements {
         let n = 1 + self.below(4);
         let mut made = Vec::new();
         for _ in 0..n {
-            if !scope.traps.is_empty() && self.chance(8) {
+            if !scope.traps.is_empty() && self.calls != Calls::Shared && self.chance(8) {
                 made.push(self.guarded(scope));
                 continue;
             }
             let levels = self.below(4);
-            let failing = self.chance(4);
-            let mut maker = Maker { random: &mut self.random, columns: &scope.columns, failing };
+            let all = self.calls == Calls::Safe && self.chance(4);
+            let calls = if all { Calls::All } else { self.calls };
+            let mut maker = Maker { random: &mut self.random, columns: &scope.columns, calls };
             let ty = Self::ty(&mut maker);
             made.push(maker.make(ty, &None, levels));
         }
@@ -528,7 +548,7 @@ impl Statements {
             let levels = self.below(2);
             let leaf = [Leaf::Int, Leaf::Int, Leaf::Text, Leaf::Bool, Leaf::Time][self.below(5)];
             let mut maker =
-                Maker { random: &mut self.random, columns: &scope.columns, failing: false };
+                Maker { random: &mut self.random, columns: &scope.columns, calls: self.calls };
             let depth = usize::from(maker.chance(10));
             let key = maker.make(Type::new(depth, leaf), &None, levels);
             // A key that is written out could be taken for the position of a column.
@@ -545,7 +565,7 @@ impl Statements {
         }
         for _ in 0..1 + self.below(3) {
             let mut maker =
-                Maker { random: &mut self.random, columns: &scope.columns, failing: false };
+                Maker { random: &mut self.random, columns: &scope.columns, calls: self.calls };
             let order = scope.unique.clone();
             loop {
                 let levels = maker.below(2);
@@ -576,7 +596,7 @@ impl Statements {
         for _ in 0..1 + self.below(2) {
             let levels = self.below(2);
             let mut maker =
-                Maker { random: &mut self.random, columns: &scope.columns, failing: false };
+                Maker { random: &mut self.random, columns: &scope.columns, calls: self.calls };
             made.push(maker.over(true, &order, levels));
         }
         query.items = items(made);
@@ -593,7 +613,7 @@ impl Statements {
         for _ in 0..1 + self.below(2) {
             let levels = self.below(3);
             let mut maker =
-                Maker { random: &mut self.random, columns: &scope.columns, failing: false };
+                Maker { random: &mut self.random, columns: &scope.columns, calls: self.calls };
             let depth = 1 + usize::from(maker.chance(25));
             let leaf = maker.leaf();
             let given = maker.make(Type::new(depth, leaf), &None, levels);
@@ -708,7 +728,7 @@ impl Statements {
             for _ in 0..self.below(2) {
                 let levels = self.below(2);
                 let mut maker =
-                    Maker { random: &mut self.random, columns: &scope.columns, failing: false };
+                    Maker { random: &mut self.random, columns: &scope.columns, calls: self.calls };
                 let key = if free {
                     let ty = Type::new(0, maker.leaf());
                     let key = maker.make(ty, &None, levels);
