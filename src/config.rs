@@ -1,6 +1,7 @@
 //! [`SerrateOptions`]: the settings `serrate.*`.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
@@ -41,6 +42,23 @@ impl FromStr for NrtNan {
     }
 }
 
+/// Optimizer rules that make queries faster and change no answer, each with a setting
+/// `serrate.rule.NAME` that switches it off. Rules that answers depend on have none.
+pub(crate) const RULES: [(&str, &str); 9] = [
+    ("asof_projections", "Evaluate columns of a query in scans of meds_asof"),
+    ("below_joins", "Evaluate functions that shrink lists below joins"),
+    (
+        "contains_pushdown",
+        "Give Parquet scans the conditions ragged_any(x == v) and ragged_any(ragged_isin(x, ..))",
+    ),
+    ("flat_filters", "Filter without building lists where only a reduction reads the result"),
+    ("leaf_batches", "Choose the rows of a batch by the leaves per row"),
+    ("leaf_partitions", "Divide files of few rows and many leaves among the partitions"),
+    ("lengths_below", "Evaluate functions of list lengths right above the scan"),
+    ("lengths_into_scan", "Evaluate functions of list lengths in the scan"),
+    ("offset_into_scan", "Skip the rows of an OFFSET in the scan"),
+];
+
 /// The settings of this engine in a DataFusion session, set with `SET serrate.NAME = VALUE`.
 ///
 /// They are part of the session's configuration, so that functions and remote executors see them.
@@ -60,8 +78,8 @@ pub struct SerrateOptions {
     /// Bytes one dense result (of `densify`, a dense file) may take; more is refused before it is
     /// allocated. Default 4 GiB. Set as a number, or as `'512MiB'`, `'4GB'`.
     pub max_dense_bytes: u64,
-    /// Whether local files are mapped (default) or read. A mapped file that somebody truncates
-    /// meanwhile ends the process.
+    /// Whether local files are mapped (default) or read. Nobody may write into a mapped
+    /// file in place while it is in use; where it is truncated, the system ends the process.
     pub mmap: bool,
     /// How NaN in `.nrt` files reads: `'null'` (default) or `'nan'`.
     pub nrt_nan: NrtNan,
@@ -76,6 +94,9 @@ pub struct SerrateOptions {
     /// Whether columns of lists in Parquet files are decoded by a decoder made for them (default), or by
     /// DataFusion's scan like all others.
     pub parquet_lists: bool,
+    /// The optimizer rules that are switched off (`SET serrate.rule.below_joins = false`), to find the one
+    /// behind a wrong or slow plan. The answers are the same without them. Default none.
+    pub rules_off: BTreeSet<&'static str>,
 }
 
 impl Default for SerrateOptions {
@@ -88,6 +109,7 @@ impl Default for SerrateOptions {
             meds_shared_subjects: false,
             codes: String::new(),
             parquet_lists: true,
+            rules_off: BTreeSet::new(),
         }
     }
 }
@@ -97,6 +119,20 @@ impl SerrateOptions {
     pub fn of(options: &ConfigOptions) -> &Self {
         static DEFAULT: LazyLock<SerrateOptions> = LazyLock::new(SerrateOptions::default);
         options.extensions.get::<Self>().unwrap_or(&DEFAULT)
+    }
+
+    fn set_rule(&mut self, name: &str, value: &str) -> Result<()> {
+        let Some((name, _)) = RULES.iter().find(|(known, _)| *known == name) else {
+            let known = RULES.map(|(name, _)| name).join(", ");
+            return config_err!(
+                "there is no optimizer rule serrate.rule.{name}; the rules are {known}"
+            );
+        };
+        match parse_bool(&format!("rule.{name}"), value)? {
+            true => self.rules_off.remove(name),
+            false => self.rules_off.insert(name),
+        };
+        Ok(())
     }
 }
 
@@ -118,6 +154,9 @@ impl ExtensionOptions for SerrateOptions {
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        if let Some(name) = key.strip_prefix("rule.") {
+            return self.set_rule(name, value);
+        }
         match key {
             "max_dense_bytes" => self.max_dense_bytes = parse_bytes(value)?,
             "mmap" => self.mmap = parse_bool(key, value)?,
@@ -137,7 +176,7 @@ impl ExtensionOptions for SerrateOptions {
             }
             _ => {
                 return config_err!(
-                    "there is no setting serrate.{key}; the settings are max_dense_bytes, mmap, nrt_nan, leaf_batch_size, meds_shared_subjects, codes, parquet_lists"
+                    "there is no setting serrate.{key}; the settings are max_dense_bytes, mmap, nrt_nan, leaf_batch_size, meds_shared_subjects, codes, parquet_lists, rule.NAME"
                 );
             }
         }
@@ -150,7 +189,7 @@ impl ExtensionOptions for SerrateOptions {
             value: Some(value),
             description,
         };
-        vec![
+        let mut entries = vec![
             entry(
                 "max_dense_bytes",
                 self.max_dense_bytes.to_string(),
@@ -182,7 +221,12 @@ impl ExtensionOptions for SerrateOptions {
                 self.parquet_lists.to_string(),
                 "Decode columns of lists in Parquet files by a decoder made for them",
             ),
-        ]
+        ];
+        entries.extend(RULES.map(|(name, description)| {
+            let on = !self.rules_off.contains(name);
+            entry(&format!("rule.{name}"), on.to_string(), description)
+        }));
+        entries
     }
 }
 
@@ -241,5 +285,16 @@ mod tests {
         options.set("nrt_nan", "NaN").unwrap();
         options.set("mmap", "false").unwrap();
         assert_eq!((options.nrt_nan, options.mmap), (NrtNan::Nan, false));
+        assert!(
+            options
+                .set("rule.below_join", "false")
+                .unwrap_err()
+                .to_string()
+                .contains("below_joins")
+        );
+        options.set("rule.below_joins", "false").unwrap();
+        assert!(options.rules_off.contains("below_joins"));
+        options.set("rule.below_joins", "true").unwrap();
+        assert!(options.rules_off.is_empty());
     }
 }

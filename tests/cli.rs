@@ -9,6 +9,8 @@ mod convert;
 mod inspect;
 #[path = "cli/meds.rs"]
 mod meds;
+#[path = "cli/processes.rs"]
+mod processes;
 #[path = "cli/results.rs"]
 mod results;
 #[path = "cli/scripts.rs"]

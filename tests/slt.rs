@@ -20,6 +20,8 @@ use sqllogictest::{
     default_validator,
 };
 
+#[path = "slt/cuts.rs"]
+mod cuts;
 #[path = "slt/laws.rs"]
 mod laws;
 #[path = "slt/shared.rs"]

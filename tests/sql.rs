@@ -10,16 +10,32 @@
 
 #[path = "sql/asof.rs"]
 mod asof;
+#[path = "sql/clauses.rs"]
+mod clauses;
 #[path = "sql/codes.rs"]
 mod codes;
+#[path = "sql/damaged.rs"]
+mod damaged;
+#[path = "sql/depth.rs"]
+mod depth;
 #[path = "sql/dok.rs"]
 mod dok;
+#[path = "sql/exact.rs"]
+mod exact;
 #[path = "sql/files.rs"]
 mod files;
 #[path = "sql/formats.rs"]
 mod formats;
 #[path = "sql/from.rs"]
 mod from;
+#[path = "sql/joins.rs"]
+mod joins;
+#[path = "sql/numbers.rs"]
+mod numbers;
+#[path = "sql/headings.rs"]
+mod headings;
+#[path = "sql/merged.rs"]
+mod merged;
 #[path = "sql/order.rs"]
 mod order;
 #[path = "sql/outputs.rs"]
@@ -40,11 +56,15 @@ mod session;
 mod store;
 #[path = "sql/tables.rs"]
 mod tables;
+#[path = "sql/times.rs"]
+mod times;
 #[allow(unreachable_pub)]
 #[path = "common/torture.rs"]
 mod torture;
 #[path = "sql/training.rs"]
 mod training;
+#[path = "sql/unnest.rs"]
+mod unnest;
 
 use std::path::Path;
 use std::sync::Arc;

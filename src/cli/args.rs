@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 const EXAMPLES: &str = "\
@@ -56,6 +57,22 @@ pub(super) enum Command {
     Batches(super::batches::BatchesArgs),
     /// Make synthetic patients.
     Generate(super::generate::GenerateArgs),
+}
+
+/// Threads that a command starts at most.
+pub(super) const THREADS: usize = 1024;
+/// Rows or items of a batch at most, and batches that are held at a time.
+pub(super) const BATCH: usize = 1 << 24;
+/// Length of an axis at most.
+pub(super) const LENGTH: usize = 1 << 31;
+/// Patients that are made at most: each is some kilobytes on disk.
+pub(super) const PATIENTS: u64 = 1_000_000_000;
+/// Files that are made at most.
+pub(super) const SHARDS: u64 = 100_000;
+
+/// Numbers up to a limit, past which no machine has the memory, the threads or the disk.
+pub(super) fn up_to(limit: usize) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(..=u64::try_from(limit).unwrap_or(u64::MAX))
 }
 
 /// Running SQL.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
+use super::args::{BATCH, LENGTH, THREADS, up_to};
 use super::convert::println;
 use super::error::{Failure, Outcome};
 use super::files::check_name;
@@ -43,10 +44,10 @@ pub(super) struct BatchesArgs {
     #[arg(short, long, value_name = "DIR|-")]
     output: PathBuf,
     /// Items per batch.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = up_to(BATCH))]
     batch: usize,
     /// Most measurements (or events) of an item.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = up_to(LENGTH))]
     len: usize,
     /// File or folder of labels: an item is what is known at the time of one, that moment included.
     #[arg(long, value_name = "LABELS")]
@@ -71,7 +72,7 @@ pub(super) struct BatchesArgs {
     #[arg(long = "static", value_name = "STATIC", default_value = "include", value_parser = parse::<Statics>)]
     statics: Statics,
     /// Most measurements of each event, with --unit event.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = up_to(LENGTH))]
     per_event: Option<usize>,
     /// Side of the padding.
     #[arg(long, value_name = "left|right", default_value = "right", value_parser = parse::<Side>)]
@@ -92,7 +93,7 @@ pub(super) struct BatchesArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Put items of similar length together, within so many batches of the order.
-    #[arg(long, value_name = "BATCHES")]
+    #[arg(long, value_name = "BATCHES", value_parser = up_to(BATCH))]
     bucket: Option<usize>,
     /// Leave out the last items when they do not fill a batch.
     #[arg(long)]
@@ -101,7 +102,7 @@ pub(super) struct BatchesArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     epochs: u64,
     /// Threads that make batches [default: the number of cores].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = up_to(THREADS))]
     threads: Option<usize>,
     /// Replace a folder of batches.
     #[arg(long, alias = "force")]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 
+use super::args::{THREADS, up_to};
 use super::convert::println;
 use super::error::{Failure, Outcome};
 use super::files::check_name;
@@ -33,7 +34,7 @@ pub(super) struct CohortArgs {
     #[arg(long, value_enum, value_name = "WHERE")]
     vocabulary: Option<VocabularyArg>,
     /// Shards worked on at a time [default: one per core, at most 8].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = up_to(THREADS))]
     jobs: Option<usize>,
 }
 

@@ -18,6 +18,7 @@ use super::output::grouped;
 use super::progress::Progress;
 use crate::array::leaf_type;
 use crate::dense::TableDenseOptions;
+use crate::io::atomic::AtomicFiles;
 use crate::io::meds::Vocabulary;
 
 const EXAMPLES: &str = "\
@@ -113,6 +114,11 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
         check_vocabulary(path, dataset.vocabulary()?, &targets, &args.output)?;
     }
     let _folders = NewFolders::of(&written);
+    // Files of a folder appear together.
+    let staged = match to_folder {
+        true => Some(AtomicFiles::create(&args.output, args.overwrite)?),
+        false => None,
+    };
     let progress = Progress::new(source.shards.len());
     if source.meds.is_some() {
         let part = part_for(format);
@@ -135,19 +141,31 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
             let mut rows = 0;
             for (shard, target) in source.shards.iter().zip(targets) {
                 let one = std::slice::from_ref(shard);
-                rows += concatenate(one, target, format, &schema, &options, &progress)?;
+                let staged = staged_path(staged.as_ref(), &args.output, target);
+                rows += concatenate(one, &staged, format, &schema, &options, &progress)
+                    .map_err(|failure| failure.renamed(&staged, target))?;
             }
             rows
         }
     };
     progress.finish();
+    let mut codes = None;
     if let (Some(path), Some(dataset)) = (&vocabulary, &source.meds) {
-        if let Some(folder) = path.parent() {
+        let target = staged_path(staged.as_ref(), &args.output, path);
+        if let Some(folder) = target.parent() {
             std::fs::create_dir_all(folder).map_err(|e| crate::Error::io(folder, e))?;
         }
         let vocabulary = dataset.vocabulary()?;
-        vocabulary.write(path, |_| None, args.overwrite)?;
-        println(&format!("wrote {} codes to {}", grouped(vocabulary.len()), path.display()))?;
+        vocabulary
+            .write(&target, |_| None, args.overwrite)
+            .map_err(|e| Failure::from(e).renamed(&target, path))?;
+        codes = Some((vocabulary.len(), path));
+    }
+    if let Some(staged) = staged {
+        staged.commit()?;
+    }
+    if let Some((codes, path)) = codes {
+        println(&format!("wrote {} codes to {}", grouped(codes), path.display()))?;
     }
     let noun = if rows == 1 { "row" } else { "rows" };
     let rows = grouped(rows);
@@ -159,6 +177,14 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
             if targets.len() == 1 { "file" } else { "files" },
             args.output.display()
         )),
+    }
+}
+
+/// Where a file of a folder is written until all of them are there.
+pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &Path) -> PathBuf {
+    match (staged, target.strip_prefix(folder)) {
+        (Some(staged), Ok(relative)) => staged.path().join(relative),
+        _ => target.to_path_buf(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use arrow::error::ArrowError;
@@ -40,6 +41,17 @@ impl Failure {
     pub(super) fn at(self, place: impl fmt::Display) -> Self {
         match self {
             Self::Failed(message) => Self::Failed(format!("{place}: {message}")),
+            other => other,
+        }
+    }
+
+    /// The same failure with the name that a file was to have, for the one it has meanwhile.
+    pub(super) fn renamed(self, temporary: &Path, target: &Path) -> Self {
+        match self {
+            Self::Failed(message) => {
+                let target = target.display().to_string();
+                Self::Failed(message.replace(&temporary.display().to_string(), &target))
+            }
             other => other,
         }
     }
@@ -110,6 +122,9 @@ fn readable(e: &DataFusionError) -> String {
         // Names of optimizer rules; what else is said there is a sentence.
         DataFusionError::Context(rule, inner) if !rule.contains(' ') => readable(inner),
         DataFusionError::Shared(inner) => readable(inner),
+        DataFusionError::ExecutionJoin(e) if e.is_panic() => {
+            format!("stopped by an internal error: {e}")
+        }
         DataFusionError::External(inner) => match inner.downcast_ref::<DataFusionError>() {
             Some(inner) => readable(inner),
             None => inner.to_string(),

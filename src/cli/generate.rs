@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::convert::{names_folder, println};
+use super::args::{PATIENTS, SHARDS};
+use super::convert::{names_folder, println, staged_path};
 use super::error::{Failure, Outcome};
 use super::files::{FileFormat, NewFolders, Sink, SinkOptions, times_note};
 use super::interrupt;
 use super::output::grouped;
 use super::progress::Progress;
 use crate::generate::{MedsWriteOptions, Patients};
+use crate::io::atomic::AtomicFiles;
 use crate::io::parquet::ParquetWriteOptions;
 
 const EXAMPLES: &str = "\
@@ -27,7 +29,7 @@ The same number and seed give the same patients, whatever the format and the num
 #[command(after_help = EXAMPLES)]
 pub(super) struct GenerateArgs {
     /// Number of patients.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=PATIENTS))]
     patients: u64,
     /// Seed: another one gives other patients.
     #[arg(long, value_name = "S", default_value_t = 0)]
@@ -39,7 +41,7 @@ pub(super) struct GenerateArgs {
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<FileFormat>,
     /// Number of files, for a folder (about that many for MEDS, which has splits).
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=SHARDS))]
     shards: Option<u64>,
     /// Replace files that exist.
     #[arg(long, alias = "force")]
@@ -88,26 +90,35 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     }
     let options = SinkOptions { overwrite: args.overwrite, ..SinkOptions::default() };
     let _folders = NewFolders::of(&targets);
+    let staged = match folder {
+        true => Some(AtomicFiles::create(&args.output, args.overwrite)?),
+        false => None,
+    };
     let mut rest = None;
     for (i, target) in targets.iter().enumerate() {
+        let staged = staged_path(staged.as_ref(), &args.output, target);
+        let renamed = |failure: Failure| failure.renamed(&staged, target);
         // Shards differ by one patient at most.
         let i = i as u64;
         let mut left =
             usize::try_from(args.patients / shards + u64::from(i < args.patients % shards))
                 .map_err(|_| Failure::message("more patients than this machine can count"))?;
-        let mut sink = Sink::create(target, format, &schema, &options)?;
+        let mut sink = Sink::create(&staged, format, &schema, &options).map_err(renamed)?;
         while left > 0 {
             interrupt::check()?;
             let Some(chunk) = rest.take().or_else(|| patients.next()).transpose()? else { break };
             let here = left.min(chunk.num_rows());
-            sink.write(&chunk.slice(0..here)?.to_batch()?)?;
+            sink.write(&chunk.slice(0..here)?.to_batch()?).map_err(renamed)?;
             if here < chunk.num_rows() {
                 rest = Some(Ok(chunk.slice(here..chunk.num_rows())?));
             }
             left -= here;
             progress.rows(here);
         }
-        sink.finish()?;
+        sink.finish().map_err(renamed)?;
+    }
+    if let Some(staged) = staged {
+        staged.commit()?;
     }
     progress.finish();
     let noun = if args.patients == 1 { "row" } else { "rows" };

@@ -17,39 +17,65 @@ static TERMINATED: AtomicBool = AtomicBool::new(false);
 static READING: AtomicBool = AtomicBool::new(false);
 static NOTIFY: LazyLock<Notify> = LazyLock::new(Notify::new);
 
-/// How long work that was told to end by SIGTERM may take to clean up: less than service managers wait.
-const GRACE: Duration = Duration::from_secs(8);
+/// The shell runs, which an interrupt does not end.
+static SHELL: AtomicBool = AtomicBool::new(false);
 
-/// Starts to listen; needs a running tokio runtime.
-pub(super) fn listen() {
-    tokio::spawn(async {
+/// How long work that was told to end may take to clean up.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Starts to listen, on a thread with a runtime of its own: the workers of the other one may all be busy.
+pub(super) fn listen() -> Outcome {
+    let failed = |e: std::io::Error| Failure::message(format!("cannot listen to signals: {e}"));
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let thread = std::thread::Builder::new().name("signals".into());
+    thread.spawn(move || runtime.block_on(hear())).map_err(failed)?;
+    Ok(())
+}
+
+async fn hear() {
+    let interrupts = async {
         while tokio::signal::ctrl_c().await.is_ok() {
             press();
         }
-    });
+    };
     #[cfg(unix)]
-    tokio::spawn(async {
-        use tokio::signal::unix::{SignalKind, signal};
-        let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
-        while terminate.recv().await.is_some() {
-            TERMINATED.store(true, Ordering::SeqCst);
-            if READING.load(Ordering::SeqCst) {
-                std::process::exit(code().into());
+    {
+        let terminations = async {
+            use tokio::signal::unix::{SignalKind, signal};
+            let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
+            while terminate.recv().await.is_some() {
+                TERMINATED.store(true, Ordering::SeqCst);
+                if READING.load(Ordering::SeqCst) {
+                    std::process::exit(code().into());
+                }
+                press();
             }
-            press();
-            std::thread::spawn(|| {
-                std::thread::sleep(GRACE);
-                std::process::exit(code().into());
-            });
-        }
-    });
+        };
+        tokio::join!(interrupts, terminations);
+    }
+    #[cfg(not(unix))]
+    interrupts.await;
 }
 
+/// Tells what is running to end. The second time, or when it has not ended in time, the process ends; in
+/// the shell, where there are tables to lose, an interrupt waits for the second one.
 fn press() {
     if PRESSED.swap(true, Ordering::SeqCst) {
         std::process::exit(code().into());
     }
     NOTIFY.notify_waiters();
+    if terminated() || !SHELL.load(Ordering::SeqCst) {
+        std::thread::spawn(|| {
+            std::thread::sleep(GRACE);
+            std::process::exit(code().into());
+        });
+    }
+}
+
+/// From here on, interrupts end statements and not the process.
+pub(super) fn enter_shell() {
+    SHELL.store(true, Ordering::SeqCst);
 }
 
 /// The exit code of a process that was interrupted, or terminated.

@@ -15,6 +15,7 @@ mod generate;
 mod inspect;
 mod interrupt;
 mod output;
+mod panics;
 mod progress;
 mod run;
 mod script;
@@ -39,7 +40,8 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
         }
     };
-    match start(cli) {
+    panics::silence();
+    match on_deep_stack(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
@@ -50,13 +52,27 @@ fn session() -> Outcome<datafusion::prelude::SessionContext> {
     Ok(crate::sql::session())
 }
 
+/// The stack of each thread that plans and runs queries: expressions are planned, computed and freed as deep as
+/// they are written. What is not used takes no memory.
+const STACK: usize = 64 << 20;
+
+fn on_deep_stack(cli: Cli) -> Outcome {
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || start(cli));
+    match thread.map(std::thread::JoinHandle::join) {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(panic)) => Err(panics::failure(panic.as_ref())),
+        Err(e) => Err(Failure::message(format!("cannot start: {e}"))),
+    }
+}
+
 fn start(cli: Cli) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(STACK)
         .enable_all()
         .build()
         .map_err(|e| Failure::message(format!("cannot start: {e}")))?;
+    interrupt::listen()?;
     let result = runtime.block_on(async {
-        interrupt::listen();
         match cli.command {
             None => queries(cli.query).await,
             Some(command) => file_command(command).await,
@@ -77,9 +93,10 @@ async fn file_command(command: Command) -> Outcome {
         Command::Batches(args) => batches::run(args),
         Command::Generate(args) => generate::run(args),
     };
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|e| Failure::message(format!("stopped by an internal error: {e}")))?
+    tokio::task::spawn_blocking(work).await.map_err(|e| match e.try_into_panic() {
+        Ok(panic) => panics::failure(panic.as_ref()),
+        Err(e) => Failure::message(e.to_string()),
+    })?
 }
 
 async fn queries(args: QueryArgs) -> Outcome {

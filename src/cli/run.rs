@@ -1,6 +1,7 @@
 //! Running statements and showing their results.
 
 use std::io::{self, Read, Write};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,14 +14,16 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 
 use super::args::{Format, QueryArgs};
 use super::batches::of_tasks;
 use super::error::{Failure, Outcome};
 use super::interrupt;
 use super::output::{self, Look, ResultWriter, Target, grouped, terminal_width};
+use super::panics;
 use super::script::{self, Statement};
+use crate::sql::of_statement;
 
 /// A session and where its results go.
 pub(super) struct Runner {
@@ -143,7 +146,11 @@ impl Runner {
     async fn statement(&mut self, statement: &Statement) -> Outcome {
         let start = Instant::now();
         let context = self.context.clone();
-        interrupt::or_cancel(self.execute(&context, &statement.in_place())).await?;
+        let sql = statement.in_place();
+        // A panic ends the statement, not the shell with its tables.
+        let execute = AssertUnwindSafe(self.execute(&context, &sql)).catch_unwind();
+        let result = interrupt::or_cancel(async { Ok(execute.await) }).await?;
+        result.unwrap_or_else(|panic| Err(panics::failure(panic.as_ref())))?;
         if self.timing {
             eprintln!("elapsed_ms={:.3}", start.elapsed().as_secs_f64() * 1e3);
         }
@@ -160,9 +167,9 @@ impl Runner {
             _ => None,
         };
         let explains = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
-        let frame = context.execute_logical_plan(plan).await?;
+        let frame = context.execute_logical_plan(plan).await.map_err(of_statement)?;
         let task = Arc::new(frame.task_ctx());
-        let plan = frame.create_physical_plan().await?;
+        let plan = frame.create_physical_plan().await.map_err(of_statement)?;
         let stream = execute_stream(Arc::clone(&plan), task)?;
         self.results_of(stream, done, explains).await?;
         note_labels(&plan);

@@ -74,12 +74,13 @@ pub(super) fn split(sql: &str, dialect: &Dialect) -> Result<Script, Broken> {
     let lines = LineStarts::new(sql);
     let mut statements = Vec::new();
     // Start of the first and end of the last word of the statement at hand.
-    let mut open: Option<(Location, usize, usize)> = None;
+    let mut open: Option<(Location, Location)> = None;
     // The comment at hand, and the line it ends on.
     let mut title: (Vec<String>, u64) = (Vec::new(), 0);
-    let mut close = |open: &mut Option<(Location, usize, usize)>, title: &mut Vec<String>| {
+    let mut close = |open: &mut Option<(Location, Location)>, title: &mut Vec<String>| {
         let title = std::mem::take(title);
-        if let Some((at, start, end)) = open.take() {
+        if let Some((at, end)) = open.take() {
+            let (start, end) = (lines.offset(at), lines.offset(end));
             let text = sql.get(start..end).unwrap_or_default().to_owned();
             statements.push(Statement { text, line: at.line, column: at.column, title });
         }
@@ -106,15 +107,16 @@ pub(super) fn split(sql: &str, dialect: &Dialect) -> Result<Script, Broken> {
                 | Whitespace::MultiLineComment(_),
             ) => {}
             _ => {
-                let end = lines.offset(token.span.end);
+                // Made offsets where a statement ends: each counts the characters of its line.
+                let end = token.span.end;
                 open = Some(match open {
                     None => {
                         if token.span.start.line > title.1 + 1 {
                             title.0.clear();
                         }
-                        (token.span.start, lines.offset(token.span.start), end)
+                        (token.span.start, end)
                     }
-                    Some((at, start, _)) => (at, start, end),
+                    Some((at, _)) => (at, end),
                 });
             }
         }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
-use arrow::compute::{is_null, prep_null_mask_filter};
+use arrow::compute::is_null;
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::Def;
+use super::def::{Def, Fails};
 use super::doc::{Doc, Section};
 use super::example;
 use super::operators::{Side, booleans};
@@ -15,6 +15,7 @@ use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::elementwise::{self, Op, Operand};
 use crate::kernels::filter;
+use crate::kernels::gather::true_bits;
 
 /// `ragged_between(x, lo, hi [, closed])`, `ragged_between(x, time, lo, hi [, closed])`.
 pub(super) static BETWEEN: Def = Def {
@@ -49,6 +50,7 @@ pub(super) static BETWEEN: Def = Def {
     },
     plan,
     call,
+    fails: Fails::UnequalLengths,
     infix: None,
 };
 
@@ -151,6 +153,7 @@ fn bounded(
         Side::Each(bounds) if bounds.leaves().logical_null_count() == 0 => return Ok(mask),
         Side::Each(bounds) => bounds.with_leaves(Arc::new(is_null(bounds.leaves())?))?,
     };
-    let known = mask.with_leaves(Arc::new(prep_null_mask_filter(mask.leaves().as_boolean())))?;
+    let known = BooleanArray::new(true_bits(mask.leaves().as_boolean()), None);
+    let known = mask.with_leaves(Arc::new(known))?;
     elementwise::binary(Op::Or, Operand::Array(&known), Operand::Array(&unbounded))
 }

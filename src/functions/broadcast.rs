@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, StructArray};
 use arrow::datatypes::{DataType, Field, Fields};
 
 use super::args::Call;
-use super::def::{Def, nullable};
+use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::kept;
@@ -58,6 +58,7 @@ pub(super) static BROADCAST: Def = Def {
         let how = spread(call.text(2))?;
         call.lists(&broadcast::broadcast(&call.ragged(0)?, &call.ragged(1)?, how)?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -100,6 +101,7 @@ pub(super) static COORDS: Def = Def {
         Ok(nullable(lists.plain_leaf(leaf)))
     },
     call: coordinates,
+    fails: Fails::Values,
     infix: None,
 };
 

@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, FieldRef};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::args::{Call, Plan};
-use super::def::{Def, nullable};
+use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
@@ -62,6 +62,7 @@ pub(super) static WHERE: Def = Def {
         let (a, b) = (fitting(call, 1, &leaf)?, fitting(call, 2, &leaf)?);
         call.lists(&select::where_(&mask, a.operand(), b.operand())?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -195,6 +196,7 @@ pub(super) static FILL_NULL: Def = Def {
         let x = select::cast(&call.ragged(0)?, &leaf, false)?;
         call.lists(&select::fill_null(&x, fitting(call, 1, &leaf)?.operand())?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -237,6 +239,7 @@ macro_rules! casts {
                 let values = select::cast(&x, &to, $or_null).map_err(|e| without_place(&x, &to, e))?;
                 call.lists(&values)
             },
+            fails: Fails::Values,
             infix: None,
         };
     };

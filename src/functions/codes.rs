@@ -10,7 +10,7 @@ use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, UInt32Type};
 
 use super::args::{Call, Plan};
-use super::def::{Def, nullable};
+use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::kept::Kept;
@@ -157,6 +157,7 @@ pub(super) static ENCODE: Def = Def {
         };
         call.lists(&x.with_leaves(tokens)?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -210,6 +211,7 @@ pub(super) static DECODE: Def = Def {
         let decoded = DictionaryArray::try_new(places, Arc::clone(&codes.texts))?;
         call.lists(&x.with_leaves(Arc::new(decoded))?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -280,5 +282,6 @@ pub(super) static DESCENDANTS: Def = Def {
         }
         Ok(Arc::new(out.finish()))
     },
+    fails: Fails::Values,
     infix: None,
 };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, new_null_array};
 use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::{ScalarValue, exec_err};
+use datafusion::common::{Column, ScalarValue, exec_err};
 use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
@@ -14,8 +14,9 @@ use datafusion::logical_expr::{
 };
 
 use super::args::{Arg, Call, Plan};
-use super::doc::Doc;
+use super::doc::{Doc, Section};
 use super::naming;
+use crate::array::{leaf_type, list_depth};
 use crate::error::{Error, Result};
 
 /// A scalar function as data: the registration, the documentation and the tests read the same list.
@@ -34,6 +35,66 @@ pub(crate) struct Def {
     pub(crate) call: fn(&Call<'_>) -> Result<ArrayRef>,
     /// The operator that a call is written with in column names, as `>` in `val > 5`.
     pub(crate) infix: Option<&'static str>,
+    /// Whether values of types that planning accepts can make a call fail.
+    pub(crate) fails: Fails,
+}
+
+/// When a call fails although planning has accepted the types of its arguments.
+///
+/// A rewrite evaluates a call for rows that the query would not evaluate it for (rows that a condition
+/// drops, that meet no row of a join, that another branch of CASE takes) only if the call cannot fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fails {
+    /// Never.
+    Never,
+    /// Where an argument but the first is computed; planning checks those that are written out.
+    ComputedArguments,
+    /// Where lists that are matched element by element differ in their lengths.
+    UnequalLengths,
+    /// Where a result does not fit the integers of its type.
+    IntegerOverflow,
+    /// Over some values: an index out of range, a division by zero. Holds for every function of which
+    /// nothing better is known.
+    Values,
+}
+
+impl Def {
+    /// Whether a call can fail over values. `shapes` names, for each argument, the column whose lists it
+    /// has the lengths of, where that is known; `written` tells that all arguments but the first are
+    /// written out.
+    pub(crate) fn can_fail(
+        &self,
+        types: &[DataType],
+        shapes: &[Option<&Column>],
+        written: bool,
+    ) -> bool {
+        match self.fails {
+            Fails::Never => false,
+            Fails::Values => true,
+            Fails::ComputedArguments => !written,
+            Fails::IntegerOverflow => types
+                .iter()
+                .any(|t| !matches!(leaf_type(t), DataType::Boolean) && !leaf_type(t).is_floating()),
+            Fails::UnequalLengths => {
+                let mut lists = types.iter().zip(shapes).filter(|(t, _)| list_depth(t) > 0);
+                match lists.next() {
+                    Some((_, Some(first))) => lists.any(|(_, shape)| *shape != Some(*first)),
+                    Some((_, None)) => lists.next().is_some(),
+                    None => false,
+                }
+            }
+        }
+    }
+
+    /// Whether the result has a value for each value of the lists it is given: an elementwise function,
+    /// or a test of texts.
+    pub(crate) fn keeps_lengths(&self) -> bool {
+        match self.doc.section {
+            Section::Elementwise => true,
+            Section::Codes => self.fails != Fails::Values,
+            _ => false,
+        }
+    }
 }
 
 /// Any number of arguments from the least on.

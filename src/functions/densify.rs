@@ -9,7 +9,7 @@ use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
 use super::choose::fitted;
-use super::def::{Def, nullable};
+use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
@@ -86,6 +86,7 @@ pub(super) static DENSIFY: Def = Def {
         let tensor = densify::densify(&x, Some(&given_sizes(call)?), &options).map_err(limit)?;
         shaped(call, &tensor)
     },
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -110,6 +111,7 @@ pub(super) static MASK: Def = Def {
         let tensor = mask::mask(&call.ragged(0)?, axis, Some(&sizes), &options(call, 2)?);
         shaped(call, &tensor.map_err(limit)?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -146,6 +148,7 @@ pub(super) static VALID: Def = Def {
         let tensor = mask::validity_mask(&call.ragged(0)?, Some(&sizes), &options(call, 2)?);
         shaped(call, &tensor.map_err(limit)?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -350,6 +353,7 @@ pub(super) static PAD: Def = Def {
         };
         call.lists(&pad::pad(&x, &row_sizes(call, x.axes().len())?, &options).map_err(limit)?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 

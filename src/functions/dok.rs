@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 };
 
 use super::args::{Call, Plan};
-use super::def::{ANY, Def, nullable};
+use super::def::{ANY, Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index;
@@ -89,6 +89,7 @@ pub(super) static GET: Def = Def {
         let default = if call.len() > keys + 1 { Some(keys + 1) } else { None };
         each(call, keys, default, |keys, default| get(&version, keys, default))
     },
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -123,6 +124,7 @@ pub(super) static CONTAINS: Def = Def {
         let version = spec.load()?;
         each(call, spec.keys()?.len(), None, |keys, _| contains(&version, keys))
     },
+    fails: Fails::Values,
     infix: None,
 };
 

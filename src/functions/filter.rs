@@ -4,7 +4,7 @@ use arrow::array::{Array, new_null_array};
 use arrow::datatypes::DataType;
 
 use super::args::{Call, Plan};
-use super::def::Def;
+use super::def::{Def, Fails};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::{kept, same};
@@ -35,6 +35,7 @@ pub(super) static FILTER: Def = Def {
         same(plan)
     },
     call: |call| call.lists(&filter::filter(&call.ragged(0)?, &mask(call)?)?),
+    fails: Fails::UnequalLengths,
     infix: None,
 };
 
@@ -57,6 +58,7 @@ pub(super) static COMPRESS: Def = Def {
         kept(plan, lists.flat())
     },
     call: |call| call.lists(&filter::compress(&call.ragged(0)?, &mask(call)?)?),
+    fails: Fails::UnequalLengths,
     infix: None,
 };
 

@@ -7,7 +7,7 @@ use arrow::compute::can_cast_types;
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::{ANY, Def, nullable};
+use super::def::{ANY, Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
@@ -68,6 +68,7 @@ pub(super) static SLICE: Def = Def {
         let axis = call.integer(4).unwrap_or(1);
         call.lists(&index::slice(&call.ragged(0)?, axis, &start, &stop, &step)?)
     },
+    fails: Fails::ComputedArguments,
     infix: None,
 };
 
@@ -90,6 +91,7 @@ pub(super) static HEAD: Def = Def {
         let axis = call.integer(2).unwrap_or(1);
         call.lists(&index::head(&call.ragged(0)?, axis, &call.row_arg(1)?)?)
     },
+    fails: Fails::ComputedArguments,
     infix: None,
 };
 
@@ -112,6 +114,7 @@ pub(super) static TAIL: Def = Def {
         let axis = call.integer(2).unwrap_or(1);
         call.lists(&index::tail(&call.ragged(0)?, axis, &call.row_arg(1)?)?)
     },
+    fails: Fails::ComputedArguments,
     infix: None,
 };
 
@@ -162,6 +165,7 @@ pub(super) static GET: Def = Def {
         let out = index::get(&call.ragged(0)?, &index)?;
         if out.axes().is_empty() { Ok(Arc::clone(out.leaves())) } else { call.lists(&out) }
     },
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -217,6 +221,7 @@ pub(super) static AT: Def = Def {
         kept(plan, lists.leaf().clone())
     },
     call: |call| at::at(&call.ragged(0)?, &row_args(call, 1)?, None),
+    fails: Fails::Never,
     infix: None,
 };
 
@@ -264,6 +269,7 @@ pub(super) static AT_OR: Def = Def {
             None => at::at(&x, &coordinates, Some(&call.array(1)?)),
         }
     },
+    fails: Fails::Never,
     infix: None,
 };
 
@@ -303,7 +309,7 @@ pub(super) static SEARCHSORTED: Def = Def {
             ),
             ("side", "`'left'` (default) or `'right'`, written out"),
         ],
-        missing: "NaN sorts behind all numbers, NULL elements behind NaN. A NULL row or a NULL value gives NULL, an empty list 0.",
+        missing: "NaN sorts behind all numbers, NULL elements behind NaN. A NULL row or a NULL value gives NULL, an empty list 0. Whether the list ascends is not looked at: of one that does not, some position within it is given, the same one for the same list and value; `ragged_sort` it first.",
         duckdb: "`len(list_filter(times, lambda v: v < t))`.",
         example: example!("ragged_searchsorted"),
     },
@@ -344,6 +350,7 @@ pub(super) static SEARCHSORTED: Def = Def {
         }?;
         Ok(Arc::new(found))
     },
+    fails: Fails::Never,
     infix: None,
 };
 

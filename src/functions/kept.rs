@@ -1,11 +1,11 @@
 //! Files that functions need: read once, and again only when they have changed.
 
-use std::fs::{self, Metadata};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
+use crate::io::stamp::Stamp;
 
 /// Files kept at a time.
 const KEPT: usize = 4;
@@ -18,26 +18,15 @@ pub(super) struct Kept<T> {
 
 struct Entry<T> {
     path: PathBuf,
-    stamp: Stamp,
-    value: Arc<T>,
+    slot: Slot<T>,
 }
 
-/// What differs when a file was written anew.
-#[derive(PartialEq, Eq)]
-struct Stamp {
-    modified: Option<SystemTime>,
-    length: u64,
-    inode: u64,
-}
+/// What was made of one file. Held while it is read, so that partitions that start together read it
+/// once, and nobody waits for another file.
+type Slot<T> = Arc<Mutex<Option<(Stamp, Arc<T>)>>>;
 
-impl Stamp {
-    fn of(metadata: &Metadata) -> Self {
-        #[cfg(unix)]
-        let inode = std::os::unix::fs::MetadataExt::ino(metadata);
-        #[cfg(not(unix))]
-        let inode = 0;
-        Self { modified: metadata.modified().ok(), length: metadata.len(), inode }
-    }
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<T> Kept<T> {
@@ -48,23 +37,34 @@ impl<T> Kept<T> {
     /// What `read` makes of a file, now or when it was asked last.
     pub(super) fn get(&self, path: &Path, read: impl Fn(&Path) -> Result<T>) -> Result<Arc<T>> {
         let full = fs::canonicalize(path).map_err(|e| Error::io(path, e))?;
-        let stamp = Stamp::of(&fs::metadata(&full).map_err(|e| Error::io(path, e))?);
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = files.iter().position(|f| f.path == full && f.stamp == stamp) {
-            let entry = files.remove(at);
-            let value = Arc::clone(&entry.value);
-            files.push(entry);
-            return Ok(value);
+        let slot = self.slot(&full);
+        let mut slot = locked(&slot);
+        let stamp = Stamp::of(&full).map_err(|e| Error::io(path, e))?;
+        if let Some((known, value)) = slot.as_ref()
+            && *known == stamp
+        {
+            return Ok(Arc::clone(value));
         }
-        // Under the lock, so that partitions that start together read it once. In the words of the
-        // caller, who did not write the canonical path.
+        let stamp = Stamp::settled(&full).map_err(|e| Error::io(path, e))?;
+        // In the words of the caller, who did not write the canonical path.
         let value = Arc::new(read(path)?);
-        files.retain(|f| f.path != full);
-        if files.len() >= KEPT {
+        *slot = Some((stamp, Arc::clone(&value)));
+        Ok(value)
+    }
+
+    /// The place of a file, which is the last one to go now.
+    fn slot(&self, full: &Path) -> Slot<T> {
+        let mut files = locked(&self.files);
+        let entry = match files.iter().position(|f| f.path == full) {
+            Some(at) => files.remove(at),
+            None => Entry { path: full.to_path_buf(), slot: Slot::default() },
+        };
+        let slot = Arc::clone(&entry.slot);
+        files.push(entry);
+        if files.len() > KEPT {
             files.remove(0);
         }
-        files.push(Entry { path: full, stamp, value: Arc::clone(&value) });
-        Ok(value)
+        slot
     }
 }
 
@@ -103,5 +103,42 @@ mod tests {
         fs::remove_file(dir.path().join("a")).unwrap();
         assert!(get("a").is_err());
         assert_eq!(reads.get(), 7);
+    }
+
+    #[test]
+    fn a_change_within_a_step_of_the_clock_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let kept = Kept::new();
+        for i in 0..20 {
+            // In place, of one length.
+            fs::write(&path, format!("{i:02}")).unwrap();
+            let text = kept.get(&path, |p| fs::read_to_string(p).map_err(|e| Error::io(p, e)));
+            assert_eq!(text.unwrap().as_str(), format!("{i:02}"));
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_another_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (slow, fast) = (dir.path().join("slow"), dir.path().join("fast"));
+        fs::write(&slow, "1").unwrap();
+        fs::write(&fast, "2").unwrap();
+        let kept = Kept::new();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let wait = Mutex::new(wait);
+        std::thread::scope(|scope| {
+            let kept = &kept;
+            let reader = scope.spawn(move || {
+                kept.get(&slow, |p| {
+                    locked(&wait).recv().unwrap();
+                    fs::read_to_string(p).map_err(|e| Error::io(p, e))
+                })
+            });
+            let text = kept.get(&fast, |p| fs::read_to_string(p).map_err(|e| Error::io(p, e)));
+            assert_eq!(text.unwrap().as_str(), "2");
+            go.send(()).unwrap();
+            assert_eq!(reader.join().unwrap().unwrap().as_str(), "1");
+        });
     }
 }

@@ -10,7 +10,7 @@ use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
 use super::codes::codes_file;
-use super::def::{Def, nullable};
+use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::kept::Kept;
@@ -210,6 +210,7 @@ pub(super) static LOOKUP: Def = Def {
         let table = table(call, 1)?;
         call.lists(&lookup::looked_up(&call.ragged(0)?, &table.keys, &table.values)?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -277,6 +278,7 @@ pub(super) static BIN: Def = Def {
         let table = table(call, 2)?;
         call.lists(&lookup::bins(&values, &call.ragged(1)?, &table.keys, table.cuts()?)?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 

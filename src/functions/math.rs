@@ -4,7 +4,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::Plan;
-use super::def::{Def, nullable};
+use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use crate::array::RaggedArray;
@@ -12,6 +12,14 @@ use crate::error::Result;
 use crate::kernels::unary::{self, Unary};
 
 const X: (&str, &str) = ("x", "a list of any depth of numbers");
+
+/// The smallest integer of a type has no negative.
+const fn unary_fails(how: Unary) -> Fails {
+    match how {
+        Unary::Neg | Unary::Abs => Fails::Values,
+        _ => Fails::Never,
+    }
+}
 
 macro_rules! math {
     ($id:ident, $how:expr, $name:literal, $description:literal, $missing:literal, $duckdb:literal) => {
@@ -34,6 +42,7 @@ macro_rules! math {
             },
             plan: |plan| planned(plan, $how),
             call: |call| call.lists(&computed(&call.ragged(0)?, $how)?),
+            fails: unary_fails($how),
             infix: None,
         };
     };
@@ -160,6 +169,7 @@ pub(super) static ROUND: Def = Def {
         let digits = call.integer(1).and_then(|n| i32::try_from(n).ok()).unwrap_or_default();
         call.lists(&computed(&call.ragged(0)?, Unary::Round(digits))?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 

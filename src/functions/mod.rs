@@ -18,6 +18,7 @@ mod def;
 mod densify;
 mod doc;
 mod dok;
+mod failure;
 mod filter;
 mod index;
 mod kept;
@@ -38,6 +39,7 @@ mod sort;
 mod structs;
 mod take;
 mod text;
+mod timestamps;
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -48,13 +50,18 @@ use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use datafusion::prelude::SessionContext;
 
+pub(crate) use aggregate::float_extremes;
 pub(crate) use codes::codes_file;
 use def::{Def, RaggedUdf};
 use doc::Section;
 pub(crate) use dok::{Names, with_names};
+pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
-pub(crate) use planner::{ON_LISTS, PREDICATES, TESTS, plans_predicates};
+pub(crate) use planner::{
+    FILTER, ON_LISTS, PREDICATES, TESTS, folded, is_constant, plans_predicates,
+};
 pub(crate) use shape::{LENGTHS_ONLY, STRUCTURE_ONLY};
+pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, unit_of_text};
 
 /// The example of a function with its output.
 macro_rules! example {
@@ -193,9 +200,23 @@ pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
     scalar(function.name()).is_some_and(|ours| ours.as_ref() == function)
 }
 
+/// What one of our functions is made of.
+fn definition(function: &ScalarUDF) -> Option<&'static Def> {
+    DEFS.iter().copied().find(|def| def.name == function.name()).filter(|_| is_ours(function))
+}
+
 /// A scalar function by name.
 pub(crate) fn scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
     SCALAR.iter().find(|f| f.name() == name)
+}
+
+/// Whether a scalar function, by any of its names, makes one value of the values of a list: those for which
+/// `f(x) FILTER (WHERE mask)` is `f(ragged_filter(x, mask))`.
+pub(crate) fn is_reduction(name: &str) -> bool {
+    DEFS.iter().any(|def| {
+        (def.name == name || def.aliases.contains(&name))
+            && (def.doc.section == Section::Reduce || def.name == shape::COUNT.name)
+    })
 }
 
 /// An aggregate by name.
@@ -263,7 +284,11 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
 /// Planners that make operators work on lists, and lists of literals literals (which `densify`
 /// needs). They belong *in front of* DataFusion's own, as [`register_operators`] puts them.
 pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
-    vec![Arc::new(planner::LiteralLists), Arc::new(planner::ListOperators)]
+    vec![
+        Arc::new(planner::LiteralLists),
+        Arc::new(planner::ListOperators),
+        Arc::new(timestamps::Timestamps),
+    ]
 }
 
 /// Makes `+ - * / %`, comparisons with a single value, `~` and `AND`/`OR` of masks work on lists, and

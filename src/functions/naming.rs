@@ -10,16 +10,33 @@ use super::def::Def;
 
 /// Column name of a call: `ragged_sum(val, 1)`, or `val > 5` for an operator.
 pub(crate) fn call(def: &Def, args: &[Expr]) -> Result<String> {
+    let mut name = String::new();
+    write_call(def, args, &mut name)?;
+    Ok(name)
+}
+
+/// Writes the name of a call, and says which operator binds least in it, outside of parentheses: a chain of
+/// operators is written once, and not once for each operator.
+fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>> {
     match (def.infix, args) {
         (Some(op), [left, right]) => {
             let own = precedence(op).unwrap_or(3);
-            Ok(format!("{} {op} {}", operand(left, own, false)?, operand(right, own, true)?))
+            let first = write_operand(left, own, false, name)?;
+            name.push(' ');
+            name.push_str(op);
+            name.push(' ');
+            let second = write_operand(right, own, true, name)?;
+            Ok([precedence(op), first, second].into_iter().flatten().min())
         }
         _ => {
             // The table that a statement read for a call goes without saying.
             let said = args.iter().filter(|e| !matches!(e, Expr::ScalarSubquery(_)));
             let args: Result<Vec<String>> = said.map(expression).collect();
-            Ok(format!("{}({})", def.name, args?.join(", ")))
+            name.push_str(def.name);
+            name.push('(');
+            name.push_str(&args?.join(", "));
+            name.push(')');
+            Ok(None)
         }
     }
 }
@@ -31,23 +48,39 @@ fn expression(expr: &Expr) -> Result<String> {
     })
 }
 
-/// An operand, in parentheses where the operator around it binds tighter.
+/// Writes an operand, in parentheses where the operator around it binds tighter.
 ///
 /// Whether it does is read off the operand's name and nothing else: the optimizer may have put a
 /// column of that name in its place, and the name of the whole must stay.
-fn operand(expr: &Expr, outer: u8, right: bool) -> Result<String> {
-    let text = match expr {
+fn write_operand(expr: &Expr, outer: u8, right: bool, name: &mut String) -> Result<Option<u8>> {
+    let start = name.len();
+    let own = match expr {
         // Beside float values a written 5 has become a float: it still looks as written.
         Expr::Literal(value, _) => {
             let text = literal(value);
-            return Ok(text.strip_suffix(".0").map_or(text.clone(), str::to_string));
+            name.push_str(text.strip_suffix(".0").unwrap_or(&text));
+            return Ok(None);
         }
-        other => expression(other)?,
+        Expr::ScalarFunction(inner) => match super::definition(&inner.func) {
+            Some(def) => write_call(def, &inner.args, name)?,
+            None => write_other(expr, name)?,
+        },
+        other => write_other(other, name)?,
     };
-    Ok(match loosest(&text) {
-        Some(own) if own < outer || (right && own == outer) => format!("({text})"),
-        _ => text,
+    Ok(match own {
+        Some(own) if own < outer || (right && own == outer) => {
+            name.insert(start, '(');
+            name.push(')');
+            None
+        }
+        own => own,
     })
+}
+
+fn write_other(expr: &Expr, name: &mut String) -> Result<Option<u8>> {
+    let text = expression(expr)?;
+    name.push_str(&text);
+    Ok(loosest(&text))
 }
 
 /// The operator that binds least in a name, outside of parentheses and quotes.
@@ -121,10 +154,15 @@ mod tests {
         assert_eq!(loosest("(a OR b) AND c = 'x OR y'"), Some(2));
         assert_eq!(loosest("ragged_sum(x, -1)"), None);
         let sum = Expr::Column("x + 2".into());
-        assert_eq!(operand(&sum, 5, false).unwrap(), "(x + 2)");
-        assert_eq!(operand(&sum, 4, false).unwrap(), "x + 2");
-        assert_eq!(operand(&sum, 4, true).unwrap(), "(x + 2)");
-        assert_eq!(operand(&lit(5.0f32), 5, true).unwrap(), "5");
+        let operand = |expr: &Expr, outer, right| {
+            let mut name = String::new();
+            write_operand(expr, outer, right, &mut name).unwrap();
+            name
+        };
+        assert_eq!(operand(&sum, 5, false), "(x + 2)");
+        assert_eq!(operand(&sum, 4, false), "x + 2");
+        assert_eq!(operand(&sum, 4, true), "(x + 2)");
+        assert_eq!(operand(&lit(5.0f32), 5, true), "5");
     }
 
     #[test]

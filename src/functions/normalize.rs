@@ -5,7 +5,7 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
-use super::def::{Def, nullable};
+use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use crate::array::RaggedArray;
@@ -42,6 +42,7 @@ macro_rules! scaled {
             },
             plan: scaled,
             call: |call| call.lists(&$kernel(&floats(call)?, along(call))?),
+            fails: Fails::Values,
             infix: None,
         };
     };
@@ -101,6 +102,7 @@ pub(super) static NORMALIZE: Def = Def {
         let p = call.constant(2).and_then(order).unwrap_or(2.0);
         call.lists(&normalize::normalize(&floats(call)?, along(call), p, 1e-12)?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 

@@ -5,7 +5,7 @@ use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::{Def, nullable};
+use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
@@ -13,6 +13,15 @@ use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::elementwise::{self, Op, Operand, OperandType, Types};
 use crate::kernels::reduce::{self, Reduction};
+use crate::kernels::times::cast_time;
+
+/// Comparisons and logic take all values; arithmetic overflows or divides by zero.
+const fn operator_fails(op: Op) -> Fails {
+    match op {
+        Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::Pow => Fails::Values,
+        _ => Fails::UnequalLengths,
+    }
+}
 
 macro_rules! operator {
     ($id:ident, $op:expr, $name:literal, $infix:literal, $description:literal, $missing:literal, $duckdb:literal) => {
@@ -32,6 +41,7 @@ macro_rules! operator {
             },
             plan: |plan| planned(plan, $op),
             call: |call| computed(call, $op),
+            fails: operator_fails($op),
             infix: Some($infix),
         };
     };
@@ -179,6 +189,7 @@ pub(super) static POW: Def = Def {
     },
     plan: |plan| planned(plan, Op::Pow),
     call: |call| computed(call, Op::Pow),
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -198,6 +209,7 @@ pub(super) static MINIMUM: Def = Def {
     },
     plan: |plan| planned(plan, Op::Minimum),
     call: |call| computed(call, Op::Minimum),
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -217,6 +229,7 @@ pub(super) static MAXIMUM: Def = Def {
     },
     plan: |plan| planned(plan, Op::Maximum),
     call: |call| computed(call, Op::Maximum),
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -236,6 +249,7 @@ pub(super) static XOR: Def = Def {
     },
     plan: |plan| planned(plan, Op::Xor),
     call: |call| computed(call, Op::Xor),
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -355,12 +369,14 @@ impl Side {
 
     pub(super) fn cast(self, to: &DataType) -> Result<Self> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
+        let cast = |values: &ArrayRef| match cast_time(values, to) {
+            Some(exact) => exact,
+            None => Ok(cast_with_options(values, to, &options)?),
+        };
         Ok(match self {
             same if same.data_type() == to => same,
-            Self::Each(a) => {
-                Self::Each(a.with_leaves(cast_with_options(a.leaves(), to, &options)?)?)
-            }
-            Self::One(v) => Self::One(cast_with_options(&v, to, &options)?),
+            Self::Each(a) => Self::Each(a.with_leaves(cast(a.leaves())?)?),
+            Self::One(v) => Self::One(cast(&v)?),
         })
     }
 
@@ -409,6 +425,7 @@ pub(super) static NEG: Def = Def {
         Ok(nullable(lists.plain_leaf(leaf.clone())))
     },
     call: |call| call.lists(&elementwise::neg(&call.ragged(0)?)?),
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -428,6 +445,7 @@ pub(super) static NOT: Def = Def {
     },
     plan: |plan| Ok(nullable(plan.boolean_lists(0)?.plain_leaf(DataType::Boolean))),
     call: |call| call.lists(&elementwise::not(&booleans(&call.ragged(0)?)?)?),
+    fails: Fails::Never,
     infix: None,
 };
 
@@ -455,6 +473,7 @@ pub(super) static ANY: Def = Def {
     },
     plan: quantified,
     call: |call| quantify(call, Reduction::Any),
+    fails: Fails::Never,
     infix: None,
 };
 
@@ -474,6 +493,7 @@ pub(super) static ALL: Def = Def {
     },
     plan: quantified,
     call: |call| quantify(call, Reduction::All),
+    fails: Fails::Never,
     infix: None,
 };
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::functions_nested::length::array_length;
 use datafusion::functions_nested::make_array::make_array;
-use datafusion::logical_expr::expr::{InList, Like};
+use datafusion::logical_expr::expr::{Cast, InList, Like};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
@@ -36,7 +36,7 @@ impl ExprPlanner for LiteralLists {
 }
 
 /// A literal, or arithmetic on literals.
-fn is_constant(expr: &Expr) -> bool {
+pub(crate) fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(..) => true,
         Expr::BinaryExpr(b) => is_constant(&b.left) && is_constant(&b.right),
@@ -73,11 +73,14 @@ impl ExprPlanner for ListOperators {
             }
             _ => expr,
         };
-        let expr = with_empty_lists(expr, schema);
+        let expr = with_known_type(with_empty_lists(expr, schema), schema);
         if let Some(call) = planned(&expr, schema).or_else(|| tested(&expr, schema)) {
             return Ok(PlannerResult::Planned(call));
         }
         match &expr.op {
+            BinaryOperator::Custom(word) if word == FILTER => {
+                filtered(expr.left, expr.right, schema).map(PlannerResult::Planned)
+            }
             BinaryOperator::Custom(word) if word == ON_LISTS => {
                 Ok(PlannerResult::Planned(on_lists(expr.left, schema)))
             }
@@ -104,6 +107,36 @@ pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
 /// The operator that a call of one of [`TESTS`], or of `length`, is the left side of; its right side says nothing.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
+
+/// The operator that `ragged_mean(x) FILTER (WHERE mask)` is written with: its left side is the call.
+pub(crate) const FILTER: &str = "FILTER";
+
+/// A reduction of the values that a mask is true for.
+fn filtered(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
+    // A function that is called by another of its names stands under that name.
+    let plain = match call {
+        Expr::Alias(alias) => *alias.expr,
+        plain => plain,
+    };
+    let (Expr::ScalarFunction(mut function), Some(filter)) =
+        (plain, super::scalar("ragged_filter"))
+    else {
+        return plan_err!("FILTER (WHERE ..) stands beside a call of a function");
+    };
+    let name = function.name().to_owned();
+    let found = mask.get_type(schema)?;
+    if list_depth(&found) == 0 || *leaf_type(&found) != DataType::Boolean {
+        let shown = mask.schema_name();
+        return plan_err!(
+            "{name}(..) FILTER (WHERE ..) takes a mask, a list of booleans as in FILTER (WHERE x > 3), and {shown} is {found}: {name} is about the list of one row; WHERE chooses rows, and CASE WHEN {shown} THEN {name}(..) END leaves them NULL"
+        );
+    }
+    let Some(list) = function.args.first_mut() else {
+        return plan_err!("{name}() FILTER (WHERE ..) has no list to filter");
+    };
+    *list = filter.call(vec![std::mem::replace(list, lit(ScalarValue::Null)), mask]);
+    Ok(Expr::ScalarFunction(function))
+}
 
 /// Functions of DataFusion's that test one text, and ours that test those of lists.
 pub(crate) const TESTS: [(&str, &str); 2] =
@@ -272,9 +305,51 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
     expr
 }
 
+/// Operators in a row for which a type is worked out anew.
+const KNOWN: usize = 16;
+
+/// An operator whose left side is a long chain of arithmetic, with a cast of that to the type that it has.
+///
+/// Types are asked at every operator of a chain, by planners and by the coercion of types, and each time
+/// those of the whole left side are worked out; those of a cast are known. The simplifier takes the cast
+/// away again, and names do not show it.
+fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    let arithmetic = |op: &BinaryOperator| operation(op).is_some_and(|(op, _)| op.is_arithmetic());
+    if arithmetic(&expr.op)
+        && is_chain(&expr.left, KNOWN)
+        && let Ok(known) = expr.left.get_type(schema)
+    {
+        let chain = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));
+        expr.left = Expr::Cast(Cast::new(Box::new(chain), known));
+    }
+    expr
+}
+
+/// Whether the left side of an expression is that many operators deep, up to the next cast.
+fn is_chain(expr: &Expr, length: usize) -> bool {
+    let mut next = expr;
+    for _ in 0..length {
+        next = match next {
+            Expr::BinaryExpr(binary) => &binary.left,
+            Expr::ScalarFunction(call) if call.args.len() == 2 && super::is_ours(&call.func) => {
+                &call.args[0]
+            }
+            _ => return false,
+        };
+    }
+    true
+}
+
 /// The call that an operator on lists stands for; `None` for what is left to others.
 fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (op, name) = operation(&expr.op)?;
+    // What is left an operator is none of lists: asked at every operator of a chain, the types of all
+    // before it would take the square of its length.
+    let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
+    let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
+    if is_single(&expr.left) && (is_single(&expr.right) || !is_list(&expr.right)) {
+        return None;
+    }
     // What has no type here (a parameter, a column that is not there) is left to those who say so.
     let left = expr.left.get_type(schema).ok()?;
     let right = expr.right.get_type(schema).ok()?;
@@ -322,6 +397,10 @@ fn narrowed(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: &DFSche
         let (left, right) = if first { (literal, leaf) } else { (leaf, literal) };
         let types = Types::new(op, left, right).ok()?;
         let to = if first { types.left() } else { types.right() };
+        if to.is_decimal() && !value.data_type().is_numeric() {
+            // What times compare as is no type of a value.
+            return None;
+        }
         Some(Expr::Literal(value.cast_to(to).ok()?, metadata))
     };
     narrow().unwrap_or_else(|| scalar.clone())

@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, FieldRef, Float64Type};
 use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
-use super::def::{Def, nullable};
+use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use crate::array::list_depth;
@@ -20,6 +20,14 @@ const ARGS: &[(&str, &str)] = &[
         "the axis that goes, written out: -1 gives one value per innermost list, 1 one value per position across the lists of a row; without it all values of the row become one. 0, the rows, is refused: aggregate the result instead, as in `sum(ragged_sum(x))`",
     ),
 ];
+
+/// Sums and products of integers overflow; other reductions take values as they are.
+const fn reduction_fails(how: Reduction) -> Fails {
+    match how {
+        Reduction::Sum | Reduction::Prod => Fails::IntegerOverflow,
+        _ => Fails::Never,
+    }
+}
 
 macro_rules! reduction {
     ($id:ident, $how:expr, $name:literal, $description:literal, $missing:literal, $duckdb:literal) => {
@@ -39,6 +47,7 @@ macro_rules! reduction {
             },
             plan: |plan| planned(plan, $how),
             call: |call| computed(call, $how),
+            fails: reduction_fails($how),
             infix: None,
         };
     };
@@ -162,6 +171,7 @@ macro_rules! spread {
                 let ddof = call.integer(2).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
                 computed(call, Reduction::$how { ddof })
             },
+            fails: Fails::Never,
             infix: None,
         };
     };
@@ -241,6 +251,7 @@ pub(super) static QUANTILE: Def = Def {
             _ => Err(Error::invalid("ragged_quantile: q must be written out")),
         }
     },
+    fails: Fails::Values,
     infix: None,
 };
 

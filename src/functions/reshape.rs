@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::ScalarValue;
 
 use super::args::Plan;
-use super::def::{Def, nullable};
+use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::kept;
@@ -57,6 +57,7 @@ pub(super) static FLATTEN: Def = Def {
             Some(axis) => reshape::flatten(&x, axis)?,
         })
     },
+    fails: Fails::Never,
     infix: None,
 };
 
@@ -93,6 +94,7 @@ pub(super) static SQUEEZE: Def = Def {
         let out = reshape::squeeze(&call.ragged(0)?, call.integer(1).unwrap_or(1))?;
         if out.axes().is_empty() { Ok(Arc::clone(out.leaves())) } else { call.lists(&out) }
     },
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -121,6 +123,7 @@ pub(super) static UNSQUEEZE: Def = Def {
         kept(plan, lists.with_level(new_axis(plan, lists.ndim())? - 1))
     },
     call: |call| call.lists(&reshape::unsqueeze(&call.ragged(0)?, call.integer(1).unwrap_or(1))?),
+    fails: Fails::Never,
     infix: None,
 };
 
@@ -179,6 +182,7 @@ pub(super) static RESHAPE: Def = Def {
         let axis = call.integer(2).unwrap_or(1);
         call.lists(&reshape::reshape(&call.ragged(0)?, axis, &sizes)?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 

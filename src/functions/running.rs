@@ -4,7 +4,7 @@ use arrow::datatypes::FieldRef;
 
 use super::args::Plan;
 use super::choose::fitted;
-use super::def::{Def, nullable};
+use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::kept;
@@ -51,6 +51,7 @@ macro_rules! cumulative {
                 }
                 call.lists(&running::running(&x, Running::$how, axis)?)
             },
+            fails: Fails::Values,
             infix: None,
         };
     };
@@ -125,6 +126,7 @@ pub(super) static DIFF: Def = Def {
         let (n, axis) = (call.integer(1).unwrap_or(1), call.integer(2).unwrap_or(-1));
         call.lists(&running::diff(&call.ragged(0)?, n, axis)?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -179,6 +181,7 @@ pub(super) static SHIFT: Def = Def {
         };
         call.lists(&running::shift(&x, n, fill.as_ref(), axis)?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -200,6 +203,7 @@ macro_rules! filled {
             },
             plan: filling,
             call: |call| call.lists(&$kernel(&call.ragged(0)?, call.integer(1).unwrap_or(-1))?),
+            fails: Fails::Values,
             infix: None,
         };
     };

@@ -5,7 +5,7 @@ use arrow::datatypes::DataType;
 
 use super::args::Call;
 use super::choose::fits;
-use super::def::{Def, nullable};
+use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::same;
@@ -85,6 +85,7 @@ pub(super) static SCATTER: Def = Def {
         let values = whole(call, &values, x.leaf_type())?;
         call.lists(&scatter::scatter(&x, &at, &values, Duplicates::Last)?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -120,6 +121,7 @@ pub(super) static INDICES_FROM_MASK: Def = Def {
     },
     plan: |plan| around(&plan.boolean_lists(0)?, DataType::Int64),
     call: |call| call.lists(&indices::indices_from_mask(&booleans(&call.ragged(0)?)?)?),
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -155,5 +157,6 @@ pub(super) static MASK_FROM_INDICES: Def = Def {
         let sizes = count(call, 1)?;
         call.lists(&indices::mask_from_indices(&numbered(call, 0)?, Count::Each(&sizes))?)
     },
+    fails: Fails::Values,
     infix: None,
 };

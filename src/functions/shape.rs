@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, Int64Array};
 use arrow::datatypes::DataType;
 
 use super::args::{Call, Plan};
-use super::def::{Def, nullable};
+use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use crate::array::{list_depth, list_of};
@@ -68,6 +68,7 @@ pub(super) static NDIM: Def = Def {
         let axes = i64::try_from(list_depth(x.data_type())).unwrap_or(i64::MAX);
         Ok(Arc::new(Int64Array::new(vec![axes; x.len()].into(), x.logical_nulls())))
     },
+    fails: Fails::Never,
     infix: None,
 };
 
@@ -87,6 +88,7 @@ pub(super) static SHAPE: Def = Def {
     },
     plan: shapes,
     call: |call| call.lists(&shape::row_shapes(&call.ragged(0)?)?),
+    fails: Fails::Never,
     infix: None,
 };
 
@@ -106,6 +108,7 @@ pub(super) static MAX_SHAPE: Def = Def {
     },
     plan: shapes,
     call: |call| call.lists(&shape::row_max_shapes(&call.ragged(0)?)?),
+    fails: Fails::Never,
     infix: None,
 };
 
@@ -137,6 +140,7 @@ pub(super) static LENGTHS: Def = Def {
         let axis = call.integer(1).unwrap_or(1);
         call.lists(&shape::lengths(&call.ragged(0)?, axis)?)
     },
+    fails: Fails::Never,
     infix: None,
 };
 
@@ -163,6 +167,7 @@ pub(super) static COUNT: Def = Def {
         }))
     },
     call: count,
+    fails: Fails::Never,
     infix: None,
 };
 

@@ -4,7 +4,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::{Def, nullable};
+use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::{kept, same};
@@ -69,6 +69,7 @@ pub(super) static SORT: Def = Def {
             Some(by) => sort::sort_by(&x, &call.ragged(by)?, order)?,
         })
     },
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -150,6 +151,7 @@ macro_rules! positions {
                 let order = named(call.text(1)).unwrap_or_default();
                 call.lists(&$kernel(&call.ragged(0)?, order)?)
             },
+            fails: Fails::Values,
             infix: None,
         };
     };
@@ -199,6 +201,7 @@ pub(super) static UNIQUE: Def = Def {
         kept(plan, lists.open())
     },
     call: unique,
+    fails: Fails::Values,
     infix: None,
 };
 

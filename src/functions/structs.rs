@@ -8,7 +8,7 @@ use arrow::compute::nullif;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 
 use super::args::{Call, Plan};
-use super::def::{ANY, Def, nullable};
+use super::def::{ANY, Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
@@ -37,6 +37,7 @@ pub(super) static ZIP: Def = Def {
         Ok(nullable(shared.plain().outer(shared.depth(), DataType::Struct(fields))))
     },
     call: zip,
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -159,6 +160,7 @@ pub(super) static UNZIP: Def = Def {
         Ok(Arc::new(nullable(out).as_ref().clone().with_metadata(metadata)))
     },
     call: unzip,
+    fails: Fails::Values,
     infix: None,
 };
 

@@ -4,7 +4,7 @@ use arrow::array::new_null_array;
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::{Def, nullable};
+use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::same;
@@ -62,6 +62,7 @@ pub(super) static TAKE: Def = Def {
         }
         call.lists(&take::take(&x, &numbered(call, 1)?)?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 
@@ -110,6 +111,7 @@ pub(super) static REVERSE: Def = Def {
         same(plan)
     },
     call: |call| call.lists(&take::reverse(&call.ragged(0)?, call.integer(1).unwrap_or(1))?),
+    fails: Fails::Never,
     infix: None,
 };
 
@@ -145,6 +147,7 @@ pub(super) static REPEAT: Def = Def {
         let n = count(call, 1)?;
         call.lists(&repeat::repeat(&call.ragged(0)?, axis, Count::Each(&n))?)
     },
+    fails: Fails::Values,
     infix: None,
 };
 

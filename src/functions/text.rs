@@ -7,7 +7,7 @@ use arrow::compute::{cast, concat};
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::{Def, nullable};
+use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use crate::array::{ListKind, RaggedArray, list_kind};
@@ -40,6 +40,7 @@ macro_rules! text_test {
             },
             plan: |plan| planned(plan, |text, _| $test(text)),
             call: |call| computed(call, |text, _| $test(text)),
+            fails: Fails::UnequalLengths,
             infix: $infix,
         };
     };
@@ -108,6 +109,7 @@ pub(super) static MATCHES: Def = Def {
     },
     plan: |plan| planned(plan, |pattern, flags| TextTest::Matches { pattern, flags }),
     call: |call| computed(call, |pattern, flags| TextTest::Matches { pattern, flags }),
+    fails: Fails::ComputedArguments,
     infix: Some("~"),
 };
 
@@ -233,6 +235,7 @@ pub(super) static ISIN: Def = Def {
         };
         call.lists(&by_run(call, &x, answers)?)
     },
+    fails: Fails::Never,
     infix: None,
 };
 

@@ -19,7 +19,8 @@ use rayon::prelude::*;
 use super::Patients;
 use super::patients::{Chunk, Source};
 use crate::error::{Error, Result};
-use crate::io::atomic::AtomicFile;
+use crate::io::atomic::{AtomicFile, AtomicFiles};
+use crate::io::lease::is_temporary;
 use crate::io::meds::Vocabulary;
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 
@@ -49,7 +50,7 @@ impl Patients {
     ///
     /// Codes with values are `LAB//17`, others `DIAGNOSIS//18`, `MEDICATION//19` or `PROCEDURE//20`; the
     /// number is the token of the other forms and the code's `code/vocab_index`. Sex and year of birth
-    /// are static facts. Shards are written side by side, each in memory of one chunk and one
+    /// are static facts. The files appear together when all are written. Shards are written side by side, each in memory of one chunk and one
     /// encoded row group.
     ///
     /// # Errors
@@ -64,7 +65,9 @@ impl Patients {
         if options.shard_subjects == 0 {
             return Err(Error::invalid("shards of 0 subjects; at least 1"));
         }
-        let used = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
+        let used = fs::read_dir(folder).is_ok_and(|mut entries| {
+            entries.any(|e| !e.is_ok_and(|e| is_temporary(&e.file_name())))
+        });
         if used && !options.files.overwrite {
             return Err(Error::Exists(folder.to_path_buf()));
         }
@@ -72,6 +75,8 @@ impl Patients {
         let codes = Codes::new(&source)?;
         let splits = splits(&patients);
 
+        let staged = AtomicFiles::create(folder, options.files.overwrite)?;
+        let folder = staged.path();
         let metadata = folder.join("metadata");
         fs::create_dir_all(&metadata).map_err(|e| Error::io(&metadata, e))?;
         let mut shards: Vec<(std::path::PathBuf, Range<u64>)> = Vec::new();
@@ -116,7 +121,8 @@ impl Patients {
             "meds_version": "0.4.1",
         });
         writeln!(file, "{text}").map_err(|e| Error::io(&metadata, e))?;
-        file.commit()
+        file.commit()?;
+        staged.commit()
     }
 }
 

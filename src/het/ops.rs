@@ -11,7 +11,7 @@ use super::{HetTensor, HetValue};
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
-use crate::kernels::elementwise::{Op, Operand, Pair, binary, pair};
+use crate::kernels::elementwise::{Op, Operand, Pair, binary, pair_dims};
 use crate::kernels::normalize;
 use crate::kernels::unary::{Unary, unary};
 
@@ -232,7 +232,7 @@ fn computed(op: Op, left: &HetTensor, right: &HetTensor, dtype: DType) -> Result
     let dims = left.ndim().max(right.ndim());
     let a = cast_leaves(&lead(&left.array, dims)?, dtype)?;
     let b = cast_leaves(&lead(&right.array, dims)?, dtype)?;
-    let Pair { shape, left, right } = pair(&a, &b)?;
+    let Pair { shape, left, right } = pair_dims(&a, &b)?;
     let (a, b) = (shape.with_leaves(left)?, shape.with_leaves(right)?);
     let mut out = binary(op, Operand::Array(&a), Operand::Array(&b))?;
     if op.is_comparison() && dtype.is_float() {

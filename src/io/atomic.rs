@@ -1,15 +1,18 @@
 //! Output files that appear whole or not at all.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::{NamedTempFile, TempDir, TempPath};
+use tempfile::TempPath;
+use walkdir::WalkDir;
 
+use super::lease::{Commit, Lease, spread};
 use crate::error::{Error, Result};
 
 /// A file written under a temporary name beside its target; [`commit`](Self::commit) syncs it to
-/// disk and renames it into place. Dropped uncommitted, it leaves nothing behind.
+/// disk and renames it into place. Dropped uncommitted, it leaves nothing behind; what a process that
+/// was killed leaves, the next writer into the same folder removes.
 ///
 /// ```
 /// use std::io::Write;
@@ -27,7 +30,8 @@ use crate::error::{Error, Result};
 pub struct AtomicFile {
     target: PathBuf,
     overwrite: bool,
-    writer: BufWriter<NamedTempFile>,
+    writer: BufWriter<File>,
+    lease: Lease,
 }
 
 impl AtomicFile {
@@ -40,17 +44,10 @@ impl AtomicFile {
         if !overwrite && target.exists() {
             return Err(Error::Exists(target));
         }
-        let folder = parent(&target);
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".serrate-").suffix(".tmp");
-        #[cfg(unix)]
-        {
-            // As any other new file, not private as temporary files are.
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(std::fs::Permissions::from_mode(0o666));
-        }
-        let file = builder.tempfile_in(folder).map_err(|e| Error::io(&target, e))?;
-        Ok(Self { target, overwrite, writer: BufWriter::with_capacity(1 << 20, file) })
+        let lease = Lease::acquire(parent(&target)).map_err(|e| Error::io(&target, e))?;
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(lease.data());
+        let file = file.map_err(|e| Error::io(&target, e))?;
+        Ok(Self { target, overwrite, writer: BufWriter::with_capacity(1 << 20, file), lease })
     }
 
     /// The path the file will have.
@@ -63,9 +60,9 @@ impl AtomicFile {
     /// # Errors
     /// When the disk is full, or somebody made the target meanwhile and it may not be overwritten.
     pub fn commit(self) -> Result<()> {
-        let Self { target, overwrite, writer } = self;
+        let Self { target, overwrite, writer, lease } = self;
         let file = writer.into_inner().map_err(|e| Error::io(&target, e.into_error()))?;
-        settled(file.into_parts(), &target, overwrite)
+        settle_open(&file, &lease.data(), &target, overwrite)
     }
 }
 
@@ -73,24 +70,27 @@ impl AtomicFile {
 /// Syncs a finished file to disk and gives it its name, as [`AtomicFile::commit`] does.
 pub(crate) fn settle(temporary: &Path, target: &Path, overwrite: bool) -> Result<()> {
     let file = File::open(temporary).map_err(|e| Error::io(temporary, e))?;
-    let path = TempPath::try_from_path(temporary).map_err(|e| Error::io(temporary, e))?;
-    settled((file, path), target, overwrite)
+    settle_open(&file, temporary, target, overwrite)
 }
 
-fn settled((file, path): (File, TempPath), target: &Path, overwrite: bool) -> Result<()> {
-    file.sync_all().map_err(|e| Error::io(target, e))?;
-    drop(file);
+fn settle_open(file: &File, temporary: &Path, target: &Path, overwrite: bool) -> Result<()> {
+    let io = |e| Error::io(target, e);
+    file.sync_all().map_err(io)?;
+    let path = TempPath::try_from_path(temporary).map_err(io)?;
     if overwrite {
-        path.persist(target).map_err(|e| Error::io(target, e.error))?;
+        path.persist(target).map_err(|e| io(e.error))?;
     } else {
         path.persist_noclobber(target).map_err(|e| match e.error.kind() {
             io::ErrorKind::AlreadyExists => Error::Exists(target.to_path_buf()),
-            _ => Error::io(target, e.error),
+            _ => io(e.error),
         })?;
     }
-    // The name itself is on disk once the folder is.
+    sync_folder(parent(target))
+}
+
+/// The names in a folder are on disk once the folder is.
+fn sync_folder(folder: &Path) -> Result<()> {
     if cfg!(unix) {
-        let folder = parent(target);
         File::open(folder).and_then(|d| d.sync_all()).map_err(|e| Error::io(folder, e))?;
     }
     Ok(())
@@ -111,7 +111,8 @@ impl Write for AtomicFile {
 }
 
 /// A folder filled under a temporary name beside its target; [`commit`](Self::commit) renames it into
-/// place. Dropped uncommitted, it leaves nothing behind.
+/// place. Dropped uncommitted, it leaves nothing behind; what a process that was killed leaves, the next
+/// writer into the same folder removes.
 ///
 /// What is in it is not synced to disk.
 ///
@@ -129,7 +130,8 @@ impl Write for AtomicFile {
 #[derive(Debug)]
 pub struct AtomicFolder {
     target: PathBuf,
-    staging: TempDir,
+    staging: PathBuf,
+    lease: Lease,
 }
 
 impl AtomicFolder {
@@ -141,50 +143,155 @@ impl AtomicFolder {
         let target = target.as_ref().to_path_buf();
         let folder = parent(&target);
         fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".serrate-");
-        #[cfg(unix)]
-        {
-            // As any other new folder, not private as temporary ones are.
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(fs::Permissions::from_mode(0o777));
-        }
-        let staging = builder.tempdir_in(folder).map_err(|e| Error::io(folder, e))?;
-        Ok(Self { target, staging })
+        let (lease, staging) = stage(folder)?;
+        Ok(Self { target, staging, lease })
     }
 
     /// Where to write meanwhile.
     pub fn path(&self) -> &Path {
-        self.staging.path()
+        &self.staging
     }
 
     /// Gives the folder its name. A folder that is there is replaced with all that is in it: whoever
     /// may not do that has looked before.
     ///
+    /// Where the system can let two folders change places (Linux, macOS), there is no moment without the
+    /// one or the other. Elsewhere the old one is moved aside first; the next writer beside it
+    /// moves it back when the process ends between the two renames.
+    ///
     /// # Errors
-    /// When a folder cannot be renamed; then all is as it was.
+    /// When a folder cannot be renamed; then all is as it was. When the old folder could be moved aside and
+    /// neither folder back in its place, the message says where the old one is.
     pub fn commit(self) -> Result<()> {
-        let Self { target, staging } = self;
-        let rename =
-            |from: &Path, to: &Path| fs::rename(from, to).map_err(|e| Error::io(&target, e));
-        if target.exists() {
-            // Moved aside first: a folder with entries cannot be renamed over.
-            let aside = tempfile::Builder::new()
-                .prefix(".serrate-")
-                .tempdir_in(parent(&target))
-                .map_err(|e| Error::io(&target, e))?;
-            let replaced = aside.path().join("replaced");
-            rename(&target, &replaced)?;
-            if let Err(e) = rename(staging.path(), &target) {
-                rename(&replaced, &target)?;
-                return Err(e);
-            }
-        } else {
-            rename(staging.path(), &target)?;
+        let Self { target, staging, lease } = self;
+        let rename = |from: &Path, to: &Path| fs::rename(from, to).map_err(|e| Error::io(to, e));
+        if !target.exists() {
+            rename(&staging, &target)?;
+        } else if !exchange(&staging, &target)? {
+            replace(lease, &staging, &target, &rename)?;
         }
-        // It has another name now: nothing to remove.
-        let _ = staging.keep();
-        Ok(())
+        sync_folder(parent(&target))
+    }
+}
+
+/// A new folder under a temporary name.
+fn stage(folder: &Path) -> Result<(Lease, PathBuf)> {
+    let io = |e| Error::io(folder, e);
+    let lease = Lease::acquire(folder).map_err(io)?;
+    let staging = lease.data();
+    fs::create_dir(&staging).map_err(io)?;
+    Ok((lease, staging))
+}
+
+/// Lets two folders change places; false where that cannot be done in one step.
+fn exchange(staging: &Path, target: &Path) -> Result<bool> {
+    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        match renameat_with(CWD, staging, CWD, target, RenameFlags::EXCHANGE) {
+            Ok(()) => Ok(true),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Ok(false),
+            Err(e) => Err(Error::io(target, e.into())),
+        }
+    }
+    #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+    {
+        let _ = (staging, target);
+        Ok(false)
+    }
+}
+
+/// Puts a folder in the place of another one by two renames.
+fn replace(
+    mut lease: Lease,
+    staging: &Path,
+    target: &Path,
+    rename: &dyn Fn(&Path, &Path) -> Result<()>,
+) -> Result<()> {
+    // Moved aside first: a folder with entries cannot be renamed over.
+    let aside = lease.aside();
+    lease.record(&Commit::replace(target)).map_err(|e| Error::io(target, e))?;
+    rename(target, &aside)?;
+    if let Err(e) = rename(staging, target) {
+        if rename(&aside, target).is_err() {
+            lease.leave();
+            let message = format!("{e}; what was there is in {} now", aside.display());
+            return Err(Error::file(target, message));
+        }
+        return Err(e);
+    }
+    fs::remove_dir_all(&aside).map_err(|e| Error::io(&aside, e))
+}
+
+/// Several files of one folder that appear together: beside what is in it, or as a new folder.
+///
+/// ```
+/// use serrate::io::atomic::AtomicFiles;
+/// let dir = tempfile::tempdir()?;
+/// std::fs::write(dir.path().join("kept.txt"), b"kept")?;
+/// let files = AtomicFiles::create(dir.path(), false)?;
+/// std::fs::write(files.path().join("a.txt"), b"whole")?;
+/// assert!(!dir.path().join("a.txt").exists());
+/// files.commit()?;
+/// assert!(dir.path().join("a.txt").exists() && dir.path().join("kept.txt").exists());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct AtomicFiles {
+    target: PathBuf,
+    staging: PathBuf,
+    overwrite: bool,
+    /// Whether the folder was there: then it is in it that files are written meanwhile, as the one above
+    /// may be on another disk, or closed.
+    within: bool,
+    lease: Lease,
+}
+
+impl AtomicFiles {
+    /// Starts files for the folder `target`; folders above it are made.
+    ///
+    /// # Errors
+    /// When the folder, or the one above, cannot be made or written to.
+    pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
+        let target = target.as_ref().to_path_buf();
+        let within = target.is_dir();
+        let folder = if within { &target } else { parent(&target) };
+        fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+        let (lease, staging) = stage(folder)?;
+        Ok(Self { target, staging, overwrite, within, lease })
+    }
+
+    /// Where to write meanwhile, with sub-folders as they are to be.
+    pub fn path(&self) -> &Path {
+        &self.staging
+    }
+
+    /// Puts all files in their places. A process that ends halfway leaves the rest to the next writer into
+    /// the folder.
+    ///
+    /// # Errors
+    /// When a file exists and may not be overwritten, or somebody made the new folder meanwhile.
+    pub fn commit(self) -> Result<()> {
+        let Self { target, staging, overwrite, within, mut lease } = self;
+        let io = |e| Error::io(&target, e);
+        if !within {
+            if target.exists() {
+                return Err(Error::Exists(target));
+            }
+            fs::rename(&staging, &target).map_err(io)?;
+            return sync_folder(parent(&target));
+        }
+        for entry in WalkDir::new(&staging) {
+            let entry = entry.map_err(|e| io(e.into()))?;
+            let place = target.join(entry.path().strip_prefix(&staging).unwrap_or(entry.path()));
+            if !entry.file_type().is_dir() && (place.is_dir() || !overwrite && place.exists()) {
+                return Err(Error::Exists(place));
+            }
+        }
+        lease.record(&Commit::Spread).map_err(io)?;
+        spread(&staging, &target).map_err(io)?;
+        sync_folder(&target)
     }
 }
 
@@ -242,5 +349,65 @@ mod tests {
             assert_eq!(names, [text]);
         }
         assert_eq!(fs::read_dir(dir.path().join("a")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_put_back_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("out");
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("x"), "old").unwrap();
+        let (lease, staging) = stage(dir.path()).unwrap();
+        // Only the first rename succeeds.
+        let done = std::cell::Cell::new(false);
+        let error = replace(lease, &staging, &target, &|from, to| match done.replace(true) {
+            false => fs::rename(from, to).map_err(|e| Error::io(to, e)),
+            true => Err(Error::io(to, io::ErrorKind::PermissionDenied.into())),
+        })
+        .unwrap_err()
+        .to_string();
+        let aside = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path());
+        let aside = aside.filter(|p| p.extension().is_some_and(|e| e == "old")).next().unwrap();
+        assert!(error.contains(&*aside.to_string_lossy()), "{error}");
+        assert_eq!(fs::read(aside.join("x")).unwrap(), b"old");
+    }
+
+    #[test]
+    fn without_an_exchange_a_folder_is_replaced_by_two_renames() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("out");
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("x"), "old").unwrap();
+        let (lease, staging) = stage(dir.path()).unwrap();
+        fs::write(staging.join("y"), "new").unwrap();
+        replace(lease, &staging, &target, &|from, to| {
+            fs::rename(from, to).map_err(|e| Error::io(to, e))
+        })
+        .unwrap();
+        assert!(target.join("y").exists() && !target.join("x").exists());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn files_of_a_folder_appear_together_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        for (target, others) in [(dir.path().join("new"), 0), (dir.path().to_path_buf(), 1)] {
+            let write = |overwrite| {
+                let files = AtomicFiles::create(&target, overwrite).unwrap();
+                fs::create_dir(files.path().join("sub")).unwrap();
+                fs::write(files.path().join("a"), "1").unwrap();
+                fs::write(files.path().join("sub/b"), "2").unwrap();
+                files
+            };
+            drop(write(false));
+            assert!(!target.join("a").exists());
+            write(false).commit().unwrap();
+            assert!(target.join("a").exists() && target.join("sub/b").exists());
+            fs::remove_file(target.join("a")).unwrap();
+            assert!(matches!(write(false).commit(), Err(Error::Exists(p)) if p.ends_with("sub/b")));
+            assert!(!target.join("a").exists());
+            write(true).commit().unwrap();
+            assert_eq!(fs::read_dir(&target).unwrap().count(), 2 + others);
+        }
     }
 }

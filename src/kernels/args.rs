@@ -125,6 +125,12 @@ impl Count<'_> {
         let places = RaggedArray::try_new(array.len(), array.axes()[..axis].to_vec(), ids)?;
         let Pair { left, right, .. } = pair(&places, &given.with_leaves(Arc::new(numbers))?)?;
         let (ids, numbers) = (left.as_primitive::<UInt64Type>(), right.as_primitive::<Int64Type>());
+        // A list of one element that several counts meet would have to be repeated.
+        if ids.values().windows(2).any(|w| w[0] == w[1]) {
+            return Err(Error::invalid(format!(
+                "{what}: a list of one element has several counts on axis {axis}; counts have lists of the same lengths"
+            )));
+        }
         let mut out = vec![None; elements];
         for (id, number) in ids.values().iter().zip(numbers.iter()) {
             let Some(number) = number else { continue };

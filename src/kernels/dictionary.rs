@@ -8,7 +8,7 @@ use arrow::datatypes::{
     UInt32Type, UInt64Type,
 };
 
-use super::flags::packed;
+use super::flags::packed_anywhere;
 use crate::error::{Error, Result};
 
 /// What a test says of every element of a flat array.
@@ -160,14 +160,14 @@ fn collected<K: Copy>(keys: &[K], test: impl Fn(K) -> u8) -> BooleanBuffer {
         for (byte, key) in bytes.iter_mut().zip(chunk) {
             *byte = test(*key);
         }
-        words.push(packed::<false>(&bytes));
+        words.push(packed_anywhere(&bytes));
     }
     if !rest.is_empty() {
         bytes.fill(0);
         for (byte, key) in bytes.iter_mut().zip(rest) {
             *byte = test(*key);
         }
-        words.push(packed::<false>(&bytes));
+        words.push(packed_anywhere(&bytes));
     }
     BooleanBuffer::new(Buffer::from_vec(words), 0, keys.len())
 }

@@ -21,51 +21,63 @@ fn dispatched<T: Copy + Default, Q: Question<T>>(values: &[T], question: Q) -> V
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
         fn wide<T: Copy + Default, Q: Question<T>>(values: &[T], question: Q) -> Vec<u64> {
-            words::<T, Q, true>(values, question)
+            // SAFETY: this is compiled for AVX2, and runs where it is.
+            unsafe { words::<T, Q, true>(values, question) }
         }
         if super::bits::has_avx2() {
             // SAFETY: the processor has what the function was compiled for.
             return unsafe { wide(values, question) };
         }
     }
-    words::<T, Q, false>(values, question)
+    // SAFETY: without wide registers nothing is asked of the processor.
+    unsafe { words::<T, Q, false>(values, question) }
 }
 
+/// # Safety
+/// As [`packed`].
 #[inline(always)]
-fn words<T: Copy + Default, Q: Question<T>, const WIDE: bool>(
+unsafe fn words<T: Copy + Default, Q: Question<T>, const WIDE: bool>(
     values: &[T],
     question: Q,
 ) -> Vec<u64> {
     let mut out = Vec::with_capacity(values.len().div_ceil(WORD));
     let (chunks, rest) = values.as_chunks::<WORD>();
     for chunk in chunks {
-        out.push(word::<T, Q, WIDE>(chunk, question).to_le());
+        // SAFETY: as the caller says.
+        out.push(unsafe { word::<T, Q, WIDE>(chunk, question) }.to_le());
     }
     if !rest.is_empty() {
         let mut chunk = [T::default(); WORD];
         chunk[..rest.len()].copy_from_slice(rest);
         let mask = u64::MAX >> (WORD - rest.len());
-        out.push((word::<T, Q, WIDE>(&chunk, question) & mask).to_le());
+        // SAFETY: as the caller says.
+        out.push((unsafe { word::<T, Q, WIDE>(&chunk, question) } & mask).to_le());
     }
     out
 }
 
+/// # Safety
+/// As [`packed`].
 #[inline(always)]
-fn word<T: Copy, Q: Question<T>, const WIDE: bool>(values: &[T; WORD], question: Q) -> u64 {
+unsafe fn word<T: Copy, Q: Question<T>, const WIDE: bool>(values: &[T; WORD], question: Q) -> u64 {
     let mut flags = [0u8; WORD];
     // By number: a zip stays a call for every word, as closures do.
     for i in 0..WORD {
         flags[i] = u8::from(question.holds(values[i]));
     }
-    packed::<WIDE>(&flags)
+    // SAFETY: as the caller says.
+    unsafe { packed::<WIDE>(&flags) }
 }
 
-/// Bytes that are 0 or 1 as bits, the first the lowest; `WIDE` only in functions compiled for AVX2.
+/// Bytes that are 0 or 1 as bits, the first the lowest.
+///
+/// # Safety
+/// With `WIDE`, the processor has AVX2.
 #[inline(always)]
-pub(super) fn packed<const WIDE: bool>(flags: &[u8; WORD]) -> u64 {
+pub(super) unsafe fn packed<const WIDE: bool>(flags: &[u8; WORD]) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if WIDE {
-        // SAFETY: whoever calls this was compiled for AVX2, and runs on such a processor.
+        // SAFETY: the processor has AVX2, as the caller says.
         return unsafe { packed_wide(flags) };
     }
     let mut word = 0;
@@ -75,6 +87,12 @@ pub(super) fn packed<const WIDE: bool>(flags: &[u8; WORD]) -> u64 {
         word |= bits << (8 * i);
     }
     word
+}
+
+/// As [`packed`], on any processor.
+pub(super) fn packed_anywhere(flags: &[u8; WORD]) -> u64 {
+    // SAFETY: without wide registers nothing is asked of the processor.
+    unsafe { packed::<false>(flags) }
 }
 
 /// As [`packed`], 32 bytes in one step.
@@ -117,7 +135,7 @@ mod tests {
                 *byte = u8::from(state >> 60 > 7);
                 expected |= u64::from(*byte) << i;
             }
-            assert_eq!(packed::<false>(&bytes), expected);
+            assert_eq!(packed_anywhere(&bytes), expected);
             #[cfg(target_arch = "x86_64")]
             if crate::kernels::bits::has_avx2() {
                 // SAFETY: the processor has the registers.

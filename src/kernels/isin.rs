@@ -10,10 +10,11 @@ use arrow::array::{
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::cmp;
 use arrow::compute::{CastOptions, cast, cast_with_options, filter, is_not_null};
-use arrow::datatypes::{DataType, UInt8Type, UInt16Type, UInt32Type};
+use arrow::datatypes::{DataType, Float64Type, UInt8Type, UInt16Type, UInt32Type};
 
 use super::dictionary::{look_up, over_values};
 use super::text::is_text;
+use super::times::exactly_in;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -30,7 +31,7 @@ const TABLE: u32 = 1 << 20;
 ///
 /// As in SQL, a null leaf gives null, and with a null among the values so does a leaf that is not found.
 /// The values take the type of the leaves: numbers and times that have no such value there (1.5 or 300
-/// among `uint8` leaves) are found nowhere, and text is read as what the leaves are. NaN is found where
+/// among `uint8` leaves) are found nowhere; integers and floats compare as floats, as `=` compares them; and text is read as what the leaves are. NaN is found where
 /// NaN is, and 0.0 where -0.0 is. Texts of a dictionary are looked for once each.
 ///
 /// ```
@@ -54,6 +55,10 @@ pub fn isin(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArray> {
         return array.with_leaves(Arc::new(BooleanArray::new_null(leaves.len())));
     }
     check_types(leaves.data_type(), values.data_type())?;
+    if are_one_as_floats(plain(leaves.data_type()), values)? {
+        let floats = cast(&cast(leaves, plain(leaves.data_type()))?, &DataType::Float64)?;
+        return array.with_leaves(Arc::new(Wanted::new(&DataType::Float64, values)?.among(&floats)?));
+    }
     let wanted = Wanted::new(plain(leaves.data_type()), values)?;
     array.with_leaves(Arc::new(over_values(leaves, |leaves| wanted.among(leaves))?))
 }
@@ -67,13 +72,16 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     let number = |t: &DataType| t.is_numeric() && !t.is_decimal();
     let time =
         |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
-    let scalar = !leaf.is_nested() && !matches!(leaf, DataType::RunEndEncoded(..));
+    // Intervals would be looked for by their fields, and 1 day is 24 hours.
+    let scalar = !leaf.is_nested()
+        && !matches!(leaf, DataType::RunEndEncoded(..) | DataType::Interval(_));
     let fits = leaf.is_null()
         || value.is_null()
         || leaf == value
         || (is_text(leaf) && is_text(value))
         || (number(leaf) && number(value))
         || (time(leaf) && time(value))
+        || (matches!(leaf, DataType::Duration(_)) && is_span(value))
         || (is_text(value) && (number(leaf) || leaf.is_temporal() || *leaf == DataType::Boolean));
     match scalar && fits {
         true => Ok(()),
@@ -83,6 +91,22 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
             value,
         )),
     }
+}
+
+/// Whether integers are looked for as floats so large that several integers are one: they are all found,
+/// as `=` finds them.
+fn are_one_as_floats(leaf: &DataType, values: &ArrayRef) -> Result<bool> {
+    if !matches!(leaf, DataType::Int64 | DataType::UInt64) || !plain(values.data_type()).is_floating() {
+        return Ok(false);
+    }
+    let values = cast(values, plain(values.data_type()))?;
+    let values = cast(&values, &DataType::Float64)?;
+    let large = |x: f64| x.is_finite() && x.abs() >= 2f64.powi(53);
+    Ok(values.as_primitive::<Float64Type>().iter().flatten().any(large))
+}
+
+fn is_span(t: &DataType) -> bool {
+    matches!(t, DataType::Duration(_) | DataType::Interval(_))
 }
 
 fn plain(t: &DataType) -> &DataType {
@@ -111,13 +135,17 @@ impl Wanted {
         if given.is_null() {
             // Nothing to look for, whatever its type: an empty list, or NULL alone.
             values = new_empty_array(to);
+        } else if is_span(&given) && is_span(to) && given != *to {
+            let there = exactly_in(&values, to)?;
+            values = filter(&there, &is_not_null(&there)?)?;
         } else if given != *to {
             // Text that is no such value is an error; a number that is none is not there.
             let strict = is_text(&given) || is_text(leaf);
             let options = CastOptions { safe: !strict, ..CastOptions::default() };
             let there = cast_with_options(&values, to, &options)?;
             // A decimal fraction is the nearest that the leaves have; a whole number is itself or none.
-            let nearest = leaf.is_floating() && given.is_floating();
+            // So is an integer that a float compares with.
+            let nearest = leaf.is_floating() && (given.is_floating() || given.is_integer());
             values = match strict || nearest {
                 true => there,
                 false => {
@@ -189,16 +217,19 @@ fn sorted<T: ArrowPrimitiveType>(leaves: &ArrayRef, values: &ArrayRef) -> Boolea
         values.as_primitive::<T>().values().iter().map(|v| one_zero(*v)).collect();
     set.sort_unstable_by(|a, b| a.compare(*b));
     set.dedup_by(|a, b| a.is_eq(*b));
+    // Any NaN is any other, whatever its bits.
+    let is_nan = |v: T::Native| v.partial_cmp(&v).is_none();
+    let nan = set.iter().any(|v| is_nan(*v));
     let leaves = leaves.as_primitive::<T>().values();
     match set.as_slice() {
         [] => BooleanBuffer::new_unset(leaves.len()),
         few if few.len() <= 4 => BooleanBuffer::collect_bool(leaves.len(), |i| {
             let leaf = one_zero(leaves[i]);
-            few.iter().fold(false, |found, v| found | v.is_eq(leaf))
+            few.iter().fold(nan & is_nan(leaf), |found, v| found | v.is_eq(leaf))
         }),
         many => BooleanBuffer::collect_bool(leaves.len(), |i| {
             let leaf = one_zero(leaves[i]);
-            many.binary_search_by(|v| v.compare(leaf)).is_ok()
+            (nan && is_nan(leaf)) || many.binary_search_by(|v| v.compare(leaf)).is_ok()
         }),
     }
 }
@@ -292,7 +323,10 @@ mod tests {
         assert_eq!(found(leaves(), Float64Array::from(vec![-0.0])), [YES, YES, NO, NO]);
         assert_eq!(found(leaves(), Float64Array::from(vec![0.1, f64::NAN])), [NO, NO, YES, YES]);
         let many = [0.5, 1.5, 2.5, 3.5, -0.0, f64::NAN].to_vec();
-        assert_eq!(found(leaves(), Float64Array::from(many)), [YES, YES, YES, NO]);
+        assert_eq!(found(leaves(), Float64Array::from(many.clone())), [YES, YES, YES, NO]);
+        let other = Float32Array::from(vec![-f32::NAN]);
+        assert_eq!(found(other.clone(), Float64Array::from(vec![f64::NAN])), [YES]);
+        assert_eq!(found(other, Float64Array::from(many)), [YES]);
     }
 
     #[test]

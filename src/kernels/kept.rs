@@ -242,7 +242,8 @@ fn kept_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuffer 
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
         fn wide(bits: Words<'_>, keep: &[u64], count: usize) -> Vec<u64> {
-            packed::<true>(bits, keep, count)
+            // SAFETY: this is compiled for BMI2, and runs where it is.
+            unsafe { packed::<true>(bits, keep, count) }
         }
         if super::bits::has_avx2() {
             // SAFETY: the processor has what the function was compiled for.
@@ -250,15 +251,20 @@ fn kept_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuffer 
             return BooleanBuffer::new(Buffer::from_vec(words), 0, count);
         }
     }
-    BooleanBuffer::new(Buffer::from_vec(packed::<false>(bits, keep, count)), 0, count)
+    // SAFETY: without BMI2 nothing is asked of the processor.
+    let words = unsafe { packed::<false>(bits, keep, count) };
+    BooleanBuffer::new(Buffer::from_vec(words), 0, count)
 }
 
-/// The bits at the set places of a mask, moved together; `WIDE` only in functions compiled for BMI2.
+/// The bits at the set places of a mask, moved together.
+///
+/// # Safety
+/// With `WIDE`, the processor has BMI2.
 #[inline(always)]
-fn extracted<const WIDE: bool>(bits: u64, mask: u64) -> u64 {
+unsafe fn extracted<const WIDE: bool>(bits: u64, mask: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if WIDE {
-        // SAFETY: whoever calls this was compiled for BMI2, and runs on such a processor.
+        // SAFETY: the processor has BMI2, as the caller says.
         return unsafe { std::arch::x86_64::_pext_u64(bits, mask) };
     }
     let (mut out, mut next, mut mask) = (0, 0, mask);
@@ -270,8 +276,10 @@ fn extracted<const WIDE: bool>(bits: u64, mask: u64) -> u64 {
     out
 }
 
+/// # Safety
+/// As [`extracted`].
 #[inline(always)]
-fn packed<const WIDE: bool>(bits: Words<'_>, keep: &[u64], count: usize) -> Vec<u64> {
+unsafe fn packed<const WIDE: bool>(bits: Words<'_>, keep: &[u64], count: usize) -> Vec<u64> {
     let mut out = Vec::with_capacity(count.div_ceil(64) + 1);
     let (mut word, mut filled) = (0u64, 0);
     for (block, keep) in keep.chunks(BLOCK).enumerate() {
@@ -279,7 +287,8 @@ fn packed<const WIDE: bool>(bits: Words<'_>, keep: &[u64], count: usize) -> Vec<
         for at in set_words(keep, &mut found) {
             let at = *at as usize;
             let n = keep[at].count_ones();
-            let found = extracted::<WIDE>(bits.at((block * BLOCK + at) * 64), keep[at]);
+            // SAFETY: as the caller says.
+            let found = unsafe { extracted::<WIDE>(bits.at((block * BLOCK + at) * 64), keep[at]) };
             word |= found << filled;
             if filled + n >= 64 {
                 out.push(word.to_le());
@@ -320,7 +329,10 @@ mod tests {
                     (0..n).filter(|i| keep.value(*i)).map(|i| bits.value(i)).collect();
                 let found = kept_bits(&bits, &words(&keep), expected.len());
                 assert_eq!(found.iter().collect::<Vec<_>>(), expected);
-                let slow = packed::<false>(Rank::new(&bits).bits(), &words(&keep), expected.len());
+                // SAFETY: without BMI2 nothing is asked of the processor.
+                let slow = unsafe {
+                    packed::<false>(Rank::new(&bits).bits(), &words(&keep), expected.len())
+                };
                 let slow = BooleanBuffer::new(Buffer::from_vec(slow), 0, expected.len());
                 assert_eq!(found, slow);
                 // Each width is moved by other instructions.

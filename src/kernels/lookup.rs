@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, Float64Array, Int64Array, ListArray, UInt32Array, UInt32Builder,
 };
-use arrow::compute::{CastOptions, cast, cast_with_options, concat, take};
+use arrow::compute::kernels::cmp;
+use arrow::compute::{CastOptions, cast, cast_with_options, concat, nullif, take};
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
 
 use super::align::aligned;
+use super::seeded::Seeded;
 use super::text::is_text;
+use super::times::{compare_exactly, exact_seconds};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -46,41 +48,11 @@ enum Places {
         first: i64,
         table: Vec<u32>,
     },
-    Wide(HashMap<i64, u32, BuildHasherDefault<Mixed>>),
+    Wide(HashMap<i64, u32, Seeded>),
 }
 
 /// No place: tables have fewer rows.
 const ABSENT: u32 = u32::MAX;
-
-/// Hashes integers by one multiplication, folded.
-#[derive(Debug, Default)]
-struct Mixed(u64);
-
-impl Hasher for Mixed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        let wide =
-            u128::from(self.0 ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
-        #[expect(clippy::cast_possible_truncation, reason = "both halves are taken")]
-        let [low, high] = [wide as u64, (wide >> 64) as u64];
-        self.0 = low ^ high;
-    }
-
-    fn write_i64(&mut self, word: i64) {
-        self.write_u64(word.cast_unsigned());
-    }
-}
 
 /// Whether values of one type can be looked for among keys of another.
 ///
@@ -166,7 +138,7 @@ impl Lookup {
             }
             None => {
                 let mut places =
-                    HashMap::with_capacity_and_hasher(numbers.len(), BuildHasherDefault::default());
+                    HashMap::with_capacity_and_hasher(numbers.len(), Seeded::default());
                 for (number, row) in numbers.iter().zip(0..rows) {
                     let Some(number) = number else { continue };
                     if places.insert(number, row).is_some() {
@@ -227,6 +199,12 @@ fn integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let values = match of.is_integer() || values.data_type() == of {
         true => Arc::clone(values),
+        // A time between two of the unit is none of them.
+        false if compare_exactly(values.data_type(), of) => {
+            let there = cast_with_options(values, of, &options)?;
+            let other = cmp::neq(&exact_seconds(&there)?, &exact_seconds(values)?)?;
+            nullif(&there, &other)?
+        }
         false => cast_with_options(values, of, &options)?,
     };
     let wide = cast_with_options(&values, &DataType::Int64, &options)?;

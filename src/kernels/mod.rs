@@ -37,6 +37,7 @@ pub mod shape;
 pub mod sort;
 pub mod take;
 pub mod text;
+pub mod times;
 pub mod unary;
 
 pub(crate) mod align;
@@ -45,5 +46,6 @@ pub(crate) mod bits;
 mod flags;
 mod kept;
 mod room;
+pub(crate) mod seeded;
 
 pub use args::{Count, RowArg};

@@ -208,7 +208,8 @@ macro_rules! float {
                 $wide(value)
             }
             fn narrow(value: f64) -> Self::Native {
-                $narrow(value)
+                // NaN has one form: which of two comes out of a sum is up to the processor.
+                $narrow(if value.is_nan() { f64::NAN } else { value })
             }
         }
     )*};

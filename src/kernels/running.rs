@@ -159,13 +159,16 @@ fn cumulated(
         return match leaves.data_type() {
             DataType::Float64 => {
                 let leaves = leaves.as_primitive::<Float64Type>();
-                scanned::<_, Float64Type, _>(leaves, lists, start, step, |acc| acc)
+                // NaN has one form: which of two comes out of a sum is up to the processor.
+                let finish = |acc: f64| if acc.is_nan() { f64::NAN } else { acc };
+                scanned::<_, Float64Type, _>(leaves, lists, start, step, finish)
             }
             _ => {
                 let leaves = cast(leaves, &DataType::Float32)?;
                 let leaves = leaves.as_primitive::<Float32Type>();
                 let step = |acc: f64, v: f32| step(acc, v.into());
-                scanned::<_, Float32Type, _>(leaves, lists, start, step, |acc| acc as f32)
+                let finish = |acc: f64| if acc.is_nan() { f32::NAN } else { acc as f32 };
+                scanned::<_, Float32Type, _>(leaves, lists, start, step, finish)
             }
         }
         .map_err(overflow);

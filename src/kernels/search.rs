@@ -14,6 +14,7 @@ use arrow::datatypes::{
 };
 
 use super::align::aligned;
+use super::times::{compare_exactly, exact_seconds};
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -155,6 +156,9 @@ fn search(
     };
     let (leaves, needles) = if leaf == needle {
         (leaves, needles)
+    } else if compare_exactly(&leaf, &needle) {
+        // Neither has to have a place in the unit of the other.
+        (exact_seconds(&leaves)?, exact_seconds(&needles)?)
     } else {
         let exact = cast(&needles, &leaf).map_err(|_| no_match())?;
         if exact.logical_null_count() > needles.logical_null_count() {

@@ -31,7 +31,7 @@ pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
 /// in SQL's CASE.
 ///
 /// Mask and sides meet as operands of [`binary`](super::elementwise::binary) do: lists of the same
-/// lengths, only the outer levels of another, an axis of size 1, or one value for all. A list that
+/// lengths, only the outer levels of another, a list of one element, or one value for all. A list that
 /// is null in one of them is null.
 ///
 /// ```

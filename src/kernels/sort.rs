@@ -1,8 +1,9 @@
 //! Order within lists: sorting, positions in order, ranks, different values.
 //!
-//! Sorting is stable: of equal values the earlier one stays the earlier one, whichever way it goes. NaN
-//! is greater than any number, as everywhere in SQL here, so that it comes last when numbers ascend and
-//! first when they descend. Where nulls go is said apart from that.
+//! Sorting is stable: of equal values the earlier one stays the earlier one, whichever way it goes. 0.0
+//! and -0.0 are equal, and so is any NaN to any other. NaN is greater than any number, as everywhere in
+//! SQL here, so that it comes last when numbers ascend and first when they descend. Where nulls go is
+//! said apart from that.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -200,9 +201,12 @@ fn position(place: u64) -> i64 {
     i64::try_from(place).unwrap_or(i64::MAX)
 }
 
-/// An unsigned integer in the order of what it stands for, and back; NaN is the largest.
+/// An unsigned integer in the order of what it stands for, and back; NaN is the largest, both zeros are one.
 trait Sortable: Copy {
     type Key: Copy + Ord + Into<u64>;
+
+    /// Whether the value is what its key gives back.
+    fn is_plain(self) -> bool;
 
     fn key(self) -> Self::Key;
     fn flip(key: Self::Key) -> Self::Key;
@@ -213,6 +217,7 @@ macro_rules! unsigned {
     ($($t:ty),*) => {$(
         impl Sortable for $t {
             type Key = $t;
+            fn is_plain(self) -> bool { true }
             fn key(self) -> $t { self }
             fn flip(key: $t) -> $t { !key }
             fn back(key: $t) -> $t { key }
@@ -225,6 +230,7 @@ macro_rules! signed {
     ($($t:ty => $key:ty),*) => {$(
         impl Sortable for $t {
             type Key = $key;
+            fn is_plain(self) -> bool { true }
             fn key(self) -> $key { self.cast_unsigned() ^ <$t>::MIN.cast_unsigned() }
             fn flip(key: $key) -> $key { !key }
             fn back(key: $key) -> $t { (key ^ <$t>::MIN.cast_unsigned()).cast_signed() }
@@ -237,10 +243,15 @@ macro_rules! floats {
     ($($t:ty => $key:ty, $sign:expr),*) => {$(
         impl Sortable for $t {
             type Key = $key;
+            fn is_plain(self) -> bool {
+                let bits = self.to_bits();
+                bits != $sign && (!self.is_nan() || bits == <$t>::NAN.to_bits())
+            }
             fn key(self) -> $key {
                 let bits = self.to_bits();
                 match bits & $sign {
                     _ if self.is_nan() => <$key>::MAX,
+                    _ if self == 0.0 => $sign,
                     0 => bits | $sign,
                     _ => !bits,
                 }
@@ -301,6 +312,12 @@ fn sorted_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Opti
         let mut keys = Vec::new();
         each_list(lists, |list| {
             let out = &mut out[list];
+            if !out.iter().all(|v| v.is_plain()) {
+                return match order.descending {
+                    false => out.sort_by_key(|v| v.key()),
+                    true => out.sort_by_key(|v| T::Native::flip(v.key())),
+                };
+            }
             keys.clear();
             keys.extend(out.iter().map(|v| v.key()));
             keys.sort_unstable();
@@ -321,8 +338,19 @@ fn sorted_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Opti
     }))
 }
 
+/// Floats in a dictionary as they are: what compares dictionaries knows two zeros and many NaN.
+pub(super) fn plain_floats(leaves: &ArrayRef) -> Result<Option<ArrayRef>> {
+    match leaves.data_type() {
+        DataType::Dictionary(_, values) if values.is_floating() => Ok(Some(cast(leaves, values)?)),
+        _ => Ok(None),
+    }
+}
+
 /// Among all leaves, those of each list in order.
 fn argsorted(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<UInt64Array> {
+    if let Some(leaves) = plain_floats(leaves)? {
+        return argsorted(&leaves, lists, order);
+    }
     let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
     let nulls = nulls.as_ref();
     if leaves.data_type().is_null() {
@@ -437,11 +465,13 @@ pub(super) fn same_values(leaves: &ArrayRef) -> Result<Box<dyn Fn(usize, usize) 
         values: &ArrayRef,
     ) -> Box<dyn Fn(usize, usize) -> bool> {
         let flat = values.as_primitive::<T>().values().clone();
-        // Keys tell the two zeros of floats apart, which are one value.
-        Box::new(move |a, b| flat[a] == flat[b] || flat[a].key() == flat[b].key())
+        Box::new(move |a, b| flat[a].key() == flat[b].key())
     }
     if leaves.data_type().is_null() {
         return Ok(Box::new(|_, _| true));
+    }
+    if let Some(leaves) = plain_floats(leaves)? {
+        return same_values(&leaves);
     }
     Ok(by_register!(leaves, values, T => keys::<T>(values), {
         let compare = comparator(leaves)?;

@@ -332,6 +332,11 @@ impl Narrowed for f64 {
 /// As `numpy.round`: scaled, rounded, scaled back.
 fn round_to(value: f64, decimals: i32) -> f64 {
     let scale = 10f64.powi(decimals.saturating_abs());
+    if scale.is_infinite() {
+        // No float has a digit that far to the right, nor half of one that far to the left.
+        let none = decimals < 0 && value.is_finite();
+        return if none { 0f64.copysign(value) } else { value };
+    }
     let out = if decimals >= 0 {
         (value * scale).round_ties_even() / scale
     } else {

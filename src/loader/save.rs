@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::batch::Batch;
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFolder;
+use crate::io::lease::is_temporary;
 use crate::io::safetensors::dense;
 
 /// The file of a folder of batches that lists the others.
@@ -165,6 +166,8 @@ pub(crate) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     let names = entries
         .map(|entry| Ok(entry.map_err(|e| Error::io(target, e))?.file_name()))
         .collect::<Result<Vec<_>>>()?;
+    // What a killed writer left there, the next one removes.
+    let names: Vec<_> = names.into_iter().filter(|name| !is_temporary(name)).collect();
     if names.is_empty() {
         return Ok(());
     }

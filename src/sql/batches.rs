@@ -59,25 +59,7 @@ impl PhysicalOptimizerRule for LeafBatches {
         }
         // What gives no lists collects as many rows as ever: what is unnested, grouped or reduced would
         // come in crumbs.
-        let plan = plan.transform_down(|node| {
-            if node.is::<BatchSizeExec>() {
-                return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
-            }
-            let reads = match node.downcast_ref::<DataSourceExec>() {
-                Some(scan) => leaves_per_row(scan)?.is_some(),
-                None => false,
-            };
-            if !reads && !node.schema().fields().iter().any(|f| is_list(f.data_type())) {
-                return Ok(Transformed::no(node));
-            }
-            let sized = cuts_by_leaves(&node)?;
-            let mut node = lowered(node, rows)?;
-            if !sized {
-                node = Arc::new(BatchSizeExec { input: node, rows });
-            }
-            Ok(Transformed::new(node, true, TreeNodeRecursion::Jump))
-        })?;
-        Ok(plan.data)
+        raised(plan, rows, batch_size)
     }
 
     fn name(&self) -> &str {
@@ -115,9 +97,20 @@ fn cuts_by_leaves(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     Ok(all)
 }
 
-/// Filters keep the batch size they were planned with: here a lower one.
-fn lowered(plan: Arc<dyn ExecutionPlan>, rows: usize) -> Result<Arc<dyn ExecutionPlan>> {
+/// A plan that gives lists, run in batches of `rows` rows. What it reads that has no lists (of a list that
+/// is unnested, of groups) keeps the batch size of the session.
+fn lowered(
+    plan: Arc<dyn ExecutionPlan>,
+    rows: usize,
+    batch_size: usize,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_down(|node| {
+        if !node.children().is_empty() && !gives_lists(&node) {
+            let input = raised(node, rows, batch_size)?;
+            let sized: Arc<dyn ExecutionPlan> = Arc::new(BatchSizeExec { input, rows: batch_size });
+            return Ok(Transformed::new(sized, true, TreeNodeRecursion::Jump));
+        }
+        // Filters keep the batch size they were planned with.
         let lowered = match node.downcast_ref::<FilterExec>() {
             Some(filter) if filter.batch_size() > rows => Some(filter.with_batch_size(rows)?),
             _ => None,
@@ -128,6 +121,38 @@ fn lowered(plan: Arc<dyn ExecutionPlan>, rows: usize) -> Result<Arc<dyn Executio
         })
     })?;
     Ok(plan.data)
+}
+
+/// A plan that gives no lists, in batches of the usual size, with lowered ones where lists flow below.
+fn raised(
+    plan: Arc<dyn ExecutionPlan>,
+    rows: usize,
+    batch_size: usize,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_down(|node| {
+        if node.is::<BatchSizeExec>() {
+            return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
+        }
+        if !gives_lists(&node) {
+            return Ok(Transformed::no(node));
+        }
+        let sized = cuts_by_leaves(&node)?;
+        let mut node = lowered(node, rows, batch_size)?;
+        if !sized {
+            node = Arc::new(BatchSizeExec { input: node, rows });
+        }
+        Ok(Transformed::new(node, true, TreeNodeRecursion::Jump))
+    })?;
+    Ok(plan.data)
+}
+
+/// Whether batches of a plan carry lists, or are read by a scan that measures leaves.
+fn gives_lists(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let reads = match plan.downcast_ref::<DataSourceExec>() {
+        Some(scan) => leaves_per_row(scan).is_ok_and(|leaves| leaves.is_some()),
+        None => false,
+    };
+    reads || plan.schema().fields().iter().any(|f| is_list(f.data_type()))
 }
 
 /// Rows of `per_row` leaves each that hold `leaves` leaves; one at least.

@@ -3,11 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, JoinType};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Projection,
@@ -15,7 +13,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::array::list_depth;
-use crate::functions::is_ours;
+use crate::functions::{cannot_fail, is_fixed_slice, is_ours};
 
 /// Names of the columns that this rule makes begin so.
 const PREFIX: &str = "__serrate_below_join";
@@ -138,20 +136,11 @@ fn side_of(
     bare: &HashSet<Column>,
 ) -> Result<Option<usize>> {
     let Expr::ScalarFunction(call) = e else { return Ok(None) };
-    if !(is_ours(&call.func) || is_slice(call)) || e.is_volatile() {
+    if !(is_ours(&call.func) || is_fixed_slice(call)) || e.is_volatile() {
         return Ok(None);
     }
-    // Rows that find no match are computed too: nothing here may fail over values.
-    let harmless = !e.exists(|inner| {
-        Ok(match inner {
-            Expr::Column(_) | Expr::Literal(..) | Expr::Alias(_) => false,
-            Expr::ScalarFunction(call) if is_slice(call) => false,
-            Expr::ScalarFunction(call) => !is_ours(&call.func) || !is_harmless(call.name()),
-            _ => true,
-        })
-    })?;
     let columns = e.column_refs();
-    if !harmless || columns.is_empty() || columns.iter().any(|c| bare.contains(*c)) {
+    if columns.is_empty() || columns.iter().any(|c| bare.contains(*c)) {
         return Ok(None);
     }
     for (i, side) in sides.iter().enumerate() {
@@ -165,9 +154,13 @@ fn side_of(
             Err(_) => false,
         });
         if here && lists {
+            // Rows that find no match are computed too.
+            if !cannot_fail(e, schema.as_ref())? {
+                return Ok(None);
+            }
             // A mask is no smaller than what it is of; what becomes of it may be.
             let small = match e.get_type(schema.as_ref()) {
-                Ok(t) => list_depth(&t) == 0 || shrinks(call.name()) || is_slice(call),
+                Ok(t) => list_depth(&t) == 0 || shrinks(call.name()) || is_fixed_slice(call),
                 Err(_) => false,
             };
             return Ok(small.then_some(i));
@@ -205,57 +198,8 @@ const REDUCE: [&str; 12] = [
     "ragged_nunique",
 ];
 
-/// Functions that no value makes fail, as an index out of range or a division by zero does.
-const HARMLESS: [&str; 20] = [
-    "ragged_count",
-    "ragged_flatten",
-    "ragged_at",
-    "ragged_at_or",
-    "ragged_searchsorted",
-    "ragged_eq",
-    "ragged_ne",
-    "ragged_lt",
-    "ragged_le",
-    "ragged_gt",
-    "ragged_ge",
-    "ragged_and",
-    "ragged_or",
-    "ragged_not",
-    "ragged_like",
-    "ragged_ilike",
-    "ragged_matches",
-    "ragged_starts_with",
-    "ragged_isin",
-    "ragged_is_null",
-];
-
-/// `x[a:b]`, `x[a:b:s]` and `x[a]` of DataFusion's, with numbers that are written out: those fail over no
-/// value, but for a step of 0.
-fn is_slice(call: &ScalarFunction) -> bool {
-    let number = |e: &Expr| match e {
-        Expr::Literal(value, _) => value.data_type().is_integer() && !value.is_null(),
-        _ => false,
-    };
-    let zero = |e: &Expr| match e {
-        Expr::Literal(value, _) => value.cast_to(&DataType::Int64).is_ok_and(|v| v == 0i64.into()),
-        _ => true,
-    };
-    match (call.name(), call.args.as_slice()) {
-        ("array_slice", [_, bounds @ .., step]) if bounds.len() == 2 => {
-            bounds.iter().all(number) && number(step) && !zero(step)
-        }
-        ("array_slice", [_, bounds @ ..]) => bounds.len() == 2 && bounds.iter().all(number),
-        ("array_element", [_, at]) => number(at),
-        _ => false,
-    }
-}
-
 fn shrinks(name: &str) -> bool {
     SHRINK.contains(&name) || REDUCE.contains(&name)
-}
-
-fn is_harmless(name: &str) -> bool {
-    shrinks(name) || HARMLESS.contains(&name)
 }
 
 /// The columns that a plan asks for as they are.

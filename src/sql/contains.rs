@@ -135,6 +135,13 @@ fn leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<DataType> {
 
 /// A literal in a type, unless it is NULL or has no place there.
 fn cast(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
+    // Integers and floats compare as floats, in which several integers of 2^53 and more are one.
+    if to.is_integer() && value.data_type().is_floating() {
+        let wide = value.cast_to(&DataType::Float64).ok()?;
+        if !matches!(wide, ScalarValue::Float64(Some(x)) if x.abs() < 2f64.powi(53)) {
+            return None;
+        }
+    }
     let there = value.cast_to(to).ok().filter(|v| !v.is_null())?;
     // 12.5 is no integer, and 300 no byte.
     (there.cast_to(&value.data_type()).ok()? == *value).then_some(there)

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::parser::{CopyToSource, Statement};
 
+use super::modifiers::{check_aggregate, check_window};
 use crate::array::{leaf_type, list_depth};
 
 /// Analyzer rule, before types are coerced: [`check`].
@@ -128,7 +129,9 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
                 one_truth("CASE WHEN", when, schema)?;
             }
         }
+        Expr::WindowFunction(call) => check_window(call)?,
         Expr::AggregateFunction(call) => {
+            check_aggregate(call)?;
             let name = call.func.name();
             if matches!(name, "min" | "max")
                 && let [e] = call.params.args.as_slice()
@@ -137,6 +140,12 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
                 return plan_err!(
                     "{name} compares lists of one level, and {e} is a list of lists: {name}(ragged_{name}({e})) is that of all values, ragged_{name}_agg({e}) that of each place"
                 );
+            }
+            if matches!(name, "min" | "max")
+                && let [e] = call.params.args.as_slice()
+                && let Ok(t @ (DataType::Map(..) | DataType::Union(..))) = e.get_type(schema)
+            {
+                return plan_err!("{name} compares values, and {e} is {t}, which has no order");
             }
             if let Some(filter) = &call.params.filter {
                 one_truth("FILTER (WHERE ..)", filter, schema)?;
@@ -311,6 +320,24 @@ pub(super) fn ours(name: &str) -> Option<String> {
     }
 }
 
+/// The types between commas that stand in no parentheses.
+fn top_level(types: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut parts) = (0usize, 0usize, Vec::new());
+    for (at, c) in types.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(types[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(types[start..].trim());
+    parts
+}
+
 /// A call of a function of single values, with a list.
 fn about_call(message: &str) -> Option<String> {
     let (_, call) =
@@ -321,12 +348,29 @@ fn about_call(message: &str) -> Option<String> {
     if !is_list || name.starts_with("ragged_") || name.starts_with("array_") {
         return None;
     }
+    let mut lists = 0usize;
+    let args: Vec<&str> = top_level(types.strip_suffix(')').unwrap_or(types))
+        .into_iter()
+        .map(|argument| {
+            let is_list =
+                ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| argument.starts_with(l));
+            lists += usize::from(is_list);
+            match (is_list, lists) {
+                (true, 1) => "v",
+                (true, 2) => "w",
+                _ => "..",
+            }
+        })
+        .collect();
     Some(match ours(name) {
         Some(ours) => format!(
             "{name} takes single values, and here it is given a list ({call}): {ours}(..) is the function for lists"
         ),
         None => format!(
-            "{name} takes single values, and here it is given a list ({call}): ragged_map(x, lambda v: {name}(v)) does it for every value"
+            "{name} takes single values, and here it is given a list ({call}): ragged_map({}, lambda {}: {name}({})) does it for every value",
+            if lists > 1 { "x, y" } else { "x" },
+            if lists > 1 { "v, w" } else { "v" },
+            args.join(", ")
         ),
     })
 }

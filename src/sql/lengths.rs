@@ -23,7 +23,7 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 use super::listing::FilesTable;
 use super::table::{RaggedTableProvider, TableSource};
 use crate::array::{leaf_type, list_depth};
-use crate::functions::{LENGTHS_ONLY, STRUCTURE_ONLY};
+use crate::functions::{LENGTHS_ONLY, STRUCTURE_ONLY, never_fails};
 
 /// Names of the columns that this rule makes begin so.
 const PREFIX: &str = "__serrate_lengths";
@@ -239,12 +239,13 @@ fn of_lengths(e: &Expr) -> Option<&Column> {
     }
 }
 
-/// The first argument of a call of one of some functions, when all others are written out.
+/// The first argument of a call of one of some functions, when all others are written out. A call that can
+/// fail stays where it is: the scan evaluates for rows that a condition drops.
 fn list_of<'a>(e: &'a Expr, functions: &[&str]) -> Option<&'a Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };
     let written = rest.iter().all(|e| matches!(e, Expr::Literal(..)));
-    (functions.contains(&call.name()) && written).then_some(list)
+    (functions.contains(&call.name()) && written && never_fails(call)).then_some(list)
 }
 
 /// Whether a plan gives rows of its input with columns of its input.

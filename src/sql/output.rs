@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use datafusion::common::{exec_err, plan_err};
@@ -159,13 +160,28 @@ pub(super) fn make_folder(target: &Path) -> Result<()> {
 /// dropped halfway: the end of the rows is said, not guessed from silence, so that a query which is
 /// cancelled writes no file.
 pub(super) async fn write_blocking<T: Send + 'static>(
-    mut data: SendableRecordBatchStream,
+    data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<T> + Send + 'static,
 ) -> Result<T> {
+    write_unless_cancelled(data, |batches, _| write(batches)).await
+}
+
+/// As [`write_blocking`], for a `write` that has much to do after the last row: it may ask whether the
+/// query was dropped.
+pub(super) async fn write_unless_cancelled<T: Send + 'static>(
+    mut data: SendableRecordBatchStream,
+    write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>, &dyn Fn() -> bool) -> Result<T>
+    + Send
+    + 'static,
+) -> Result<T> {
     let (sender, mut receiver) = tokio::sync::mpsc::channel::<Option<Result<RecordBatch>>>(2);
+    // Gone with this future.
+    let running = Arc::new(());
+    let watched = Arc::downgrade(&running);
     let writer = tokio::task::spawn_blocking(move || {
         let mut ended = false;
-        write(&mut std::iter::from_fn(|| {
+        let is_cancelled = || watched.strong_count() == 0;
+        let mut batches = std::iter::from_fn(|| {
             if ended {
                 return None;
             }
@@ -175,7 +191,8 @@ pub(super) async fn write_blocking<T: Send + 'static>(
             };
             ended = !matches!(next, Some(Ok(_)));
             next
-        }))
+        });
+        write(&mut batches, &is_cancelled)
     });
     loop {
         let next = data.next().await;
@@ -185,7 +202,9 @@ pub(super) async fn write_blocking<T: Send + 'static>(
             break;
         }
     }
-    writer.await.map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
+    let written = writer.await.map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?;
+    drop(running);
+    written
 }
 
 #[cfg(test)]

@@ -23,11 +23,18 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::prelude::SessionContext;
 
 use super::listing::FilesTable;
+use super::merged::{constraint, using};
 use super::nrt::positions::{FILE, ROW};
+use super::scopes::Scopes;
 
 /// Marks a table that is to have position columns: a partition of this name, which no other syntax
 /// makes.
 const MARK: &str = "serrate positions";
+
+/// Whether what stands as partitions of a table is the mark of this module.
+pub(super) fn is_marked(partitions: &[Ident]) -> bool {
+    partitions.first().is_some_and(|mark| mark.value == MARK)
+}
 
 /// Gives the tables of a statement the position columns that it names.
 pub(super) async fn add<S: Visit + VisitMut>(
@@ -54,7 +61,10 @@ pub(super) async fn add<S: Visit + VisitMut>(
         }
     }
     if !offered.is_empty() {
-        let _ = VisitMut::visit(statement, &mut Marker { offered: &offered, ctes: &found.ctes });
+        let _ = VisitMut::visit(
+            statement,
+            &mut Marker { offered: &offered, scopes: Scopes::default(), orders: Vec::new() },
+        );
     }
     Ok(())
 }
@@ -85,7 +95,7 @@ fn reference(name: &ObjectName) -> Option<TableReference> {
 #[derive(Default)]
 struct Named(Vec<(Option<String>, &'static str)>);
 
-fn position(ident: &Ident) -> Option<&'static str> {
+pub(super) fn position(ident: &Ident) -> Option<&'static str> {
     [FILE, ROW].into_iter().find(|p| match ident.quote_style {
         Some(_) => ident.value == *p,
         None => ident.value.eq_ignore_ascii_case(p),
@@ -131,35 +141,6 @@ fn named(select: &Select, order: Option<&OrderBy>) -> Named {
         let _ = Visit::visit(order, &mut named);
     }
     named
-}
-
-fn constraint(join: &JoinOperator) -> Option<&JoinConstraint> {
-    use JoinOperator as J;
-    match join {
-        J::Join(c)
-        | J::Inner(c)
-        | J::Left(c)
-        | J::LeftOuter(c)
-        | J::Right(c)
-        | J::RightOuter(c)
-        | J::FullOuter(c)
-        | J::Semi(c)
-        | J::LeftSemi(c)
-        | J::RightSemi(c)
-        | J::Anti(c)
-        | J::LeftAnti(c)
-        | J::RightAnti(c)
-        | J::StraightJoin(c) => Some(c),
-        _ => None,
-    }
-}
-
-/// The columns of USING.
-fn using(join: &JoinOperator) -> &[ObjectName] {
-    match constraint(join) {
-        Some(JoinConstraint::Using(columns)) => columns,
-        _ => &[],
-    }
 }
 
 fn column(name: &ObjectName) -> Option<&Ident> {
@@ -233,7 +214,7 @@ fn tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a ObjectName)
 fn wanted(
     select: &Select,
     order: Option<&OrderBy>,
-    ctes: &BTreeSet<String>,
+    scopes: &Scopes<String>,
 ) -> Vec<(ObjectName, String, Vec<&'static str>)> {
     let Named(named) = named(select, order);
     if named.is_empty() {
@@ -242,7 +223,7 @@ fn wanted(
     let mut all = Vec::new();
     tables(&select.from, &mut all);
     all.into_iter()
-        .filter(|(_, name)| !is_cte(name, ctes))
+        .filter(|(_, name)| !is_cte(name, scopes))
         .filter_map(|(called, name)| {
             let mut positions: Vec<&'static str> = named
                 .iter()
@@ -256,22 +237,32 @@ fn wanted(
         .collect()
 }
 
-fn is_cte(name: &ObjectName, ctes: &BTreeSet<String>) -> bool {
+fn is_cte(name: &ObjectName, scopes: &Scopes<String>) -> bool {
     matches!(name.0.as_slice(), [one] if one
-        .as_ident()
-        .is_some_and(|i| ctes.contains(&i.value.to_lowercase())))
+    .as_ident()
+    .is_some_and(|i| {
+        let name = i.value.to_lowercase();
+        scopes.in_sight().any(|cte| *cte == name)
+    }))
+}
+
+/// Goes into a query with the names of its WITH.
+fn enter(scopes: &mut Scopes<String>, query: &Query) {
+    let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
+    let names = ctes.map(|cte: &Cte| cte.alias.name.value.to_lowercase()).collect();
+    scopes.enter(names, query.with.as_ref().is_some_and(|with| with.recursive));
 }
 
 /// First pass: tables that might be asked for positions.
 #[derive(Default)]
 struct Found {
     tables: Vec<(ObjectName, BTreeSet<&'static str>)>,
-    ctes: BTreeSet<String>,
+    scopes: Scopes<String>,
 }
 
 impl Found {
     fn add(&mut self, select: &Select, order: Option<&OrderBy>) {
-        for (name, _, positions) in wanted(select, order, &self.ctes) {
+        for (name, _, positions) in wanted(select, order, &self.scopes) {
             match self.tables.iter_mut().find(|(n, _)| *n == name) {
                 Some((_, known)) => known.extend(positions),
                 None => self.tables.push((name, positions.into_iter().collect())),
@@ -284,11 +275,16 @@ impl Visitor for Found {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
-        self.ctes.extend(ctes.map(|cte: &Cte| cte.alias.name.value.to_lowercase()));
+        enter(&mut self.scopes, query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        // The queries of WITH are behind: all of them are in sight.
         if let Some(select) = query.body.as_select() {
             self.add(select, query.order_by.as_ref());
         }
+        self.scopes.leave();
         ControlFlow::Continue(())
     }
 
@@ -301,13 +297,15 @@ impl Visitor for Found {
 /// Second pass: marks the tables, and keeps `*` what it was.
 struct Marker<'a> {
     offered: &'a HashMap<ObjectName, Vec<&'static str>>,
-    ctes: &'a BTreeSet<String>,
+    scopes: Scopes<String>,
+    /// The ORDER BY of each query around this place, until its SELECT has come.
+    orders: Vec<Option<OrderBy>>,
 }
 
 impl Marker<'_> {
     fn mark(&self, select: &mut Select, order: Option<&OrderBy>) {
         let mut given: Vec<(String, Vec<&'static str>)> = Vec::new();
-        for (name, called, positions) in wanted(select, order, self.ctes) {
+        for (name, called, positions) in wanted(select, order, &self.scopes) {
             let Some(offered) = self.offered.get(&name) else { continue };
             let positions: Vec<_> = positions.into_iter().filter(|p| offered.contains(p)).collect();
             if !positions.is_empty() {
@@ -427,15 +425,22 @@ impl VisitorMut for Marker<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        enter(&mut self.scopes, query);
         // ORDER BY belongs to the query, the tables to its SELECT.
-        if let SetExpr::Select(select) = query.body.as_mut() {
-            self.mark(select, query.order_by.as_ref());
-        }
+        let is_select = matches!(query.body.as_ref(), SetExpr::Select(_));
+        self.orders.push(query.order_by.clone().filter(|_| is_select));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.scopes.leave();
+        self.orders.pop();
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        self.mark(select, None);
+        let order = self.orders.last_mut().and_then(Option::take);
+        self.mark(select, order.as_ref());
         ControlFlow::Continue(())
     }
 }

@@ -1,4 +1,4 @@
-//! LIKE, ILIKE, IN, `starts_with`, `regexp_like` and `length` on lists.
+//! LIKE, ILIKE, IN, `starts_with`, `regexp_like` and `length` on lists, and FILTER beside reductions of lists.
 //!
 //! DataFusion plans them without asking a planner, and by then the type of the result is fixed: one truth
 //! value. So a statement has them as operators, which planners are asked about; where the left side is no
@@ -12,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     FunctionArguments, Ident, ObjectName, Value, VisitMut, VisitorMut,
 };
 
-use crate::functions::{ON_LISTS, PREDICATES, TESTS, plans_predicates};
+use crate::functions::{FILTER, ON_LISTS, PREDICATES, TESTS, is_reduction, plans_predicates};
 
 /// Makes the predicates of a statement operators, in sessions that have the operators on lists.
 pub(super) fn as_operators<S: VisitMut>(state: &SessionState, statement: &mut S) {
@@ -32,6 +32,7 @@ impl VisitorMut for Predicates {
             Expr::Like { negated, any: false, escape_char: None, .. } => (like, *negated),
             Expr::ILike { negated, any: false, escape_char: None, .. } => (ilike, *negated),
             Expr::InList { negated, .. } => (isin, *negated),
+            Expr::Function(call) if is_filtered(call) => (FILTER, false),
             Expr::Function(call) if is_test(call) || is_length(call) => (ON_LISTS, false),
             _ => return ControlFlow::Continue(()),
         };
@@ -41,6 +42,10 @@ impl VisitorMut for Predicates {
             Expr::Like { expr, pattern, .. } | Expr::ILike { expr, pattern, .. } => (expr, pattern),
             Expr::InList { expr, list, .. } => (expr, Box::new(make_array(list))),
             Expr::Function(mut call) => {
+                if let Some(mask) = call.filter.take() {
+                    *expr = filtered(call, mask);
+                    return ControlFlow::Continue(());
+                }
                 if is_length(&call) {
                     call.name = ObjectName::from(vec![Ident::new("length")]);
                 }
@@ -62,6 +67,19 @@ fn is_length(call: &Function) -> bool {
     let [name] = call.name.0.as_slice() else { return false };
     let name = name.as_ident().map(|name| name.value.as_str()).unwrap_or_default();
     ["len", "length"].iter().any(|length| length.eq_ignore_ascii_case(name))
+}
+
+/// Whether a call is `ragged_mean(x) FILTER (WHERE mask)`, or another reduction of a list.
+fn is_filtered(call: &Function) -> bool {
+    let [name] = call.name.0.as_slice() else { return false };
+    call.filter.is_some()
+        && name.as_ident().is_some_and(|name| is_reduction(&name.value.to_lowercase()))
+}
+
+/// The call beside its mask: what it means depends on the type of the mask.
+fn filtered(call: Function, mask: Box<Expr>) -> Expr {
+    let left = Box::new(Expr::Function(call));
+    Expr::BinaryOp { left, op: BinaryOperator::Custom(FILTER.to_owned()), right: mask }
 }
 
 /// Whether a call is of one of [`TESTS`].

@@ -8,6 +8,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, ObjectName, TableFactor,
 };
 
+use super::clauses::check_factor;
 use super::statement::rewrite_query;
 
 /// Makes `FROM unnest(..)` and `FROM (FROM t)` what they are.
@@ -24,6 +25,8 @@ impl RelationPlanner for UnnestPlanner {
         _context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
+        // Text that came through `ctx.sql` was not looked through.
+        check_factor(&relation)?;
         if let TableFactor::Derived { subquery, .. } = &mut relation {
             rewrite_query(subquery)?;
         }
@@ -35,9 +38,16 @@ impl RelationPlanner for UnnestPlanner {
 /// What the parser took for a table function `unnest(..)` as the relation it is.
 pub(super) fn as_unnest(relation: &TableFactor) -> Option<TableFactor> {
     let (name, args, alias, with_ordinality) = match relation {
-        TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
-            (name, &args.args, alias, *with_ordinality)
-        }
+        // What else stands there is refused, and has to be seen for that.
+        TableFactor::Table {
+            name,
+            alias,
+            args: Some(args),
+            with_ordinality,
+            sample: None,
+            version: None,
+            ..
+        } => (name, &args.args, alias, *with_ordinality),
         TableFactor::Function { name, args, alias, .. } => (name, args, alias, false),
         _ => return None,
     };

@@ -16,35 +16,31 @@ use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::registry::MemoryExtensionTypeRegistry;
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use super::asof::{AsOfOrder, AsOfProjections, MedsAsOfFunction};
-use super::batches::LeafBatches;
-use super::below_joins::BelowJoins;
+use super::asof::MedsAsOfFunction;
 use super::changes::PlainChanges;
-use super::contains::ContainsPushdown;
+use super::dependencies::{UnnestDependencies, UnnestDependenciesPlanner};
 use super::dok::{DokFormatFactory, DokTableFactory, register_dok_names};
-use super::flat_filters::FlatFilters;
+use super::errors::OfStatement;
 use super::from::{TableFunctionsPlanner, VocabFunction};
 use super::hints::ListHints;
-use super::lambdas::LambdaParameters;
-use super::lengths::{LengthsBelow, LengthsIntoScan};
 use super::listing::FilesTableFactory;
 use super::meds::MedsFunction;
 use super::nrt::NrtFormatFactory;
-use super::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
-use super::parquet::{ParquetFileFormatFactory, ParquetLists};
-use super::partitions::LeafPartitions;
+use super::parquet::ParquetFileFormatFactory;
 use super::positions::PositionsPlanner;
 use super::relation::UnnestPlanner;
+use super::rules::{add_physical_rules, last_physical_rules, logical_rules, remove_logical_rules};
 use super::safetensors::SafetensorsFormatFactory;
 use super::statement::FromAlone;
+use super::times::{ExactTimes, register_wide};
 use super::training::BatchesFormatFactory;
 use super::urls::PathTables;
+use super::visible::with_visible_files;
 use super::whole::WholeFileFormatFactory;
 use crate::config::SerrateOptions;
-use crate::functions::{register_functions, register_operators};
+use crate::functions::{float_extremes, register_functions, register_operators};
 
 /// A session with everything: settings `serrate.*`, functions, operators on lists, file formats,
 /// files by path in FROM, extension types.
@@ -80,6 +76,10 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     let _ = register_functions(&mut ctx);
     let _ = register_operators(&ctx);
     let _ = register_dok_names(&ctx);
+    for extreme in float_extremes() {
+        ctx.register_udaf(extreme);
+    }
+    register_wide(&ctx);
     ctx
 }
 
@@ -98,6 +98,9 @@ fn with_paths(ctx: SessionContext) -> SessionContext {
 /// own, optimizer rules, file formats and table factories, the table functions `meds`, `meds_asof`
 /// and `vocab`, extension types.
 ///
+/// Folders are listed without names that begin with `.` or `_`: the object stores of the runtime that
+/// the builder has, or else gets here, are wrapped for that.
+///
 /// Call it before or after `with_default_features`; afterwards call [`register_functions`] on the
 /// finished session.
 pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
@@ -105,37 +108,32 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     if config.options().extensions.get::<SerrateOptions>().is_none() {
         config.options_mut().extensions.insert(SerrateOptions::default());
     }
+    let runtime = builder.runtime_env().get_or_insert_default();
+    // What cannot be built anew stays as it is.
+    if let Ok(visible) = with_visible_files(runtime) {
+        *runtime = visible;
+    }
     let relations = builder.relation_planners().get_or_insert_default();
-    relations.insert(0, Arc::new(UnnestPlanner));
-    relations.insert(1, Arc::new(PositionsPlanner));
-    relations.insert(2, Arc::new(TableFunctionsPlanner));
+    relations.insert(0, Arc::new(UnnestDependenciesPlanner));
+    relations.insert(1, Arc::new(UnnestPlanner));
+    relations.insert(2, Arc::new(PositionsPlanner));
+    relations.insert(3, Arc::new(TableFunctionsPlanner));
+    for rule in &mut builder.analyzer().get_or_insert_default().rules {
+        *rule = Arc::new(OfStatement(Arc::clone(rule)));
+    }
     // Once types are coerced, what was written cannot be told any more.
     let hints: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(ListHints);
-    builder.analyzer().get_or_insert_default().rules.insert(0, hints);
+    let rules = &mut builder.analyzer().get_or_insert_default().rules;
+    rules.insert(0, hints);
+    rules.insert(1, Arc::new(ExactTimes));
     let analyzer = builder.analyzer_rules().get_or_insert_default();
     analyzer.push(Arc::new(FromAlone));
     analyzer.push(Arc::new(PlainChanges));
-    let logical = builder.optimizer_rules().get_or_insert_default();
-    logical.push(Arc::new(FlatFilters));
-    logical.push(Arc::new(BelowJoins));
-    logical.push(Arc::new(LengthsBelow));
-    let first: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 5] = [
-        Arc::new(LambdaParameters),
-        Arc::new(MemoryOrder),
-        Arc::new(AsOfProjections),
-        Arc::new(ContainsPushdown),
-        Arc::new(LeafPartitions),
-    ];
-    let rules = &mut builder.physical_optimizers().get_or_insert_default().rules;
-    rules.splice(0..0, first);
-    let filters = rules.iter().position(|rule| rule.name() == "FilterPushdown");
-    rules.insert(filters.map_or(rules.len(), |at| at + 1), Arc::new(LengthsIntoScan));
-    let physical = builder.physical_optimizer_rules().get_or_insert_default();
-    physical.push(Arc::new(AsOfOrder));
-    physical.push(Arc::new(SourceOrder));
-    physical.push(Arc::new(OffsetIntoScan));
-    physical.push(Arc::new(LeafBatches));
-    physical.push(Arc::new(ParquetLists));
+    analyzer.push(Arc::new(UnnestDependencies));
+    remove_logical_rules(&mut builder.optimizer().get_or_insert_default().rules);
+    builder.optimizer_rules().get_or_insert_default().extend(logical_rules());
+    add_physical_rules(&mut builder.physical_optimizers().get_or_insert_default().rules);
+    builder.physical_optimizer_rules().get_or_insert_default().extend(last_physical_rules());
     let functions = builder.table_functions().get_or_insert_default();
     for (name, function) in table_functions() {
         functions.insert(name.into(), Arc::new(TableFunction::new(name.into(), function)));

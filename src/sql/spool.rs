@@ -4,12 +4,11 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
-use arrow::array::{Array, RecordBatch};
-use datafusion::error::Result;
-use tempfile::{NamedTempFile, TempPath};
-
 use crate::error::Error;
 use crate::io::arrow_ipc::{IpcReadOptions, IpcTableReader, IpcTableWriter, IpcWriteOptions};
+use crate::io::lease::Lease;
+use arrow::array::{Array, RecordBatch};
+use datafusion::error::Result;
 
 /// Batches in memory up to a number of bytes, and all of them in a temporary file beyond, from where they
 /// are mapped: then they are the system's to keep in memory or not.
@@ -23,14 +22,14 @@ pub(super) struct Spool {
 
 struct Spilled {
     writer: IpcTableWriter<BufWriter<File>>,
-    path: TempPath,
+    lease: Lease,
 }
 
 /// The batches of a [`Spool`], in the order in which they came.
 pub(super) struct Kept {
     pub(super) batches: Vec<RecordBatch>,
     /// Removed when this is dropped.
-    _file: Option<TempPath>,
+    _file: Option<Lease>,
 }
 
 impl Spool {
@@ -59,30 +58,30 @@ impl Spool {
         let Some(first) = held.first() else { return Ok(()) };
         let folder = &self.folder;
         std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
-        let file =
-            NamedTempFile::with_prefix_in(".serrate-", folder).map_err(|e| Error::io(folder, e))?;
-        let (file, path) = file.into_parts();
+        let lease = Lease::acquire(folder).map_err(|e| Error::io(folder, e))?;
+        let file = File::create_new(lease.data()).map_err(|e| Error::io(folder, e))?;
         let out = BufWriter::with_capacity(1 << 20, file);
         let mut writer = IpcTableWriter::new(out, &first.schema(), &IpcWriteOptions::default())?;
         for batch in &held {
             writer.write_batch(batch)?;
         }
-        self.file = Some(Spilled { writer, path });
+        self.file = Some(Spilled { writer, lease });
         Ok(())
     }
 
     pub(super) fn finish(self) -> Result<Kept> {
-        let Some(Spilled { writer, path }) = self.file else {
+        let Some(Spilled { writer, lease }) = self.file else {
             return Ok(Kept { batches: self.held, _file: None });
         };
-        writer.into_inner()?.into_inner().map_err(|e| Error::io(&*path, e.into_error()))?;
+        let path = lease.data();
+        writer.into_inner()?.into_inner().map_err(|e| Error::io(&path, e.into_error()))?;
         let mut reader =
             IpcTableReader::open(&path, &IpcReadOptions { columns: None, mmap: true })?;
         let mut batches = Vec::with_capacity(reader.num_batches().unwrap_or_default());
         while let Some(batch) = reader.next_batch() {
             batches.push(batch?);
         }
-        Ok(Kept { batches, _file: Some(path) })
+        Ok(Kept { batches, _file: Some(lease) })
     }
 }
 
@@ -114,7 +113,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let files = || std::fs::read_dir(dir.path()).unwrap().count();
         let all: Vec<RecordBatch> = (0..5).map(|i| batch(3 * i)).collect();
-        for (limit, expected) in [(usize::MAX, 0), (own_bytes(&all[0]).unwrap() + 1, 1), (0, 1)] {
+        for (limit, expected) in [(usize::MAX, 0), (own_bytes(&all[0]).unwrap() + 1, 2), (0, 2)] {
             let mut spool = Spool::new(dir.path(), limit);
             for batch in &all {
                 spool.push(batch.clone()).unwrap();

@@ -20,23 +20,34 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 
+use super::clauses::{self, using_sample};
+use super::depth::{balance, is_deep, on_deep_stack};
 use super::dok::DokFormatFactory;
+use super::errors::of_statement;
 use super::from::{rewrite_factor, summarize_text};
+use super::headings::with_headings;
 use super::hints::{check, conditions, explained};
 use super::lambdas;
+use super::merged;
 use super::nrt::NrtFormatFactory;
 use super::parquet::ParquetFileFormatFactory;
 use super::positions;
 use super::predicates;
 use super::relation::as_unnest;
 use super::safetensors::SafetensorsFormatFactory;
+use super::times;
 use super::training::BATCHES;
 use super::whole::WholeFileFormatFactory;
+use super::windows::write_out_windows;
 use super::written::rewrite_expr;
 
 /// Runs one SQL statement, as `ctx.sql` does, and a little more:
 ///
 /// * `LIKE`, `ILIKE`, `IN`, `starts_with` and `regexp_like` test the values of lists;
+/// * `ragged_mean(x) FILTER (WHERE x > 3)`, and that of every reduction of a list, is the reduction of the
+///   values that the mask is true for;
+/// * clauses that DataFusion's planner reads and passes over (TABLESAMPLE, `upper(x) FILTER (..)`, FOR
+///   UPDATE and others) are refused by name;
 /// * `FROM t` alone is all columns wherever a query may stand (`ctx.sql` knows it at the top and in
 ///   parentheses, not in WITH);
 /// * `f(a = 5)` compares, and is no argument by name; `len(x)` and `length(x)` count the elements of lists;
@@ -88,16 +99,28 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     };
     let text = batches_options(text, dialect.as_ref());
     let text = summarize_text(&text, dialect.as_ref());
-    let mut statements: Vec<Statement> = DFParserBuilder::new(text.as_ref())
-        .with_dialect(dialect.as_ref())
-        .with_recursion_limit(options.recursion_limit.get())
-        .build()?
-        .parse_statements()?
-        .into();
-    for statement in &mut statements {
-        prepare(&state, statement)?;
+    let deep = is_deep(&text, dialect.as_ref())?;
+    let parse = || {
+        // A dialect is not one for several threads.
+        let Some(dialect) = dialect_from_str(options.dialect) else {
+            return plan_err!("there is no SQL dialect {}", options.dialect);
+        };
+        let parsed = DFParserBuilder::new(text.as_ref())
+            .with_dialect(dialect.as_ref())
+            .with_recursion_limit(options.recursion_limit.get())
+            .build()?
+            .parse_statements();
+        let mut statements: Vec<Statement> =
+            parsed.map_err(|e| using_sample(&text).unwrap_or(e))?.into();
+        for statement in &mut statements {
+            prepare(&state, statement)?;
+        }
+        Ok(statements)
+    };
+    match deep {
+        true => on_deep_stack(parse),
+        false => parse(),
     }
-    Ok(statements)
 }
 
 /// Plans a statement of [`parse`]; statements that define something take effect.
@@ -132,17 +155,19 @@ async fn planned(
         _ => None,
     };
     let conditions = conditions(&statement);
-    add_positions(ctx, &mut statement).await?;
     let state = ctx.state();
+    clauses::check(&state, &statement)?;
+    write_out_merged(&state, &mut statement).await?;
+    add_positions(ctx, &mut statement).await?;
     rewrite_lambdas(&state, &mut statement)?;
     as_operators(&state, &mut statement);
     let plan = state.statement_to_plan(statement).await;
-    let mut plan = plan.map_err(|e| explained(e, &conditions))?;
+    let mut plan = plan.map_err(|e| explained(of_statement(e), &conditions))?;
     if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan {
         view.definition = written.or(view.definition.take());
     }
     check(&plan)?;
-    Ok((plan, state))
+    Ok((with_headings(plan)?, state))
 }
 
 /// Bodies of lambdas as DataFusion can plan them.
@@ -162,19 +187,45 @@ fn rewrite_lambdas(state: &SessionState, mut statement: &mut Statement) -> Resul
     }
 }
 
-/// Predicates that planners are not asked about become operators, which they are.
+/// Predicates and casts that planners are not asked about become operators, which they are.
 fn as_operators(state: &SessionState, mut statement: &mut Statement) {
     loop {
         match statement {
-            Statement::Statement(inner) => return predicates::as_operators(state, inner.as_mut()),
+            Statement::Statement(inner) => {
+                times::in_microseconds(state, inner.as_mut());
+                return predicates::as_operators(state, inner.as_mut());
+            }
             Statement::CopyTo(copy) => {
                 return match &mut copy.source {
-                    CopyToSource::Query(query) => predicates::as_operators(state, query.as_mut()),
+                    CopyToSource::Query(query) => {
+                        times::in_microseconds(state, query.as_mut());
+                        predicates::as_operators(state, query.as_mut());
+                    }
                     CopyToSource::Relation(_) => {}
                 };
             }
             Statement::Explain(explain) => statement = explain.statement.as_mut(),
-            Statement::CreateExternalTable(_) | Statement::Reset(_) => return,
+            Statement::CreateExternalTable(table) => {
+                return times::columns_in_microseconds(state, &mut table.columns);
+            }
+            Statement::Reset(_) => return,
+        }
+    }
+}
+
+/// Columns that USING and NATURAL make one of two, as what they are.
+async fn write_out_merged(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
+    loop {
+        match statement {
+            Statement::Statement(inner) => return merged::write_out(state, inner.as_mut()).await,
+            Statement::CopyTo(copy) => {
+                return match &mut copy.source {
+                    CopyToSource::Query(query) => merged::write_out(state, query.as_mut()).await,
+                    CopyToSource::Relation(_) => Ok(()),
+                };
+            }
+            Statement::Explain(explain) => statement = explain.statement.as_mut(),
+            Statement::CreateExternalTable(_) | Statement::Reset(_) => return Ok(()),
         }
     }
 }
@@ -352,7 +403,12 @@ impl VisitorMut for Rewrite {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<DataFusionError> {
+        balance(expr);
         as_flow(rewrite_expr(expr))
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+        as_flow(write_out_windows(query))
     }
 }
 

@@ -5,29 +5,38 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
-use datafusion::common::{GetExt, Statistics, internal_err, plan_err};
+use datafusion::common::{GetExt, Statistics, exec_err, internal_err, plan_err};
+use datafusion::datasource::file_format::arrow::ArrowFormat;
+use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
 use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
+use datafusion::datasource::sink::{DataSink, DataSinkExec};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::LexRequirement;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use futures::stream::{self, TryStreamExt};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
+use futures::stream::StreamExt;
 use object_store::{ObjectMeta, ObjectStore};
 
-use super::exec::one_input;
+use super::arrow_files::CheckedArrow;
+use super::guard::infer_guarded;
 use super::json;
+use super::order::ordered_sink;
 use super::output::{OutputOptions, make_folder, single_file};
+use crate::io::arrow_ipc::{as_schema, without_dictionaries};
 use crate::io::atomic;
+use crate::io::json::{lists_as_json, schema_of_texts};
+use crate::io::lease::Lease;
 
 /// Makes [`WholeFileFormat`]s: another factory's formats, and COPY to one local file whole or not at
 /// all.
@@ -63,6 +72,12 @@ impl FileFormatFactory for WholeFileFormatFactory {
         options: &HashMap<String, String>,
     ) -> Result<Arc<dyn FileFormat>> {
         let (ours, theirs) = OutputOptions::take(&self.extension.to_uppercase(), options)?;
+        // DataFusion's factory for Arrow does not look at options.
+        if self.extension == "arrow"
+            && let Some(key) = theirs.keys().filter_map(|key| key.strip_prefix("format.")).min()
+        {
+            return plan_err!("the format ARROW has no option '{key}'; its option is overwrite");
+        }
         let said = theirs.keys().any(|k| k.ends_with("newline_delimited"));
         let inner = self.inner.create(state, &theirs)?;
         Ok(Arc::new(WholeFileFormat {
@@ -85,6 +100,10 @@ impl FileFormatFactory for WholeFileFormatFactory {
 }
 
 /// A format of DataFusion's, whose COPY to one local file goes through a temporary file beside it.
+///
+/// Rows come in source order where the query has one; see [`in_source_order`](crate::sql::in_source_order).
+/// CSV has lists, structs and maps as JSON text, and Arrow files have the values of dictionaries, of
+/// which a file holds one per column.
 ///
 /// Of JSON, both forms are read: one record per line, and a list of records, as the first character
 /// of a file says (unless the option `newline_delimited` does). All files of a table have one form. A
@@ -126,7 +145,14 @@ impl FileFormat for WholeFileFormat {
         {
             return array.infer_schema(state, store, objects).await;
         }
-        self.inner.infer_schema(state, store, objects).await
+        if !self.is_arrow() {
+            return self.inner.infer_schema(state, store, objects).await;
+        }
+        if let Some(short) = objects.iter().find(|object| object.size < 8) {
+            return exec_err!("{}: too short for an Arrow file or stream", short.location);
+        }
+        let checked: Arc<dyn ObjectStore> = Arc::new(CheckedArrow::new(Arc::clone(store)));
+        infer_guarded(self.inner.as_ref(), state, &checked, objects).await
     }
 
     async fn infer_stats(
@@ -158,22 +184,39 @@ impl FileFormat for WholeFileFormat {
         mut conf: FileSinkConfig,
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Some(target) = single_file(&conf) else {
-            if self.overwrite {
-                return plan_err!(
-                    "the option 'overwrite' of {} is for COPY to one local file",
-                    self.extension.to_uppercase()
-                );
-            }
-            return self.inner.create_writer_physical_plan(input, state, conf, order).await;
-        };
-        if !self.overwrite && target.exists() {
-            return Err(crate::Error::Exists(target).into());
+        let target = single_file(&conf);
+        if target.is_none() && self.overwrite {
+            return plan_err!(
+                "the option 'overwrite' of {} is for COPY to one local file",
+                self.extension.to_uppercase()
+            );
         }
-        let (folder, url) = temporary(&conf, &target)?;
-        conf.table_paths = vec![url];
-        let input = self.inner.create_writer_physical_plan(input, state, conf, order).await?;
-        Ok(Arc::new(WholeFileExec { input, folder, target, overwrite: self.overwrite }))
+        let schema = Arc::clone(conf.output_schema());
+        let written = self.written(&schema);
+        conf.output_schema = Arc::clone(&written);
+        let whole = match target {
+            Some(target) if !self.overwrite && target.exists() => {
+                return Err(crate::Error::Exists(target).into());
+            }
+            Some(target) => {
+                let (stem, url) = temporary(&conf, &target)?;
+                conf.table_paths = vec![url];
+                Some(Whole { target, stem, overwrite: self.overwrite })
+            }
+            None => None,
+        };
+        // For the sink alone: what it writes comes from elsewhere.
+        let nothing = Arc::new(EmptyExec::new(Arc::clone(&written)));
+        let plan = self.inner.create_writer_physical_plan(nothing, state, conf, None).await?;
+        if !plan.is::<DataSinkExec>() {
+            return internal_err!("{} is not a format that writes files", self.extension);
+        }
+        let whole_file = whole.is_some();
+        let sink = Arc::new(FormatSink { plan, schema, written, whole });
+        match whole_file {
+            true => ordered_sink(input, sink, order, self.name(), None),
+            false => Ok(Arc::new(DataSinkExec::new(input, sink, order))),
+        }
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
@@ -181,91 +224,148 @@ impl FileFormat for WholeFileFormat {
     }
 }
 
+impl WholeFileFormat {
+    fn is_arrow(&self) -> bool {
+        self.inner.is::<ArrowFormat>()
+    }
+
+    /// The format in messages.
+    fn name(&self) -> &'static str {
+        if self.is_arrow() {
+            "Arrow"
+        } else if self.inner.is::<CsvFormat>() {
+            "CSV"
+        } else {
+            "JSON"
+        }
+    }
+
+    /// The schema that is written of one that comes: as the `serrate` command writes the format.
+    fn written(&self, schema: &SchemaRef) -> SchemaRef {
+        let nested = || schema.fields().iter().any(|f| f.data_type().is_nested());
+        if self.is_arrow() {
+            without_dictionaries(schema)
+        } else if self.inner.is::<CsvFormat>() && nested() {
+            schema_of_texts(schema)
+        } else {
+            Arc::clone(schema)
+        }
+    }
+}
+
 /// A folder of our own beside the target, and in it a file of the target's name.
-fn temporary(conf: &FileSinkConfig, target: &Path) -> Result<(PathBuf, ListingTableUrl)> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let name = format!(".serrate-{}-{number}.tmp", std::process::id());
+fn temporary(conf: &FileSinkConfig, target: &Path) -> Result<(String, ListingTableUrl)> {
+    let stem = Lease::draw_stem();
     let ([url], Some(file)) = (conf.table_paths.as_slice(), target.file_name()) else {
         return internal_err!("a COPY has one target");
     };
     let mut url = url.get_url().clone();
+    let folder = Lease::data_name(&stem);
     match url.path_segments_mut() {
-        Ok(mut path) => path.pop().push(&name).push(&file.to_string_lossy()),
+        Ok(mut path) => path.pop().push(&folder).push(&file.to_string_lossy()),
         Err(()) => return internal_err!("the URL of a file has a path"),
     };
-    Ok((target.with_file_name(name), ListingTableUrl::try_new(url, None)?))
+    Ok((stem, ListingTableUrl::try_new(url, None)?))
 }
 
-/// Runs a plan that writes one file into a folder of its own, and then gives the file its name.
+/// The sink of another format, for rows in the form that it can write.
 #[derive(Debug)]
-struct WholeFileExec {
-    input: Arc<dyn ExecutionPlan>,
-    folder: PathBuf,
+struct FormatSink {
+    /// Of the other format's sink, without input.
+    plan: Arc<dyn ExecutionPlan>,
+    /// Of the rows that come.
+    schema: SchemaRef,
+    /// Of the rows as they are written: lists as text, or dictionaries as their values.
+    written: SchemaRef,
+    whole: Option<Whole>,
+}
+
+/// One local file, which the other format's sink writes into a folder of its own.
+#[derive(Clone, Debug)]
+struct Whole {
     target: PathBuf,
+    /// Of the names that are held while the file is written.
+    stem: String,
     overwrite: bool,
 }
 
-impl WholeFileExec {
-    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
-        let (folder, target) = (self.folder.clone(), self.target.clone());
-        Self { input, folder, target, overwrite: self.overwrite }
-    }
-}
-
-impl DisplayAs for WholeFileExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WholeFileExec: file={}", self.target.display())
-    }
-}
-
-impl ExecutionPlan for WholeFileExec {
-    fn name(&self) -> &str {
-        "WholeFileExec"
+impl FormatSink {
+    fn sink(&self) -> Result<&dyn DataSink> {
+        match self.plan.downcast_ref::<DataSinkExec>() {
+            Some(plan) => Ok(plan.sink()),
+            None => internal_err!("{} has no sink", self.plan.name()),
+        }
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    one_input!();
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        let input = self.input.execute(partition, context)?;
-        let schema = input.schema();
-        let (target, overwrite) = (self.target.clone(), self.overwrite);
-        // Removed with what is in it when the query fails or is dropped.
-        let folder = Temporary(self.folder.clone());
-        let written = stream::once(async move {
-            make_folder(&target)?;
-            std::fs::create_dir(&folder.0).map_err(|e| crate::Error::io(&folder.0, e))?;
-            let counts: Vec<_> = input.try_collect().await?;
-            let settle = move || {
-                let file = folder.0.join(target.file_name().unwrap_or_default());
-                atomic::settle(&file, &target, overwrite)
-            };
-            tokio::task::spawn_blocking(settle)
-                .await
-                .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??;
-            Ok::<_, DataFusionError>(stream::iter(counts.into_iter().map(Ok)))
+    /// Rows in the form in which they are written.
+    fn converted(&self, data: SendableRecordBatchStream) -> SendableRecordBatchStream {
+        if self.written == self.schema {
+            return data;
+        }
+        let written = Arc::clone(&self.written);
+        let texts = self
+            .written
+            .fields()
+            .iter()
+            .zip(self.schema.fields())
+            .any(|(to, from)| from.data_type().is_nested() && !to.data_type().is_nested());
+        let batches = data.map(move |batch| {
+            let batch = batch?;
+            Ok(match texts {
+                true => lists_as_json(&batch)?,
+                false => as_schema(&batch, &written)?,
+            })
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, written.try_flatten())))
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.written), batches))
     }
 }
 
-/// A folder that goes when this does.
-struct Temporary(PathBuf);
+impl DisplayAs for FormatSink {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.whole, self.plan.downcast_ref::<DataSinkExec>()) {
+            (Some(whole), _) => write!(f, "WholeFileSink(file={})", whole.target.display()),
+            (None, Some(plan)) => plan.sink().fmt_as(t, f),
+            (None, None) => Ok(()),
+        }
+    }
+}
 
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+#[async_trait]
+impl DataSink for FormatSink {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        self.sink().ok()?.metrics()
+    }
+
+    async fn write_all(
+        &self,
+        data: SendableRecordBatchStream,
+        context: &Arc<TaskContext>,
+    ) -> Result<u64> {
+        let data = self.converted(data);
+        let Some(Whole { target, stem, overwrite }) = self.whole.clone() else {
+            return self.sink()?.write_all(data, context).await;
+        };
+        make_folder(&target)?;
+        let beside = target.parent().unwrap_or(Path::new("."));
+        let io = |e| crate::Error::io(&target, e);
+        // Removed with what is in it when the query fails or is dropped.
+        let lease = Lease::acquire_named(beside, &stem).map_err(io)?;
+        let folder = lease.data();
+        std::fs::create_dir(&folder).map_err(io)?;
+        let rows = self.sink()?.write_all(data, context).await?;
+        let settle = move || {
+            let file = folder.join(target.file_name().unwrap_or_default());
+            let settled = atomic::settle(&file, &target, overwrite);
+            drop(lease);
+            settled
+        };
+        tokio::task::spawn_blocking(settle)
+            .await
+            .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??;
+        Ok(rows)
     }
 }

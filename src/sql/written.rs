@@ -87,16 +87,78 @@ fn as_called_here(call: &mut Function) {
 
 /// `left = right`, where `right` was read without what stands before it: operators that bind no stronger
 /// than `=` are around the comparison.
-fn equal(left: Expr, right: Expr) -> Expr {
-    use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or, Xor};
-    match right {
-        Expr::BinaryOp {
-            left: first,
-            op: op @ (And | Or | Xor | Eq | NotEq | Lt | LtEq | Gt | GtEq),
-            right,
-        } => Expr::BinaryOp { left: Box::new(equal(left, *first)), op, right },
-        right => Expr::BinaryOp { left: Box::new(left), op: Eq, right: Box::new(right) },
+fn equal(left: Expr, mut right: Expr) -> Expr {
+    let mut first = &mut right;
+    loop {
+        // Looked at twice: a borrow that is given back on one way only is not understood.
+        if weak_operand(first).is_none() {
+            break;
+        }
+        match weak_operand(first) {
+            Some(operand) => first = operand,
+            None => return right,
+        }
     }
+    let compared = std::mem::replace(first, Expr::value(Value::Null));
+    *first =
+        Expr::BinaryOp { left: Box::new(left), op: BinaryOperator::Eq, right: Box::new(compared) };
+    right
+}
+
+/// The left operand of an operator that binds no stronger than `=`, by the parser's table of precedences.
+fn weak_operand(expr: &mut Expr) -> Option<&mut Expr> {
+    match expr {
+        Expr::BinaryOp { left, op, .. } => (!binds_stronger(op)).then_some(left.as_mut()),
+        Expr::IsNull(e)
+        | Expr::IsNotNull(e)
+        | Expr::IsTrue(e)
+        | Expr::IsNotTrue(e)
+        | Expr::IsFalse(e)
+        | Expr::IsNotFalse(e)
+        | Expr::IsUnknown(e)
+        | Expr::IsNotUnknown(e)
+        | Expr::IsDistinctFrom(e, _)
+        | Expr::IsNotDistinctFrom(e, _)
+        | Expr::IsNormalized { expr: e, .. }
+        | Expr::Between { expr: e, .. }
+        | Expr::InList { expr: e, .. }
+        | Expr::InSubquery { expr: e, .. }
+        | Expr::InUnnest { expr: e, .. }
+        | Expr::Like { expr: e, .. }
+        | Expr::ILike { expr: e, .. }
+        | Expr::SimilarTo { expr: e, .. }
+        | Expr::RLike { expr: e, .. }
+        | Expr::AnyOp { left: e, .. }
+        | Expr::AllOp { left: e, .. } => Some(e.as_mut()),
+        Expr::MemberOf(member) => Some(member.value.as_mut()),
+        _ => None,
+    }
+}
+
+/// Whether an operator binds stronger than `=`.
+fn binds_stronger(op: &BinaryOperator) -> bool {
+    use BinaryOperator as Op;
+    matches!(
+        op,
+        Op::Plus
+            | Op::Minus
+            | Op::Multiply
+            | Op::Divide
+            | Op::Modulo
+            | Op::StringConcat
+            | Op::DuckIntegerDivide
+            | Op::MyIntegerDivide
+            | Op::Xor
+            | Op::BitwiseOr
+            | Op::BitwiseAnd
+            | Op::BitwiseXor
+            | Op::PGBitwiseXor
+            | Op::PGBitwiseShiftLeft
+            | Op::PGBitwiseShiftRight
+            | Op::PGExp
+            | Op::PGOverlap
+            | Op::PGStartsWith
+    )
 }
 
 /// `ragged_lookup(x, 't', 'key', 'column')` with the pairs of the two columns behind: a function cannot

@@ -224,3 +224,23 @@ fn the_scripts_of_the_repository_run() {
         assert_eq!((second.code, second.out), (0, first.out), "{name}: {}", second.err);
     }
 }
+
+/// Statements that once ended the process, and the command with all its tables.
+#[test]
+fn deep_statements_leave_the_command_running() {
+    let place = Place::new();
+    for deep in [
+        format!("SELECT 1{}", "::int".repeat(20_000)),
+        format!("SELECT 1{}", "::int".repeat(2_000)),
+        format!("SELECT {}", vec!["1"; 2_000].join(" + ")),
+        format!("SELECT {}1{}", "(".repeat(20_000), ")".repeat(20_000)),
+        format!("SELECT {}1{}", "CASE WHEN true THEN ".repeat(20_000), " END".repeat(20_000)),
+        format!("SELECT 1{}", " IS NULL".repeat(20_000)),
+        format!("SELECT 1 AS a{}", " UNION ALL SELECT 1".repeat(300)),
+    ] {
+        let said = place.run_with(&["-f", "csv"], &deep);
+        assert!([0, 1].contains(&said.code), "{}: {}", said.code, said.err);
+        assert!(said.code == 0 || said.err.starts_with("error: "), "{}", said.err);
+        assert!(!said.err.contains("overflow"), "{}", said.err);
+    }
+}

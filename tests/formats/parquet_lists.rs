@@ -595,6 +595,8 @@ fn levels_that_make_no_lists_are_told() {
     for (page, message) in [
         (page(&[2 << 1, 1], &[2 << 1, 3], 2), "data page 0: its first entry goes on with a row"),
         (page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 3, 1 << 1, 1], 1), "an entry that is no element"),
+        (page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 0, 1 << 1, 3], 1), "null or empty goes on"),
+        (page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 1, 1 << 1, 3], 1), "null or empty goes on"),
         (page(&[1 << 1, 0, 1 << 1, 1], &[2 << 1, 3], 2), "have 1 row(s), where there should be 2"),
         (page(&[1 << 1, 0], &[2 << 1, 3], 2), "2 byte(s) of runs end before the last number"),
         (

@@ -271,11 +271,16 @@ fn lists_that_are_shared_stay_shared_through_an_outer_axis_of_one() {
         assert_eq!(sum.leaves().as_ref(), ints(&[11, 12, 23]).as_ref());
         shares_lists(&sum, &a);
     }
-    // One list of one among others is no axis of size 1.
+    // Each list of one element is repeated, whatever lists are beside it.
     let axes = vec![Offsets::from_lengths([1, 2]).unwrap().into()];
     let c = RaggedArray::try_new(2, axes, ints(&[1, 2, 3])).unwrap();
-    let e = binary(Op::Add, Operand::Array(&a), Operand::Array(&c)).unwrap_err().to_string();
-    assert!(e.contains("list 0 of axis 1 (row 0) has 2 element(s) on the left and 1"), "{e}");
+    let sum = binary(Op::Add, Operand::Array(&a), Operand::Array(&c)).unwrap();
+    assert_eq!(sum.leaves().as_ref(), ints(&[2, 3, 5, 6]).as_ref());
+    assert_eq!(sum.lengths(1).unwrap(), [2, 2]);
+    let axes = vec![Offsets::from_lengths([3, 1]).unwrap().into()];
+    let d = RaggedArray::try_new(2, axes, ints(&[1, 2, 3, 4])).unwrap();
+    let e = binary(Op::Add, Operand::Array(&a), Operand::Array(&d)).unwrap_err().to_string();
+    assert!(e.contains("list 0 of axis 1 (row 0) has 2 element(s) on the left and 3"), "{e}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArg
 use serrate::datafusion;
 
 /// Calls whose arguments are all constant, one or more for every function.
-const CALLS: &[&str] = &[
+pub(crate) const CALLS: &[&str] = &[
     "ragged_shape([[1, 2], [], [3]])",
     "ragged_max_shape([[1, 2], [], [3]])",
     "ragged_lengths([[1, 2], NULL, [3]], 2)",
@@ -147,7 +147,7 @@ const CALLS: &[&str] = &[
 ];
 
 /// Splits the arguments of a call at the commas between them.
-fn arguments(call: &str) -> (&str, Vec<&str>) {
+pub(crate) fn arguments(call: &str) -> (&str, Vec<&str>) {
     let (name, rest) = call.split_once('(').unwrap();
     let rest = rest.strip_suffix(')').unwrap();
     let (mut depth, mut start, mut out) = (0, 0, Vec::new());

@@ -343,3 +343,34 @@ async fn what_is_wrong_in_from_is_said() {
         assert!(e.contains(said), "{query}: {e}");
     }
 }
+
+#[tokio::test]
+async fn queries_of_functions_may_begin_with_from_and_stand_in_more_parentheses() {
+    let ctx = serrate::sql::session();
+    let make = "CREATE TABLE lists AS SELECT * FROM (VALUES (1, [1, 2]), (2, [3])) AS t(id, x)";
+    serrate::sql::sql(&ctx, make).await.unwrap().collect().await.unwrap();
+    for (query, rows) in [
+        ("SELECT * FROM ragged_explode((FROM lists))", 3),
+        ("SELECT * FROM ragged_explode(((SELECT * FROM lists)))", 3),
+        ("FROM ragged_axes((FROM lists))", 2),
+        ("SUMMARIZE (SELECT id FROM lists)", 1),
+        ("SUMMARIZE (FROM lists)", 2),
+        ("SELECT id FROM lists WHERE id IN (FROM (SELECT 1 AS k))", 1),
+        ("SELECT id FROM lists WHERE EXISTS (FROM lists)", 2),
+    ] {
+        let frame = serrate::sql::sql(&ctx, query).await.unwrap_or_else(|e| panic!("{query}\n{e}"));
+        assert_eq!(frame.count().await.unwrap(), rows, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn the_hint_for_a_function_of_single_values_keeps_its_arguments() {
+    let ctx = serrate::sql::session();
+    for (call, hint) in [
+        ("date_trunc('month', [TIMESTAMP '2020-01-01'])", "lambda v: date_trunc(.., v)"),
+        ("split_part(['a//b'], '//', 1)", "lambda v: split_part(v, .., ..)"),
+    ] {
+        let e = serrate::sql::sql(&ctx, &format!("SELECT {call}")).await.unwrap_err().to_string();
+        assert!(e.contains(hint), "{e}");
+    }
+}

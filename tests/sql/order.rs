@@ -284,3 +284,68 @@ async fn limit_takes_the_first_rows_of_a_table_in_memory() {
     let plan = text(&ctx, "EXPLAIN SELECT count(*) FROM m WHERE i > 3").await;
     assert!(!plan.contains("fixed") && plan.contains("partitions=4"), "{plan}");
 }
+
+#[tokio::test]
+async fn rows_under_a_limit_stay_in_order_above_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    batches(&ctx, "SET datafusion.execution.batch_size = 1").await.unwrap();
+    batches(&ctx, "CREATE TABLE t0 AS SELECT value AS id FROM generate_series(0, 19)")
+        .await
+        .unwrap();
+    let file = show(&dir.path().join("t0.parquet"));
+    batches(&ctx, &format!("COPY (SELECT * FROM t0 ORDER BY id) TO '{file}'")).await.unwrap();
+    for from in ["t0".to_owned(), format!("'{file}'")] {
+        let sql = format!("SELECT id + 0 AS j FROM {from} WHERE id % 2 = 0 LIMIT 8");
+        assert_eq!(ints(&ctx, &sql).await, [0, 2, 4, 6, 8, 10, 12, 14], "{from}");
+        let sql =
+            format!("SELECT j * 2 FROM (SELECT id + 0 AS j FROM {from} LIMIT 12) WHERE j > 8");
+        assert_eq!(ints(&ctx, &sql).await, [18, 20, 22], "{from}");
+    }
+}
+
+#[tokio::test]
+async fn a_limit_takes_the_first_rows_of_row_groups_that_match_in_part() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = show(&dir.path().join("us.parquet"));
+    let sorted = show(&dir.path().join("sorted.parquet"));
+    for partitions in [1, 2, 4] {
+        let ctx =
+            serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
+        let rows = "SELECT value AS id, [value] AS x FROM generate_series(0, 2999)";
+        let small = "OPTIONS (max_row_group_size 700, overwrite true)";
+        batches(&ctx, &format!("COPY ({rows}) TO '{file}' {small}")).await.unwrap();
+        batches(&ctx, &format!("COPY ({rows} ORDER BY id) TO '{sorted}' {small}")).await.unwrap();
+        batches(&ctx, "SET datafusion.optimizer.repartition_file_min_size = 0").await.unwrap();
+        for lists in [true, false] {
+            batches(&ctx, &format!("SET serrate.parquet_lists = {lists}")).await.unwrap();
+            for columns in ["id", "id, x"] {
+                let sql = format!("SELECT {columns} FROM '{file}' WHERE id >= 2287 LIMIT 3");
+                assert_eq!(ints(&ctx, &sql).await, [2287, 2288, 2289], "{partitions} {columns}");
+                let sql =
+                    format!("SELECT {columns} FROM '{sorted}' WHERE id >= 600 ORDER BY id LIMIT 2");
+                assert_eq!(ints(&ctx, &sql).await, [600, 601], "{partitions} {columns}");
+            }
+        }
+    }
+}
+
+/// DataFusion still drops row groups under a limit. Once this fails, `sql::scan_order` keeps the promise of
+/// the first rows alone.
+#[tokio::test]
+async fn stock_limits_drop_row_groups() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = show(&dir.path().join("us.parquet"));
+    let rows = "SELECT value AS id FROM generate_series(0, 2999)";
+    let copy = format!("COPY ({rows}) TO '{file}' OPTIONS (max_row_group_size 700)");
+    batches(&four(), &copy).await.unwrap();
+    let config = SessionConfig::new()
+        .set_bool("datafusion.execution.parquet.pushdown_filters", true)
+        .with_target_partitions(1);
+    let stock = SessionContext::new_with_config(config);
+    stock.register_parquet("us", &file, Default::default()).await.unwrap();
+    assert_eq!(
+        ints(&stock, "SELECT id FROM us WHERE id >= 2287 LIMIT 3").await,
+        [2800, 2801, 2802]
+    );
+}

@@ -17,6 +17,7 @@ use crate::cli::interrupt;
 use crate::error::Error;
 use crate::io::arrow_ipc::{IpcReadOptions, IpcTableReader};
 use crate::io::json::{JsonOptions, NdjsonReader, read_json};
+use crate::io::listing::is_hidden;
 use crate::io::meds_torch::{MedsFolder, TensorizedCohort};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::io::order::natural;
@@ -110,7 +111,7 @@ impl Source {
             let file = entry.path();
             let relative = file.strip_prefix(&path).unwrap_or(file).with_extension("");
             // What describes the data is not the data.
-            if relative.starts_with("metadata") || hidden(&relative) {
+            if relative.starts_with("metadata") || is_hidden(&relative) {
                 continue;
             }
             if let (true, Some(format)) = (entry.file_type().is_file(), FileFormat::of(file)) {
@@ -208,7 +209,10 @@ impl Source {
 /// Whether a folder has `data/**/*.parquet` with one measurement per row.
 fn is_meds(path: &Path) -> bool {
     let files = WalkDir::new(path.join("data")).sort_by_file_name().into_iter().flatten();
-    let mut parquet = files.filter(|e| FileFormat::of(e.path()) == Some(FileFormat::Parquet));
+    let mut parquet = files.filter(|e| {
+        let relative = e.path().strip_prefix(path).unwrap_or(e.path());
+        FileFormat::of(e.path()) == Some(FileFormat::Parquet) && !is_hidden(relative)
+    });
     parquet.next().is_some_and(|e| {
         let Ok(reader) = ParquetTableReader::open(e.path(), &ParquetReadOptions::default()) else {
             return false;
@@ -217,13 +221,6 @@ fn is_meds(path: &Path) -> bool {
         ["subject_id", "time", "code"]
             .iter()
             .all(|name| schema.field_with_name(name).is_ok_and(|f| list_depth(f.data_type()) == 0))
-    })
-}
-
-fn hidden(relative: &Path) -> bool {
-    relative.components().any(|c| {
-        let name = c.as_os_str().to_string_lossy();
-        name.starts_with('.') || name.starts_with('_')
     })
 }
 

@@ -1,4 +1,4 @@
-//! One value as text for people: `[[12, 7, … 34], [3], … 42 lists]`, cut to a width.
+//! One value as text for people: `[[12, 7, … 34], [3], … 40 more lists]`, cut to a width.
 
 use std::ops::Range;
 
@@ -15,8 +15,8 @@ const INNER_WIDTH: usize = 14;
 
 /// Renders the values of one column.
 ///
-/// A list that does not fit its width shows its first elements and, after `…`, how many it has in
-/// all (the outermost list of a value) or its last element (lists within lists).
+/// A list that does not fit its width shows its first elements and, after `…`, how many more it has
+/// (the outermost list of a value) or its last element (lists within lists).
 pub(super) struct Cells<'a> {
     node: Node<'a>,
     /// What stands after the dots of the outermost list, when the column says it.
@@ -26,8 +26,6 @@ pub(super) struct Cells<'a> {
 enum End {
     /// Sizes of a tensor.
     Shape(String),
-    /// The elements have a name, such as `event`.
-    Named(String),
     Plain,
 }
 
@@ -45,18 +43,9 @@ enum Node<'a> {
 }
 
 impl<'a> Cells<'a> {
-    /// For the values of `array`, a column of the field `field`; `element` names the elements of
-    /// lists of rows.
-    pub(super) fn try_new(
-        field: &Field,
-        array: &'a dyn Array,
-        element: Option<&str>,
-    ) -> Result<Self, ArrowError> {
-        let end = match (tensor_shape(field), element) {
-            (Some(shape), _) => End::Shape(shape),
-            (None, Some(name)) => End::Named(name.to_owned()),
-            (None, None) => End::Plain,
-        };
+    /// For the values of `array`, a column of the field `field`.
+    pub(super) fn try_new(field: &Field, array: &'a dyn Array) -> Result<Self, ArrowError> {
+        let end = tensor_shape(field).map_or(End::Plain, End::Shape);
         Ok(Self { node: Node::try_new(array, false)?, end })
     }
 
@@ -156,25 +145,33 @@ impl<'a> Node<'a> {
                     return bracket(parts.into_iter(), "");
                 }
                 let outermost = end.is_some();
-                let count = || grouped(range.len());
-                let end = match (end, child.as_ref()) {
+                let more = |more: usize| match (end, child.as_ref()) {
                     (Some(End::Shape(shape)), _) => format!("… {shape}"),
-                    (Some(End::Named(name)), _) => format!("… {} {name}s", count()),
-                    (Some(End::Plain), Self::List { .. }) => format!("… {} lists", count()),
-                    (Some(End::Plain), _) => format!("… {} values", count()),
+                    (Some(End::Plain), element) => {
+                        let unit = match (element, more) {
+                            (Self::List { .. }, 1) => "list",
+                            (Self::List { .. }, _) => "lists",
+                            (_, 1) => "value",
+                            _ => "values",
+                        };
+                        format!("… {} more {unit}", grouped(more))
+                    }
                     (None, _) => {
                         let last = child.text(range.end - 1, Some(INNER_WIDTH), None);
                         format!("… {}", cut(last, Some(INNER_WIDTH)))
                     }
                 };
+                // As wide as it can get: how many there is room for depends on it.
+                let widest = more(range.len());
                 let inner = INNER_WIDTH.max(room * 2 / 5).min(room.max(INNER_WIDTH));
-                let room = room.saturating_sub(end.chars().count() + 2);
+                let room = room.saturating_sub(widest.chars().count() + 2);
                 // The last element stands after the dots already.
                 let first = range.start..range.end - usize::from(!outermost);
                 let mut parts = fitting(child, first.clone(), room, Some(inner)).0;
                 if parts.is_empty() && !first.is_empty() {
                     parts.push(cut(child.text(first.start, Some(inner), None), Some(inner)));
                 }
+                let end = more(range.len().saturating_sub(parts.len()));
                 bracket(parts.into_iter(), &end)
             }
         }
@@ -279,7 +276,7 @@ mod tests {
 
     fn show(array: &ArrayRef, row: usize, width: Option<usize>) -> String {
         let field = Field::new("x", array.data_type().clone(), true);
-        Cells::try_new(&field, array.as_ref(), None).unwrap().text(row, width)
+        Cells::try_new(&field, array.as_ref()).unwrap().text(row, width)
     }
 
     fn lists<const N: usize>(rows: [Option<Vec<Option<i32>>>; N]) -> ArrayRef {
@@ -307,10 +304,10 @@ mod tests {
     }
 
     #[test]
-    fn a_long_flat_list_says_how_many_values_it_has() {
+    fn a_long_flat_list_says_how_many_more_values_it_has() {
         let a: ArrayRef = lists([Some((0..1234).map(Some).collect())]);
         let text = show(&a, 0, Some(32));
-        assert_eq!(text, "[0, 1, 2, 3, 4, … 1,234 values]");
+        assert_eq!(text, "[0, 1, 2, … 1,231 more values]");
         assert!(text.chars().count() <= 32);
         assert_eq!(show(&a, 0, None).matches(',').count(), 1233);
     }
@@ -322,10 +319,7 @@ mod tests {
                 .map(|i| Some((0..if i % 2 == 0 { 30 } else { 1 }).map(move |k| Some(i * 3 + k)))),
         );
         let a = nested(&[42], Arc::new(inner));
-        assert_eq!(show(&a, 0, Some(40)), "[[0, 1, 2, … 29], [3], … 42 lists]");
-        let field = Field::new("x", a.data_type().clone(), true);
-        let named = Cells::try_new(&field, a.as_ref(), Some("event")).unwrap();
-        assert_eq!(named.text(0, Some(40)), "[[0, 1, 2, … 29], [3], … 42 events]");
+        assert_eq!(show(&a, 0, Some(40)), "[[0, 1, 2, … 29], … 41 more lists]");
     }
 
     #[test]

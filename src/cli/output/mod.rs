@@ -1,7 +1,6 @@
 //! Writing results: to standard output or a file, in the format asked for.
 
 mod cell;
-mod nested;
 mod table;
 
 use std::io::{self, BufWriter, Write};
@@ -16,6 +15,7 @@ use super::args::Format;
 use super::error::{Failure, Outcome};
 use crate::io::arrow_ipc::{IpcTableWriter, IpcWriteOptions};
 use crate::io::atomic::AtomicFile;
+use crate::io::json::lists_as_json;
 
 pub(super) use cell::grouped;
 pub(super) use table::{Look, terminal_width};
@@ -122,7 +122,7 @@ impl<'a> ResultWriter<'a> {
                 let mut writer = arrow::csv::WriterBuilder::new().with_header(true).build(out);
                 // The header of a result without rows.
                 let empty = RecordBatch::new_empty(schema.clone());
-                writer.write(&nested::lists_as_json(&empty)?)?;
+                writer.write(&lists_as_json(&empty)?)?;
                 Self::Csv(writer)
             }
             Format::Json => Self::Json(json().build(out)),
@@ -140,7 +140,7 @@ impl<'a> ResultWriter<'a> {
         }
         match self {
             Self::Table(table, _) => table.push(batch),
-            Self::Csv(csv) => csv.write(&nested::lists_as_json(batch)?)?,
+            Self::Csv(csv) => csv.write(&lists_as_json(batch)?)?,
             Self::Json(json) => json.write(batch)?,
             Self::Ndjson(json) => json.write(batch)?,
             Self::ArrowStream(ipc) => ipc.write(batch)?,

@@ -9,7 +9,6 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use super::cell::{Cells, grouped, one_line};
 use crate::cli::args::TableArgs;
 use crate::cli::error::Outcome;
-use crate::table::AXES_METADATA;
 
 /// Width of a value when nothing asks for another.
 const CELL_WIDTH: usize = 48;
@@ -122,17 +121,13 @@ impl TableWriter {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
-        let element = first_axis(&self.schema);
         for batch in &self.shown {
             let cells = self
                 .schema
                 .fields()
                 .iter()
                 .zip(batch.columns())
-                .map(|(field, column)| {
-                    let element = element.as_deref().filter(|_| field.data_type().is_nested());
-                    Cells::try_new(field, column.as_ref(), element)
-                })
+                .map(|(field, column)| Cells::try_new(field, column.as_ref()))
                 .collect::<Result<Vec<_>, _>>()?;
             for row in 0..batch.num_rows() {
                 table.add_row(cells.iter().map(|c| Cell::new(escape(c.text(row, width)))));
@@ -140,13 +135,6 @@ impl TableWriter {
         }
         Ok(table)
     }
-}
-
-/// Name of the elements of a row's lists, where the schema has one.
-fn first_axis(schema: &SchemaRef) -> Option<String> {
-    let names: Vec<Option<String>> =
-        serde_json::from_str(schema.metadata().get(AXES_METADATA)?).ok()?;
-    names.into_iter().nth(1)?
 }
 
 fn write_lines(table: &Table, out: &mut impl Write) -> io::Result<()> {

@@ -45,10 +45,48 @@ fn entries(context: &SessionContext) -> BTreeMap<String, Vec<Entry>> {
     entries
 }
 
+/// Functions that stand in FROM, which carry no documentation of their own: name, syntax, what they give.
+const IN_FROM: [(&str, &str, &str); 7] = [
+    (
+        "meds",
+        "meds('DIR')",
+        "Health records in the MEDS layout: a row per subject, with a list of its events.",
+    ),
+    (
+        "meds_asof",
+        "meds_asof('DIR', 'labels/')",
+        "Health records as of labels: a row per label, with the events up to its prediction time and nothing after.",
+    ),
+    ("vocab", "vocab('codes.parquet'), vocab('DIR')", "Codes and their tokens."),
+    (
+        "ragged_nest",
+        "ragged_nest(query, 'key', ..)",
+        "Rows as lists: one row per value of the first key, an axis per further key. The query stands in parentheses, as a text, or is the name of a table or file.",
+    ),
+    (
+        "ragged_explode",
+        "ragged_explode(query [, keep_empty => true] [, positions => true])",
+        "Lists as rows: one row per innermost element, everything above repeated. The query stands in parentheses, as a text, or is the name of a table or file.",
+    ),
+    (
+        "ragged_axes",
+        "ragged_axes(query)",
+        "One row per axis: its columns, elements, shortest, longest and mean list, empty lists.",
+    ),
+    (
+        "summarize",
+        "summarize(query), SUMMARIZE query",
+        "One row per column: its type, extremes, number of different values and of NULL, and the shape of its lists.",
+    ),
+];
+
 /// The page of one function.
 pub(super) fn function(context: &SessionContext, name: &str) -> Outcome<String> {
     let name = name.trim_end_matches("()").to_lowercase();
     let entries = entries(context);
+    if let Some((_, syntax, what)) = IN_FROM.iter().find(|(known, ..)| *known == name) {
+        return Ok(format!("{syntax}    (table function)\n\n{what}\n"));
+    }
     let Some(found) = entries.get(&name) else {
         let near: Vec<&str> =
             entries.keys().filter(|k| k.contains(&name)).map(String::as_str).collect();

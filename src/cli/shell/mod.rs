@@ -21,7 +21,7 @@ const COMMANDS: &[(&str, &str)] = &[
     (".help [FUNCTION]", "this list, or what a function does"),
     (".functions [TEXT]", "the functions whose name contains TEXT"),
     (".tables", "the tables"),
-    (".schema TABLE", "columns and types of a table or a quoted file"),
+    (".schema TABLE", "columns and types of a table, a quoted file or a call such as meds('DIR')"),
     (".timing on|off", "print how long each statement took"),
     (".format NAME", "table, csv, json, ndjson, arrow or markdown"),
     (".read FILE", "run a script"),
@@ -49,6 +49,7 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
         "serrate {}; statements end with `;`, .help lists the rest",
         env!("CARGO_PKG_VERSION")
     );
+    interrupt::enter_shell();
     loop {
         let text = match interrupt::reading(|| editor.readline("serrate> ")) {
             Ok(text) => text,
@@ -109,6 +110,9 @@ async fn dot_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
             }
         }
         ("schema", "") => return Err(Failure::message(".schema needs the name of a table")),
+        ("schema", call) if call.ends_with(')') => {
+            runner.script(".schema", &format!("DESCRIBE SELECT * FROM {call}")).await?;
+        }
         ("schema", table) => runner.script(".schema", &format!("DESCRIBE {table}")).await?,
         ("timing", "on") => *runner.timing() = true,
         ("timing", "off") => *runner.timing() = false,

@@ -1,8 +1,7 @@
 //! The hash of a row: keyed, and good in its high and low bits alike.
 
-use std::hash::{BuildHasher, Hasher};
-
 use super::rows::{Width, copy};
+use crate::kernels::seeded::{fold, mix};
 
 /// Secret numbers of one map.
 ///
@@ -12,28 +11,6 @@ pub(super) struct Hashing {
     start: u64,
     step: u64,
     last: u64,
-}
-
-/// Spreads 64 bits over 64 bits (splitmix64).
-fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
-/// Both halves of a product, one over the other.
-#[inline(always)]
-fn fold(a: u64, b: u64) -> u64 {
-    let wide = u128::from(a) * u128::from(b);
-    #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
-    let (low, high) = (wide as u64, (wide >> 64) as u64);
-    low ^ high
-}
-
-/// Random bits of the system.
-pub(super) fn random_seed() -> u64 {
-    std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
 
 impl Hashing {

@@ -106,12 +106,19 @@ impl Column {
 
     /// Makes it `bytes` long, with room to grow, and gives all of it; what is new may hold anything.
     pub(super) fn resize(&mut self, bytes: usize) -> Result<&mut [u8]> {
+        self.make_room(bytes)?;
+        self.len = bytes;
+        self.as_mut_slice()
+    }
+
+    /// Room for `bytes` in all that nobody else looks at: [`resize`](Self::resize) to as many asks for no
+    /// memory after it.
+    pub(super) fn make_room(&mut self, bytes: usize) -> Result<()> {
         if self.capacity() < bytes {
             // Twice as large, so that a row is moved once or twice in all.
             self.move_to(bytes.max(self.capacity().saturating_mul(2)))?;
         }
-        self.len = bytes;
-        self.as_mut_slice()
+        self.as_mut_slice().map(|_| ())
     }
 
     /// Forgets the rows from `bytes` on.

@@ -87,7 +87,7 @@ impl HashMap {
     /// When an option makes no sense or the first buckets cannot be had.
     pub fn new(options: MapOptions) -> Result<Self> {
         options.check()?;
-        let seed = options.seed.unwrap_or_else(hash::random_seed);
+        let seed = options.seed.unwrap_or_else(crate::kernels::seeded::random_seed);
         Ok(Self {
             seed,
             hashing: Hashing::new(seed),

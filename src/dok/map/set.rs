@@ -165,6 +165,9 @@ impl HashMap {
         let (key, count, before) = (width.bytes(), new.len(), self.len);
         let hashing = self.hashing;
         let most = before + count;
+        // Room for both before one of them is longer: keys without values would stay otherwise.
+        self.keys.make_room(most * key)?;
+        self.values.make_room(most * value)?;
         let stored = self.keys.resize(most * key)?;
         let stored_values = self.values.resize(most * value)?;
         let len = self.table.len();

@@ -255,6 +255,14 @@ impl HashMap {
         }
 
         let after = before + added;
+        let keys_room = self.keys.make_room(after * key);
+        if let Err(e) = keys_room.and_then(|()| self.values.make_room(after * value)) {
+            // No place of the table stays that says a row which is not there.
+            for entry in done.iter().flat_map(|d| &d.new) {
+                all[entry.place] = EMPTY;
+            }
+            return Err(e);
+        }
         let stored = &mut self.keys.resize(after * key)?[before * key..];
         copy_new(stored, key, new, &numbers, |i, out| copy(width.row(keys, i), out));
         let stored = self.values.resize(after * value)?;

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, UInt64Array, new_null_array};
-use arrow::buffer::NullBuffer;
+use arrow::array::{Array, ArrayRef, UInt64Array, new_null_array};
 use arrow::compute::{cast, is_not_null};
-use arrow::datatypes::{DataType, Float64Type, UInt64Type};
+use arrow::datatypes::DataType;
 
 use super::super::doc::{Doc, Section};
 use super::super::example;
@@ -15,7 +14,7 @@ use super::{AggBegin, AggDef, AggTypes, Fold};
 use crate::array::RaggedArray;
 use crate::error::Result;
 use crate::kernels::gather;
-use crate::kernels::reduce::{self, Reduction};
+use crate::kernels::reduce::{self, Exact, Reduction};
 
 const ARGS: &[(&str, &str)] = &[(
     "x",
@@ -50,7 +49,7 @@ elementwise!(
     SUM,
     Reduction::Sum,
     "ragged_sum_agg",
-    "The sum of the rows of a group, place by place: the first elements of all rows are added, then the second, and so on, on every level. A row that is shorter takes no part where it ends, so the result is as long as the longest row. Integers give 64-bit integers and refuse to overflow; `Float32` adds up in 64 bits.",
+    "The sum of the rows of a group, place by place: the first elements of all rows are added, then the second, and so on, on every level. A row that is shorter takes no part where it ends, so the result is as long as the longest row. Integers give 64-bit integers and refuse a sum that does not fit. Sums of floats are exact and rounded once, so that they do not depend on the order of rows, on batches or on partitions.",
     "NULL rows and NULL values do not count; a place where all are NULL is 0. A group of NULL rows only gives NULL.",
     "`list_sum` of each position, after `unnest` with a number for the position and GROUP BY it."
 );
@@ -58,7 +57,7 @@ elementwise!(
     MEAN,
     Reduction::Mean,
     "ragged_mean_agg",
-    "The mean of the rows of a group, place by place: each place is divided by how many rows have a value there. A row that is shorter takes no part where it ends.",
+    "The mean of the rows of a group, place by place: each place is divided by how many rows have a value there. A row that is shorter takes no part where it ends. The sum is exact until it is divided, so that the mean does not depend on the order of rows, on batches or on partitions.",
     "NULL rows and NULL values do not count; a place where all are NULL is NULL. A group of NULL rows only gives NULL.",
     "`avg` of each position, after `unnest` with a number for the position and GROUP BY it."
 );
@@ -101,20 +100,18 @@ fn leaf(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<DataType>
     })
 }
 
-/// Type of the values while they are put together: wide enough to go on.
-fn wide(how: Reduction, leaf: &DataType) -> DataType {
-    match (how, leaf) {
-        (Reduction::Sum | Reduction::Prod, t) if t.is_floating() => DataType::Float64,
-        (Reduction::Mean, _) => DataType::Float64,
-        (_, t) => t.clone(),
-    }
+/// How values are added: exactly, so that batches and partitions do not show in the sum; `None` where
+/// they are not added.
+fn exact(how: Reduction, lists: &Lists) -> Option<Exact> {
+    matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }
 
 /// Types of values and, for a mean, of how many there were.
 fn states(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     let Some(lists) = types.lists()? else { return Ok(vec![DataType::Null]) };
     let leaf = leaf(types, &lists, how)?;
-    let mut out = vec![lists.plain_leaf(wide(how, &leaf))];
+    let values = exact(how, &lists).map_or(leaf, |_| Exact::words());
+    let mut out = vec![lists.plain_leaf(values)];
     if how == Reduction::Mean {
         out.push(lists.plain_leaf(DataType::UInt64));
     }
@@ -128,6 +125,7 @@ const WAITING: usize = 1 << 18;
 #[derive(Debug)]
 struct Places {
     how: Reduction,
+    exact: Option<Exact>,
     returns: DataType,
     states: Vec<DataType>,
     rows: Rows,
@@ -143,8 +141,10 @@ struct Places {
 impl Places {
     fn new(begin: &AggBegin<'_>, how: Reduction) -> Result<Self> {
         let states = states(&begin.types, how)?;
+        let exact = begin.types.lists()?.and_then(|lists| exact(how, &lists));
         Ok(Self {
             how,
+            exact,
             returns: begin.returns.clone(),
             rows: Rows::new(states.clone()),
             states,
@@ -179,9 +179,12 @@ impl Places {
         let mut laid = Vec::with_capacity(columns.len());
         let mut values = 0usize;
         for (i, column) in columns.iter().enumerate() {
-            let how = if i == 0 { self.over() } else { Reduction::Sum };
             let rows = grouped(RaggedArray::try_from_arrow(column)?, &lengths, |_| false)?;
-            let one = reduce::reduce(&rows, how, Some(1))?;
+            let one = match (i, self.exact) {
+                (0, Some(exact)) => exact.lay_over(&rows)?,
+                (0, None) => reduce::reduce(&rows, self.how, Some(1))?,
+                _ => reduce::reduce(&rows, Reduction::Sum, Some(1))?,
+            };
             values = values.saturating_add(one.leaves().len());
             laid.push(one.to_arrow_as(&self.states[i])?);
         }
@@ -189,11 +192,6 @@ impl Places {
         self.rows.push(laid, present);
         (self.waiting, self.settled, self.laid) = (values, values, true);
         Ok(())
-    }
-
-    /// How values of a state are put together.
-    fn over(&self) -> Reduction {
-        if self.how == Reduction::Mean { Reduction::Sum } else { self.how }
     }
 
     /// One row for each of the first groups, NULL where there was none.
@@ -221,6 +219,7 @@ impl Fold for Places {
     fn fresh(&self) -> Result<Box<dyn Fold>> {
         Ok(Box::new(Self {
             how: self.how,
+            exact: self.exact,
             returns: self.returns.clone(),
             states: self.states.clone(),
             rows: self.rows.fresh(),
@@ -243,8 +242,10 @@ impl Fold for Places {
                 groups.iter().zip(keep.values()).filter_map(|(g, k)| k.then_some(*g)).collect();
             x = gather::filter_rows(&x, &keep)?;
         }
-        let leaf = Lists::of(&self.states[0]).leaf().clone();
-        let wide = x.with_leaves(cast(x.leaves(), &leaf)?)?;
+        let wide = match self.exact {
+            Some(exact) => exact.begin(&x)?,
+            None => x.with_leaves(cast(x.leaves(), Lists::of(&self.states[0]).leaf())?)?,
+        };
         let mut columns = vec![wide.to_arrow_as(&self.states[0])?];
         if let Some(counts) = self.states.get(1) {
             let ones: ArrayRef = match x.leaves().logical_nulls() {
@@ -284,11 +285,11 @@ impl Fold for Places {
             return Ok(Arc::clone(&columns[0]));
         }
         let mut out = RaggedArray::try_from_arrow(&columns[0])?;
-        if let Some(counts) = columns.get(1) {
-            let counts = RaggedArray::try_from_arrow(counts)?;
-            let (sums, n) = (out.leaves(), counts.leaves());
-            let means = mean(sums, n)?;
-            out = out.with_leaves(means)?;
+        if let Some(exact) = self.exact {
+            out = match columns.get(1) {
+                None => exact.sums(&out)?,
+                Some(counts) => exact.means(&out, RaggedArray::try_from_arrow(counts)?.leaves())?,
+            };
         }
         let leaf = Lists::of(&self.returns).leaf().clone();
         out.with_leaves(cast(out.leaves(), &leaf)?)?.to_arrow_as(&self.returns)
@@ -306,17 +307,4 @@ impl Fold for Places {
     fn size(&self) -> usize {
         self.rows.size()
     }
-}
-
-/// Sums over how many there were; NULL of none.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a mean of more than 2^53 values is as exact as one can be"
-)]
-fn mean(sums: &ArrayRef, counts: &ArrayRef) -> Result<ArrayRef> {
-    let sums = sums.as_primitive::<Float64Type>().values();
-    let counts = counts.as_primitive::<UInt64Type>().values();
-    let means = sums.iter().zip(counts).map(|(s, n)| s / *n as f64).collect::<Vec<_>>();
-    let known = NullBuffer::from_iter(counts.iter().map(|n| *n > 0));
-    Ok(Arc::new(Float64Array::try_new(means.into(), Some(known))?))
 }

@@ -6,6 +6,7 @@
 mod adapter;
 mod concat;
 mod elementwise;
+mod extremes;
 mod histogram;
 mod max_shape;
 mod nest;
@@ -32,6 +33,7 @@ use super::lists::Lists;
 use crate::array::list_depth;
 use crate::error::{Error, Result};
 use adapter::{Grouped, Single};
+pub(crate) use extremes::udafs as float_extremes;
 
 /// Every aggregate, in the order of the documentation.
 pub(super) static AGGREGATES: &[&AggDef] = &[

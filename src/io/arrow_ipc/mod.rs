@@ -3,14 +3,19 @@
 //! [`IpcTableWriter`] and [`IpcTableReader`] stream chunks of rows; [`write()`] and [`read`] do a whole
 //! table at once. A file that is not compressed is read in place, by a memory map.
 
+mod check;
 mod file;
 mod reader;
 mod writer;
 
 use std::path::Path;
 
+#[cfg(feature = "sql")]
+pub(crate) use check::Checker;
 pub use reader::{IpcReadOptions, IpcTableReader};
 pub use writer::{IpcCompression, IpcForm, IpcTableWriter, IpcWriteOptions};
+#[cfg(feature = "sql")]
+pub(crate) use writer::{as_schema, without_dictionaries};
 
 use crate::error::Result;
 use crate::table::RaggedTable;

@@ -9,8 +9,10 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::StreamReader;
 
-use super::file::{MappedFile, contained};
+use super::check::Checker;
+use super::file::MappedFile;
 use crate::error::{Error, Result};
+use crate::io::contain::contained;
 use crate::table::RaggedTable;
 
 /// Options of [`IpcTableReader`].
@@ -19,7 +21,10 @@ pub struct IpcReadOptions {
     /// Names of the columns to read; `None` for all. They come in the order of the file.
     pub columns: Option<Vec<String>>,
     /// Whether a file is mapped into memory, so that buffers are used in place; otherwise it is read
-    /// whole at the start. A mapped file that somebody truncates kills the process. Streams are never mapped.
+    /// whole at the start. Nobody may change a mapped file in place while it is in use: values that were checked
+    /// could become others, which is undefined behaviour, and where it is truncated the system ends the process.
+    /// A file that is replaced by another of its name, as all writers here do, stays as it was. Streams are
+    /// never mapped.
     pub mmap: bool,
 }
 
@@ -64,6 +69,11 @@ impl IpcTableReader {
             let schema = file.schema();
             return Ok(Self { path, inner: Inner::File { file, next: 0 }, schema });
         }
+        Checker::try_new(&mut file)
+            .map_err(|e| Error::io(&path, e))?
+            .check()
+            .map_err(|message| Error::file(&path, message))?;
+        file.rewind().map_err(|e| Error::io(&path, e))?;
         Self::stream(Box::new(file), &path, options)
     }
 
@@ -81,7 +91,9 @@ impl IpcTableReader {
 
     fn stream(stream: Box<dyn Read + Send>, path: &Path, options: &IpcReadOptions) -> Result<Self> {
         let stream = BufReader::with_capacity(1 << 20, stream);
-        let reader = contained(path, || StreamReader::try_new(stream, None))?;
+        let reader = contained(path, || {
+            StreamReader::try_new(stream, None).map_err(|e| Error::file(path, e.to_string()))
+        })?;
         let (schema, columns) = match options.columns.as_deref() {
             None => (reader.schema(), None),
             Some(columns) => {
@@ -120,7 +132,10 @@ impl IpcTableReader {
                 Some(file.batch(*next - 1))
             }
             Inner::Stream { reader, columns } => {
-                let next = contained(&self.path, || reader.next().transpose());
+                let path = &self.path;
+                let next = contained(path, || {
+                    reader.next().transpose().map_err(|e| Error::file(path, e.to_string()))
+                });
                 let batch = next.transpose()?;
                 Some(batch.and_then(|b| match columns {
                     None => Ok(b),

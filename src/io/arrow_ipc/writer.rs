@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use arrow::ipc::CompressionType;
 use arrow::ipc::writer::{FileWriter, IpcWriteOptions as ArrowOptions, StreamWriter};
 
@@ -126,16 +127,7 @@ impl<W: Write> IpcTableWriter<W> {
         let batch = if self.written == self.schema {
             batch
         } else {
-            let columns = batch.columns().iter().zip(self.written.fields());
-            let columns = columns
-                .map(|(column, field)| match column.data_type() == field.data_type() {
-                    true => Ok(ArrayRef::clone(column)),
-                    false => cast(column, field.data_type()),
-                })
-                .collect::<std::result::Result<_, _>>()?;
-            let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-            cast_batch =
-                RecordBatch::try_new_with_options(SchemaRef::clone(&self.written), columns, &rows)?;
+            cast_batch = as_schema(batch, &self.written)?;
             &cast_batch
         };
         match &mut self.inner {
@@ -157,9 +149,25 @@ impl<W: Write> IpcTableWriter<W> {
     }
 }
 
+/// The batch with its columns cast to the types of a schema.
+pub(crate) fn as_schema(
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+) -> std::result::Result<RecordBatch, ArrowError> {
+    let columns = batch.columns().iter().zip(schema.fields());
+    let columns = columns
+        .map(|(column, field)| match column.data_type() == field.data_type() {
+            true => Ok(ArrayRef::clone(column)),
+            false => cast(column, field.data_type()),
+        })
+        .collect::<std::result::Result<_, _>>()?;
+    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &rows)
+}
+
 /// A file holds one dictionary per column for all its batches, which batches of several sources do not
 /// share: their values are written instead.
-fn without_dictionaries(schema: &SchemaRef) -> SchemaRef {
+pub(crate) fn without_dictionaries(schema: &SchemaRef) -> SchemaRef {
     fn plain(data_type: &DataType) -> DataType {
         let inner =
             |f: &FieldRef| Arc::new(f.as_ref().clone().with_data_type(plain(f.data_type())));

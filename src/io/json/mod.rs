@@ -32,6 +32,8 @@
 mod parse;
 mod read;
 mod sink;
+#[cfg(feature = "sql")]
+mod text;
 mod write;
 
 use std::fs::File;
@@ -42,6 +44,8 @@ use arrow::datatypes::DataType;
 use serde_json::Value;
 
 pub use read::NdjsonReader;
+#[cfg(feature = "sql")]
+pub(crate) use text::{lists_as_json, schema_of_texts};
 pub use write::NdjsonWriter;
 
 use super::atomic::AtomicFile;

@@ -177,6 +177,21 @@ impl Contents {
         }
     }
 
+    /// Bytes of memory.
+    pub(crate) fn num_bytes(&self) -> usize {
+        match self {
+            Self::Keys(keys) => {
+                let columns = keys.columns.iter().map(|c| c.get_array_memory_size());
+                columns.fold(keys.dictionary.memory(), usize::saturating_add)
+            }
+            Self::Tensor(t) => {
+                let table = t.tensor.get().and_then(|made| made.as_ref().ok());
+                let table = table.map_or(0, DokTensor::memory);
+                t.indices.nbytes().saturating_add(t.values.nbytes()).saturating_add(table)
+            }
+        }
+    }
+
     /// All entries, column by column; numbers are not copied.
     pub(crate) fn columns(&self) -> Result<Vec<ArrayRef>> {
         match self {

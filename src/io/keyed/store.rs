@@ -4,13 +4,16 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::UNIX_EPOCH;
 
 use super::contents::Contents;
 use crate::error::{Error, Result};
+use crate::io::lease::FileLock;
+use crate::io::stamp::Stamp;
 
 /// Files whose entries stay in memory though no table or query has them.
 const KEPT: usize = 4;
+/// Bytes of their entries together.
+const KEPT_BYTES: usize = 256 << 20;
 
 /// Entries with the version of the file that they came from.
 #[derive(Debug)]
@@ -55,10 +58,13 @@ fn slot(path: &Path) -> Arc<Slot> {
 fn keep(version: &Arc<Version>) {
     let mut recent = locked(&RECENT);
     recent.retain(|v| v.path != version.path);
-    if recent.len() >= KEPT {
+    recent.push(Arc::clone(version));
+    let bytes = |recent: &[Arc<Version>]| -> usize {
+        recent.iter().fold(0, |sum, v| sum.saturating_add(v.contents.num_bytes()))
+    };
+    while recent.len() > KEPT || bytes(&recent) > KEPT_BYTES && !recent.is_empty() {
         recent.remove(0);
     }
-    recent.push(Arc::clone(version));
 }
 
 /// The path of a file with all links followed.
@@ -67,14 +73,12 @@ fn full(path: &Path) -> Result<PathBuf> {
 }
 
 fn stamp(path: &Path) -> Result<String> {
-    let metadata = fs::metadata(path).map_err(|e| Error::io(path, e))?;
-    let modified = metadata.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
-    #[cfg(unix)]
-    let inode = std::os::unix::fs::MetadataExt::ino(&metadata);
-    #[cfg(not(unix))]
-    let inode = 0u64;
-    let modified = modified.unwrap_or_default().as_nanos();
-    Ok(format!("{:x}-{modified:x}-{inode:x}", metadata.len()))
+    Ok(Stamp::of(path).map_err(|e| Error::io(path, e))?.to_string())
+}
+
+/// A stamp that no later change has.
+fn settled_stamp(path: &Path) -> Result<String> {
+    Ok(Stamp::settled(path).map_err(|e| Error::io(path, e))?.to_string())
 }
 
 /// What a file holds now.
@@ -114,6 +118,7 @@ fn at(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
         keep(&version);
         return Ok(version);
     }
+    let now = settled_stamp(&known)?;
     // In the words of the caller, who did not write the canonical path.
     let contents = Contents::read(path)?;
     if stamp(&known)? != now {
@@ -126,14 +131,20 @@ fn at(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
 }
 
 /// Changes a file: `change` makes new entries of those that are there. Statements on one file, by
-/// whatever table, wait for each other; the file is replaced as a whole, or stays as it is.
+/// whatever table or process, wait for each other; the file is replaced as a whole, or stays as it is.
+///
+/// # Errors
+/// When `is_given_up` before the file is replaced, or somebody who knows no lock wrote it meanwhile.
 pub(crate) fn change<T>(
     path: &Path,
+    is_given_up: &dyn Fn() -> bool,
     change: impl FnOnce(&Contents) -> Result<(Option<Contents>, T)>,
 ) -> Result<(Arc<Version>, T)> {
     let known = full(path)?;
     let slot = slot(&known);
     let _alone = locked(&slot.writing);
+    let _lock = lock(&known, is_given_up)?;
+    // The newest version: other processes have changed it while this one waited.
     let before = open(path)?;
     let (contents, out) = change(&before.contents)?;
     let Some(contents) = contents else { return Ok((before, out)) };
@@ -143,30 +154,51 @@ pub(crate) fn change<T>(
             "somebody else wrote it during the statement, which has changed nothing; run it again",
         ));
     }
+    if is_given_up() {
+        return Err(given_up(path));
+    }
     contents.write(&known, true)?;
     Ok((publish(known, contents)?, out))
 }
 
-/// Writes a file that may be there already, if it may be replaced.
-pub(crate) fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Version>> {
-    let existing = path.exists().then(|| full(path)).transpose()?;
-    match existing {
-        None => {
-            contents.write(path, overwrite)?;
-            publish(full(path)?, contents)
-        }
-        Some(known) => {
-            let slot = slot(&known);
-            let _alone = locked(&slot.writing);
-            contents.write(&known, overwrite)?;
-            publish(known, contents)
-        }
+/// Excludes other processes from a file.
+fn lock(path: &Path, is_given_up: &dyn Fn() -> bool) -> Result<FileLock> {
+    match FileLock::wait(path, is_given_up) {
+        Ok(Some(lock)) => Ok(lock),
+        Ok(None) => Err(given_up(path)),
+        Err(e) => Err(Error::file(
+            path,
+            format!(
+                "it cannot be locked against other processes ({e}), and is not changed; a DOK file needs a folder that can be written to, on a file system with locks"
+            ),
+        )),
     }
 }
 
-/// Entries that were just written need not be read.
+fn given_up(path: &Path) -> Error {
+    Error::file(path, "the statement was cancelled and has changed nothing")
+}
+
+/// Writes a file that may be there already, if it may be replaced.
+pub(crate) fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Version>> {
+    let known = match (path.exists(), path.file_name()) {
+        (false, Some(name)) => {
+            let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+            full(folder.unwrap_or(Path::new(".")))?.join(name)
+        }
+        _ => full(path)?,
+    };
+    let slot = slot(&known);
+    let _alone = locked(&slot.writing);
+    let _lock = lock(&known, &|| false)?;
+    contents.write(&known, overwrite)?;
+    publish(known, contents)
+}
+
+/// Entries that were just written need not be read. The lock of the file is held: once its stamp is
+/// settled, no change of another process has the same.
 fn publish(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
-    let stamp = stamp(&path)?;
+    let stamp = settled_stamp(&path)?;
     let version = Arc::new(Version { path, stamp, contents });
     locked(&slot(&version.path).versions).push(Arc::downgrade(&version));
     keep(&version);

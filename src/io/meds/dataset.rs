@@ -13,6 +13,7 @@ use super::file::Source;
 use super::shard::{DERIVED, Long, MedsShard, Needed, Shard};
 use super::vocabulary::Vocabulary;
 use crate::error::{Error, Result};
+use crate::io::listing::is_hidden;
 use crate::io::order::natural;
 use crate::table::{Unsorted, promote_types};
 
@@ -93,7 +94,11 @@ impl MedsDataset {
                 Error::io(path, cause.unwrap_or_else(|| std::io::Error::other("a loop of links")))
             })?;
             let path = entry.path();
-            if entry.file_type().is_file() && path.extension().is_some_and(|e| e == "parquet") {
+            let hidden = is_hidden(path.strip_prefix(&data).unwrap_or(path));
+            if entry.file_type().is_file()
+                && path.extension().is_some_and(|e| e == "parquet")
+                && !hidden
+            {
                 found.push((shard_name(&data, path), path.to_path_buf()));
             }
         }

@@ -16,6 +16,8 @@ use walkdir::WalkDir;
 
 use crate::array::exact::{Inexact, cast_exact, microseconds};
 use crate::error::{Error, Result};
+use crate::io::contain::contained;
+use crate::io::listing::is_hidden;
 use crate::io::order::natural;
 
 /// A Parquet file whose footer was read.
@@ -29,8 +31,10 @@ impl Source {
     pub(crate) fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
         let file = File::open(&path).map_err(|e| Error::io(&path, e))?;
-        let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
-            .map_err(|e| Error::file(&path, e.to_string()))?;
+        let metadata = contained(&path, || {
+            ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
+                .map_err(|e| Error::file(&path, e.to_string()))
+        })?;
         Ok(Self { path, metadata })
     }
 
@@ -51,6 +55,10 @@ impl Source {
     /// Those of `columns` that the file has, all rows, in the order of the file. `dictionary` names a
     /// column of strings that is wanted as a dictionary.
     pub(crate) fn read(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
+        contained(&self.path, || self.read_whole(columns, dictionary))
+    }
+
+    fn read_whole(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
         let metadata =
             dictionary.and_then(|d| self.as_dictionary(d)).unwrap_or_else(|| self.metadata.clone());
         let fail = |e: &dyn std::fmt::Display| Error::file(&self.path, e.to_string());
@@ -79,8 +87,13 @@ impl Source {
         let metadata =
             dictionary.and_then(|d| self.as_dictionary(d)).unwrap_or_else(|| self.metadata.clone());
         let path = self.path.clone();
-        let reader = self.reader(columns, metadata, rows)?;
-        Ok(reader.map(move |batch| batch.map_err(|e| Error::file(&path, e.to_string()))))
+        let mut reader = self.reader(columns, metadata, rows)?;
+        Ok(std::iter::from_fn(move || {
+            let next = contained(&path, || {
+                reader.next().transpose().map_err(|e| Error::file(&path, e.to_string()))
+            });
+            next.transpose()
+        }))
     }
 
     fn reader(
@@ -175,6 +188,9 @@ pub(crate) fn files(folder: &Path, ending: &str) -> Result<Vec<String>> {
         let path = entry.path();
         if entry.file_type().is_file() && path.extension().is_some_and(|e| e == ending) {
             let relative = path.strip_prefix(folder).unwrap_or(path).with_extension("");
+            if is_hidden(&relative) {
+                continue;
+            }
             let parts: Vec<_> = relative
                 .components()
                 .map(|c| c.as_os_str().to_string_lossy().into_owned())

@@ -14,6 +14,7 @@ use super::parallel::in_order;
 use super::{SCHEMAS, TENSORS, TensorizeOptions, TensorizedCohort, schemas};
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFolder;
+use crate::io::lease::is_temporary;
 use crate::io::meds::{MedsDataset, Place, Splits};
 use crate::io::safetensors::{SaveOptions, write_tensors};
 
@@ -216,6 +217,8 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
     let names = entries
         .map(|entry| Ok(entry.map_err(|e| Error::io(out, e))?.file_name()))
         .collect::<Result<Vec<_>>>()?;
+    // What a killed writer left there, the next one removes.
+    let names: Vec<_> = names.into_iter().filter(|name| !is_temporary(name)).collect();
     if names.is_empty() {
         return Ok(());
     }

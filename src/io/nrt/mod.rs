@@ -43,9 +43,10 @@ use crate::table::RaggedTable;
 /// How `.nrt` files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReadOptions {
-    /// Maps the file, so that values are used in place and only pages looked at are read. A mapped
-    /// file that somebody truncates kills the process; without this, parts are read as they are
-    /// needed, and that is an error.
+    /// Maps the file, so that values are used in place and only pages looked at are read. Nobody may
+    /// write into a mapped file in place while it is in use: values that were checked could become
+    /// others, and where it is truncated the system ends the process. Without this, parts are read as they are needed, and
+    /// a file that was truncated is an error.
     pub mmap: bool,
     /// Gives every axis 64-bit offsets (Arrow's `LargeList`). Without this they have 32 bits
     /// (`List`), and a read of more than 2^31 - 1 values at once is refused.

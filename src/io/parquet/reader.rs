@@ -16,6 +16,7 @@ use parquet::file::metadata::{PageIndexPolicy, RowGroupMetaData};
 use super::LocalFile;
 use super::lists::Columns;
 use crate::error::{Error, Result};
+use crate::io::contain::contained;
 use crate::table::RaggedTable;
 
 /// Options of [`ParquetTableReader`].
@@ -91,7 +92,11 @@ impl ParquetTableReader {
     /// When the file cannot be read or is no Parquet, lacks a column that was asked for, or the rows
     /// asked for are not within it.
     pub fn open(path: impl AsRef<Path>, options: &ParquetReadOptions) -> Result<Self> {
-        let path = path.as_ref().to_path_buf();
+        let path = path.as_ref();
+        contained(path, || Self::open_file(path.to_path_buf(), options))
+    }
+
+    fn open_file(path: PathBuf, options: &ParquetReadOptions) -> Result<Self> {
         let fail = |e: parquet::errors::ParquetError| Error::file(&path, e.to_string());
         let file = LocalFile::open(&path).map_err(|e| Error::io(&path, e))?;
         // The page index lets rows be skipped without decoding them.
@@ -193,7 +198,8 @@ impl ParquetTableReader {
         if self.left == 0 {
             return None;
         }
-        let batch = self.read();
+        let path = self.path.clone();
+        let batch = contained(&path, || self.read());
         if batch.is_err() {
             self.left = 0;
         }

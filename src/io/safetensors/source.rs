@@ -59,7 +59,7 @@ impl Source {
         }
         let len = metadata.len();
         let bytes = if mmap && len > 0 {
-            // SAFETY: the map is read-only. That nobody shortens the file while it is mapped cannot
+            // SAFETY: the map is read-only. That nobody writes into or shortens the file while it is mapped cannot
             // be checked; the type's documentation says what happens then and how to avoid it.
             let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|e| Error::io(&path, e))?;
             Kind::View(Bytes::from_owner(map))

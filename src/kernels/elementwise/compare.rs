@@ -37,7 +37,7 @@ integers!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 macro_rules! floats {
     ($($t:ty => $key:ty),*) => {$(
-        /// The total order of IEEE 754, in which both zeros are one here.
+        /// The total order of IEEE 754, in which both zeros are one here, and all NaN: the largest value.
         impl Comparable for $t {
             type Key = $key;
 
@@ -47,7 +47,8 @@ macro_rules! floats {
                 let below = (bits >> (<$key>::BITS - 1)) & <$key>::MAX;
                 let key = bits ^ below;
                 // -0.0 stands right below 0.0, and nothing between them.
-                if key == -1 { 0 } else { key }
+                let key = if key == -1 { 0 } else { key };
+                if self.is_nan() { <$key>::MAX } else { key }
             }
         }
     )*};
@@ -172,18 +173,22 @@ fn dispatched<T: Comparable + ArrowNativeType, const LESS: bool>(
             len: usize,
             flip: u64,
         ) -> Vec<u64> {
-            words::<T, LESS, true>(a, b, len, flip)
+            // SAFETY: this is compiled for AVX2, and runs where it is.
+            unsafe { words::<T, LESS, true>(a, b, len, flip) }
         }
         if crate::kernels::bits::has_avx2() {
             // SAFETY: the processor has what the function was compiled for.
             return unsafe { wide::<T, LESS>(a, b, len, flip) };
         }
     }
-    words::<T, LESS, false>(a, b, len, flip)
+    // SAFETY: without wide registers nothing is asked of the processor.
+    unsafe { words::<T, LESS, false>(a, b, len, flip) }
 }
 
+/// # Safety
+/// As [`packed`].
 #[inline(always)]
-fn words<T: Comparable + ArrowNativeType, const LESS: bool, const WIDE: bool>(
+unsafe fn words<T: Comparable + ArrowNativeType, const LESS: bool, const WIDE: bool>(
     a: Values<'_, T>,
     b: Values<'_, T>,
     len: usize,
@@ -194,32 +199,39 @@ fn words<T: Comparable + ArrowNativeType, const LESS: bool, const WIDE: bool>(
         (Values::Each(a), Values::Each(b)) => {
             let (a, b) = (a.as_chunks::<WORD>().0, b.as_chunks::<WORD>().0);
             for i in 0..a.len().min(b.len()) {
-                out.push((word::<T, LESS, WIDE>(&a[i], &b[i]) ^ flip).to_le());
+                // SAFETY: as the caller says.
+                out.push((unsafe { word::<T, LESS, WIDE>(&a[i], &b[i]) } ^ flip).to_le());
             }
         }
         (Values::Each(a), Values::One(b)) => {
             for a in a.as_chunks::<WORD>().0 {
-                out.push((word::<T, LESS, WIDE>(a, b) ^ flip).to_le());
+                // SAFETY: as the caller says.
+                out.push((unsafe { word::<T, LESS, WIDE>(a, b) } ^ flip).to_le());
             }
         }
         (Values::One(a), Values::Each(b)) => {
             for b in b.as_chunks::<WORD>().0 {
-                out.push((word::<T, LESS, WIDE>(a, b) ^ flip).to_le());
+                // SAFETY: as the caller says.
+                out.push((unsafe { word::<T, LESS, WIDE>(a, b) } ^ flip).to_le());
             }
         }
         (Values::One(_), Values::One(_)) => {}
     }
     let done = out.len() * WORD;
     if done < len {
-        let rest = word::<T, LESS, WIDE>(&a.last(done), &b.last(done)) ^ flip;
+        // SAFETY: as the caller says.
+        let rest = unsafe { word::<T, LESS, WIDE>(&a.last(done), &b.last(done)) } ^ flip;
         out.push((rest & (u64::MAX >> (WORD - (len - done)))).to_le());
     }
     out
 }
 
 /// A bit for every pair, the first the lowest.
+///
+/// # Safety
+/// As [`packed`].
 #[inline(always)]
-fn word<T: Comparable + ArrowNativeType, const LESS: bool, const WIDE: bool>(
+unsafe fn word<T: Comparable + ArrowNativeType, const LESS: bool, const WIDE: bool>(
     a: &[T; WORD],
     b: &[T; WORD],
 ) -> u64 {
@@ -229,7 +241,8 @@ fn word<T: Comparable + ArrowNativeType, const LESS: bool, const WIDE: bool>(
         let (a, b) = (a[i].key(), b[i].key());
         flags[i] = u8::from(if LESS { a < b } else { a == b });
     }
-    packed::<WIDE>(&flags)
+    // SAFETY: as the caller says.
+    unsafe { packed::<WIDE>(&flags) }
 }
 
 #[cfg(test)]

@@ -15,13 +15,15 @@ use arrow::compute::kernels::{cmp, numeric};
 use arrow::compute::{CastOptions, and_kleene, cast_with_options, or_kleene};
 use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use arrow::error::ArrowError;
+use half::f16;
 
 use super::dictionary::over_values;
+use super::times::cast_time;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
 pub use floats::binary_owned;
-pub(crate) use spread::{Pair, each_length, pair, repeat_values};
+pub(crate) use spread::{Pair, each_length, pair, pair_dims, repeat_values};
 pub use types::{OperandType, Types};
 
 /// What to do with two values.
@@ -107,8 +109,8 @@ impl Op {
 #[derive(Clone, Copy, Debug)]
 pub enum Operand<'a> {
     /// An array: with the same lists as the other side, or only its outer levels (none at all: one
-    /// value per row), in which case each value meets everything below its place. An axis of size
-    /// 1, of which every list has one element, meets an axis of any size.
+    /// value per row), in which case each value meets everything below its place. A list of one
+    /// element meets a list of any length.
     Array(&'a RaggedArray),
     /// One value for all, as a literal in a query: an array of length 1. A number takes the type of
     /// the leaves when it fits.
@@ -131,15 +133,15 @@ impl<'a> Operand<'a> {
 /// axes are shared, not copied. A list that is null on either side is null; a null leaf gives null
 /// (except where `AND` and `OR` know the answer).
 ///
-/// An axis of size 1 on one side, of which every list has one element, is repeated along the other
-/// side's axis, with all that is below it: `[[10], [20]]` and `[[1, 2, 3], [4]]` add up to
-/// `[[11, 12, 13], [24]]`. Lists of one element among longer ones are not repeated: their lengths
-/// differ.
+/// Of two lists that differ in length, one of one element is repeated along the other, with all that is
+/// below it: `[[10], [20, 30]]` and `[[1, 2, 3], [4, 5]]` add up to `[[11, 12, 13], [24, 35]]`. Each pair
+/// of lists is looked at by itself, so a row means the same in any batch; where all lists of an axis have
+/// one element, that is numpy's broadcasting of an axis of size 1.
 ///
 /// Types: a literal number takes the type of the leaves when its value fits, else both widen, and
 /// two arrays always widen, as numpy does (see [`Types`]). Floats follow IEEE 754 in arithmetic and
-/// compare in their total order, as everywhere in SQL here: NaN equals NaN and is greater than any
-/// number. Integer overflow is an error.
+/// compare in one order, as everywhere in SQL here: any NaN equals any other and is greater than any
+/// number, 0.0 equals -0.0. Integer overflow is an error.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -155,7 +157,7 @@ impl<'a> Operand<'a> {
 /// ```
 ///
 /// # Errors
-/// When two lists that are not null differ in length and neither axis is of size 1, when the types
+/// When two lists that are not null differ in length and neither has one element, when the types
 /// do not go together, on integer overflow, on division by an integer zero and on negative powers of
 /// integers.
 pub fn binary(op: Op, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArray> {
@@ -221,37 +223,33 @@ impl Side {
         v
     }
 
-    /// Whether the two zeros of floats may meet here: not where the one value is another.
-    fn may_be_zero(&self) -> bool {
-        fn zero<T: ArrowPrimitiveType>(values: &ArrayRef) -> bool {
-            let zero = T::Native::default();
-            values.as_primitive_opt::<T>().is_some_and(|v| v.values().contains(&zero))
-        }
-        match self {
-            Self::Each(v) => v.data_type().is_floating(),
-            Self::One(v) => {
-                zero::<Float16Type>(v) || zero::<Float32Type>(v) || zero::<Float64Type>(v)
-            }
-        }
+    /// Whether what floats have in several forms may be here.
+    fn is_float(&self) -> bool {
+        self.values().data_type().is_floating()
     }
 
-    /// The same with 0.0 for every -0.0: Arrow compares by total order, in which they differ.
-    fn with_one_zero(&self) -> Self {
+    /// The same with 0.0 for every -0.0 and one NaN for all: Arrow compares by total order, in which
+    /// they differ.
+    fn with_one_form(&self) -> Self {
         fn plain<T: ArrowPrimitiveType>(
             values: &ArrayRef,
-            is: impl Fn(T::Native) -> bool,
+            one: impl Fn(T::Native) -> T::Native,
         ) -> Option<ArrayRef> {
-            let values = values.as_primitive_opt::<T>()?;
-            if !values.values().iter().any(|x| is(*x)) {
-                return None;
-            }
-            let zero = T::Native::default();
-            Some(Arc::new(values.unary::<_, T>(|x| if is(x) { zero } else { x })))
+            Some(Arc::new(values.as_primitive_opt::<T>()?.unary::<_, T>(one)))
         }
         let values = self.values();
-        let changed = plain::<Float32Type>(values, |x| x.to_bits() == 1 << 31)
-            .or_else(|| plain::<Float64Type>(values, |x| x.to_bits() == 1 << 63))
-            .or_else(|| plain::<Float16Type>(values, |x| x.to_bits() == 1 << 15))
+        let zero = f16::from_f32(0.0);
+        let changed = plain::<Float32Type>(values, |x| if x.is_nan() { f32::NAN } else { x + 0.0 })
+            .or_else(|| {
+                plain::<Float64Type>(values, |x| if x.is_nan() { f64::NAN } else { x + 0.0 })
+            })
+            .or_else(|| {
+                plain::<Float16Type>(values, |x| match x {
+                    x if x.is_nan() => f16::NAN,
+                    x if x == zero => zero,
+                    x => x,
+                })
+            })
             .unwrap_or_else(|| Arc::clone(values));
         match self {
             Self::Each(_) => Self::Each(changed),
@@ -261,8 +259,12 @@ impl Side {
 
     fn cast(self, to: &DataType) -> Result<Self> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
-        let cast = |v: ArrayRef| {
-            if v.data_type() == to { Ok(v) } else { cast_with_options(&v, to, &options) }
+        let cast = |v: ArrayRef| -> Result<ArrayRef> {
+            match cast_time(&v, to) {
+                _ if v.data_type() == to => Ok(v),
+                Some(exact) => exact,
+                None => Ok(cast_with_options(&v, to, &options)?),
+            }
         };
         Ok(match self {
             Self::Each(v) => Self::Each(cast(v)?),
@@ -277,8 +279,8 @@ fn apply(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
         return Ok(found);
     }
     let (one_left, one_right);
-    let (left, right) = if compares && left.may_be_zero() && right.may_be_zero() {
-        (one_left, one_right) = (left.with_one_zero(), right.with_one_zero());
+    let (left, right) = if compares && left.is_float() && right.is_float() {
+        (one_left, one_right) = (left.with_one_form(), right.with_one_form());
         (&one_left, &one_right)
     } else {
         (left, right)

@@ -29,17 +29,41 @@ pub(crate) struct Pair {
 }
 
 /// The lists both arrays have, or the deeper one has where the other has fewer levels, and the
-/// leaves of each side, one for every place. Axes of size 1 are repeated.
+/// leaves of each side, one for every place. Of two lists that differ in length, one of one element is
+/// repeated along the other: each pair of lists is looked at by itself, so that what is made of a row does
+/// not depend on the rows beside it.
 ///
 /// Where lists agree they are shared and leaves are those of the arrays.
 ///
 /// # Errors
-/// For another number of rows, and where lists that are not null differ in length and neither axis
-/// is of size 1.
+/// For another number of rows, and where lists that are not null differ in length and neither has one
+/// element.
 pub(crate) fn pair(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
+    paired(left, right, Repeat::Lists)
+}
+
+/// As [`pair`], but only where all lists of an axis have one element are they repeated: an array of some
+/// dims is one value, and one of size 1 is a matter of the whole dim.
+///
+/// # Errors
+/// As [`pair`], and for lists of one element among longer ones.
+pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
+    paired(left, right, Repeat::Axes)
+}
+
+/// What is repeated along the other side.
+#[derive(Clone, Copy, PartialEq)]
+enum Repeat {
+    /// Each list of one element.
+    Lists,
+    /// An axis of lists of one element.
+    Axes,
+}
+
+fn paired(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Result<Pair> {
     let levels = left.axes().len().min(right.axes().len());
     let Ok((left, right)) = aligned(left, right, levels) else {
-        return repeated(left, right);
+        return repeated(left, right, repeat);
     };
     let (deep, other) =
         if left.axes().len() >= right.axes().len() { (&left, &right) } else { (&right, &left) };
@@ -102,7 +126,7 @@ fn size_one(axis: &ListAxis) -> bool {
     }
 }
 
-fn repeated(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
+fn repeated(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Result<Pair> {
     if left.len() != right.len() {
         return Err(Error::invalid(format!(
             "{} rows on the left and {} on the right",
@@ -115,7 +139,7 @@ fn repeated(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     let mut len = left.len();
     for axis in 1..=left.axes().len().max(right.axes().len()) {
         let level = match (left.axis(axis), right.axis(axis)) {
-            (Ok(x), Ok(y)) => meet(axis, len, (&mut a, x), (&mut b, y))?,
+            (Ok(x), Ok(y)) => meet(axis, len, repeat, (&mut a, x), (&mut b, y))?,
             (Ok(x), Err(_)) => follow(len, (&mut a, x), &mut b)?,
             (Err(_), Ok(y)) => follow(len, (&mut b, y), &mut a)?,
             (Err(e), Err(_)) => return Err(e),
@@ -132,6 +156,7 @@ fn repeated(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
 fn meet(
     axis: usize,
     len: usize,
+    repeat: Repeat,
     (a, x): (&mut Place<'_>, &ListAxis),
     (b, y): (&mut Place<'_>, &ListAxis),
 ) -> Result<ListAxis> {
@@ -139,7 +164,8 @@ fn meet(
         let nulls = NullBuffer::union(x.nulls(), y.nulls());
         return ListAxis::try_new(x.layout().clone(), nulls);
     }
-    let (one_x, one_y) = (size_one(x), size_one(y));
+    let repeats = |axis| repeat == Repeat::Lists || size_one(axis);
+    let (one_x, one_y) = (repeats(x), repeats(y));
     let still = (a.at.is_none(), b.at.is_none());
     let null = |axis: &ListAxis, i: usize| axis.nulls().is_some_and(|n| n.is_null(i));
     let mut lengths = Vec::with_capacity(len);
@@ -155,17 +181,17 @@ fn meet(
         let (p, q) = (x.layout().range(i), y.layout().range(j));
         let n = match (p.len(), q.len()) {
             (n, m) if n == m => n,
-            (_, m) if one_x => m,
-            (n, _) if one_y => n,
+            (1, m) if one_x => m,
+            (n, 1) if one_y => n,
             (n, m) => {
                 return Err(Error::invalid(format!(
-                    "list {i} of axis {axis} (row {}) has {n} element(s) on the left and {m} on the right; both sides must have lists of the same lengths, or one an axis of size 1",
+                    "list {i} of axis {axis} (row {}) has {n} element(s) on the left and {m} on the right; both sides must have lists of the same lengths, or one of them a list of one element",
                     row_of_list(a.array, axis, i),
                 )));
             }
         };
-        // An axis of size 1 on either side, along different ones, makes all pairs.
-        check_size("repeated axes of size 1", next_a.len().saturating_add(n), 64)?;
+        // Lists of one element on either side, along different axes, make all pairs.
+        check_size("repeated lists of one element", next_a.len().saturating_add(n), 64)?;
         lengths.push(n);
         for (next, range) in [(&mut next_a, p), (&mut next_b, q)] {
             let start = range.start as u64;

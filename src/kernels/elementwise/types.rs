@@ -2,10 +2,11 @@
 
 use arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
 use arrow::compute::{CastOptions, cast, cast_with_options};
-use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
+use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, UInt64Type};
 
 use super::{Op, Side, apply};
 use crate::error::{Error, Result};
+use crate::kernels::times::{EXACT_SECONDS, INTERVAL_NANOSECONDS, in_unit};
 use crate::table::promote_types;
 
 /// One side of an operation as planning knows it.
@@ -28,8 +29,9 @@ pub enum OperandType<'a> {
 ///   leaves both become `float64`; a comparison with a whole number below 2^53, which comes to the same,
 ///   stays in integers.
 /// * Text compares with text of any kind; a literal text is read as a date, time, number or truth
-///   value when the leaves are such. Times of different units meet in the finer one. A null takes
-///   the type of the other side. Arithmetic on times is Arrow's: time - time, time ± duration or
+///   value when the leaves are such. Timestamps and durations of different units compare exactly,
+///   and so do intervals: with each other a month is 30 days, with durations months are refused.
+///   A null takes the type of the other side. Arithmetic on times is Arrow's: time - time, time ± duration or
 ///   interval, ...
 ///
 /// ```
@@ -92,7 +94,22 @@ impl Types {
                 }
                 _ => of_two(op, a, b).ok_or_else(no)?,
             };
-            if chooses { (values_of(&x).clone(), values_of(&y).clone()) } else { (x, y) }
+            match (&x, chooses) {
+                // They compare as what is no value of either.
+                (t, true) if is_time(values_of(a)) && t.is_decimal() => {
+                    let common = match (values_of(a), values_of(b)) {
+                        (t @ DataType::Duration(_), DataType::Interval(_))
+                        | (DataType::Interval(_), t @ DataType::Duration(_)) => Some(t.clone()),
+                        // Which of two is the smaller is not seen from their fields.
+                        (DataType::Interval(_), DataType::Interval(_)) => None,
+                        (a, b) => promote_types(a, b),
+                    };
+                    let common = common.ok_or_else(no)?;
+                    (common.clone(), common)
+                }
+                (_, true) => (values_of(&x).clone(), values_of(&y).clone()),
+                (_, false) => (x, y),
+            }
         };
         let empty = |t: &DataType| Side::Each(new_empty_array(t));
         let out = apply(op, &empty(&left), &empty(&right), 0).map_err(|_| no())?;
@@ -142,9 +159,15 @@ fn is_time(t: &DataType) -> bool {
 /// Two arrays.
 fn of_two(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
     use DataType::{
-        Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256, Duration, Timestamp,
+        Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256, Duration, Interval, Timestamp,
     };
+    use TimeUnit::Nanosecond;
     let both = |t: DataType| Some((t.clone(), t));
+    let intervals = [a, b].map(|t| matches!(values_of(t), DataType::Interval(_)));
+    if op.is_comparison() && intervals == [true, true] {
+        // Arrow compares them field by field: 1 day is more than 36 hours there.
+        return both(INTERVAL_NANOSECONDS);
+    }
     if op.is_comparison() && a == b && !a.is_nested() {
         return both(a.clone());
     }
@@ -158,6 +181,8 @@ fn of_two(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
             }
             (Timestamp(u, _), Duration(_)) => return Some((a.clone(), Duration(*u))),
             (Duration(_), Timestamp(u, _)) => return Some((Duration(*u), b.clone())),
+            (Duration(_), Interval(_)) => return both(a.clone()),
+            (Interval(_), Duration(_)) => return both(b.clone()),
             _ if is_time(a) && is_time(b) => {
                 let same = if a == b { None } else { promote_types(a, b) };
                 return match (a, b, same) {
@@ -194,9 +219,17 @@ fn of_two(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
     }
     if op.is_comparison() {
         match (a, b) {
+            // Dates without a place among the nanoseconds are dates all the same.
+            (Timestamp(Nanosecond, None), Date32 | Date64)
+            | (Date32 | Date64, Timestamp(Nanosecond, None)) => return both(EXACT_SECONDS),
             (Timestamp(..), Date32 | Date64) => return both(a.clone()),
             (Date32 | Date64, Timestamp(..)) => return both(b.clone()),
+            (Timestamp(u, y), Timestamp(v, z)) if u != v && y.is_some() == z.is_some() => {
+                return both(EXACT_SECONDS);
+            }
             (Timestamp(u, z), Timestamp(v, _)) => return both(Timestamp(*u.max(v), z.clone())),
+            (Duration(_), Interval(_)) | (Interval(_), Duration(_)) => return both(EXACT_SECONDS),
+            (Duration(u), Duration(v)) if u != v => return both(EXACT_SECONDS),
             _ => {}
         }
     }
@@ -229,8 +262,16 @@ fn with_literal(
     }
     if given.is_string() && !values.is_string() && op.is_comparison() && !values.is_null() {
         let options = CastOptions { safe: false, ..CastOptions::default() };
-        cast_with_options(literal, values, &options)?;
-        return both(values.clone());
+        match (cast_with_options(literal, values, &options), values) {
+            (Ok(_), _) => return both(values.clone()),
+            // A year that nanoseconds have no place for is one all the same.
+            (Err(_), DataType::Timestamp(TimeUnit::Nanosecond, None)) => {
+                let wide = DataType::Timestamp(TimeUnit::Microsecond, None);
+                cast_with_options(literal, &wide, &options)?;
+                return both(EXACT_SECONDS);
+            }
+            (Err(e), _) => return Err(e.into()),
+        }
     }
     if values.is_string() && given.is_string() && op.is_comparison() {
         // A dictionary compares through its values, without being unpacked.
@@ -239,6 +280,12 @@ fn with_literal(
     if is_time(values) && is_time(given) && op.is_comparison() && values != given {
         // In the unit of the leaves if that says the same.
         let literal = cast(literal, given)?;
+        if let (DataType::Duration(_), DataType::Interval(_)) = (values, given) {
+            return match in_unit(&literal, values)? {
+                Some(_) => both(values.clone()),
+                None => both(EXACT_SECONDS),
+            };
+        }
         let there = cast(&literal, values).ok();
         if there.and_then(|v| cast(&v, given).ok()).is_some_and(|v| *v == *literal) {
             return both(values.clone());

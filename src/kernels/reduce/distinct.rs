@@ -18,9 +18,13 @@ use super::numbers::{native_int, ranks, reinterpret};
 use super::segments::for_each_valid;
 use crate::error::Result;
 use crate::kernels::bits::Rank;
+use crate::kernels::sort::plain_floats;
 
 /// [`Reduction::Nunique`](super::Reduction::Nunique).
 pub(super) fn nunique(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+    if let Some(leaves) = plain_floats(leaves)? {
+        return nunique(&leaves, task);
+    }
     let lists = task.groups.gathered(leaves)?;
     let counts = of_lists(&lists)?;
     Ok(Arc::new(Int64Array::try_new(counts.into(), task.groups.nulls().cloned())?))

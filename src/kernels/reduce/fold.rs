@@ -216,7 +216,7 @@ macro_rules! ordered_floats {
 
             #[inline(always)]
             fn one_zero(self) -> Self {
-                self + 0.0
+                if self.is_nan() { Self::NAN } else { self + 0.0 }
             }
         }
     )*};

@@ -26,6 +26,7 @@ mod block;
 #[cfg(target_arch = "x86_64")]
 mod blocks;
 mod distinct;
+mod exact;
 mod fold;
 mod groups;
 mod masked;
@@ -53,6 +54,7 @@ use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 use groups::Groups;
 
+pub(crate) use exact::Exact;
 pub use masked::reduce_where;
 pub(in crate::kernels) use numbers::{native_int, reinterpret};
 pub use quantile::{quantile, quantiles};

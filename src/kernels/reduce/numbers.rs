@@ -244,7 +244,8 @@ fn sum_of_flags(flags: &BooleanArray, task: &Task) -> Result<ArrayRef> {
     integer_sum::<Int8Type>(&cast(&leaves, &DataType::Int8)?, task)
 }
 
-/// Rounding of what was computed in 64 bits.
+/// Rounding of what was computed in 64 bits. NaN has one form: which of several comes out of a sum depends
+/// on the order in which the processor takes its operands.
 trait Round: Number {
     fn round_to(value: f64) -> Self;
 }
@@ -253,14 +254,14 @@ impl Round for f32 {
     #[expect(clippy::cast_possible_truncation, reason = "rounding to the result's width is wanted")]
     #[inline(always)]
     fn round_to(value: f64) -> Self {
-        value as Self
+        if value.is_nan() { Self::NAN } else { value as Self }
     }
 }
 
 impl Round for f64 {
     #[inline(always)]
     fn round_to(value: f64) -> Self {
-        value
+        if value.is_nan() { Self::NAN } else { value }
     }
 }
 

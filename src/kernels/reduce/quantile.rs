@@ -157,8 +157,8 @@ fn selected(values: &mut [f64], q: f64) -> Option<f64> {
     if values.is_empty() {
         return None;
     }
-    if let Some(nan) = values.iter().find(|v| v.is_nan()) {
-        return Some(*nan);
+    if values.iter().any(|v| v.is_nan()) {
+        return Some(f64::NAN);
     }
     let (low, share) = place(values.len(), q);
     let (_, first, behind) = values.select_nth_unstable_by(low, f64::total_cmp);

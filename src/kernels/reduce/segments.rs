@@ -329,11 +329,12 @@ struct Lanes<'a, F: Fold, T: There> {
     there: T,
 }
 
-/// Values that are let in without asking how many there are, no more than a word has bits.
-const STRIDE: usize = 32;
+/// Values that are let in together, as many as a block of wide registers has and in the same order, so
+/// that sums of floats are the same bits on every processor.
+const STRIDE: usize = 64;
 
-/// Longer lists without nulls have a loop of their own, whose end is foreseen wrongly once for each.
-const LONG: usize = 4 * STRIDE;
+/// Most lists are no longer than half of that.
+const HALF: usize = STRIDE / 2;
 
 impl<F: Fold, T: There> Leaves for Lanes<'_, F, T> {
     type Fold = F;
@@ -353,39 +354,55 @@ impl<F: Fold, T: There> Leaves for Lanes<'_, F, T> {
     #[inline(always)]
     fn part(&self, at: usize, end: usize) -> Taken<[F::Acc; LANES]> {
         let (flat, mut at) = (self.flat, at);
-        let mut lanes = [F::START; LANES];
-        if T::ALL && end - at > LONG {
-            // Four times as many states: one value need not wait for the one before.
-            let mut fours = [lanes; STRIDE / LANES];
-            while end - at > STRIDE {
-                let Some(values) = flat[at..].first_chunk::<STRIDE>() else { break };
-                ask_for::<F::In, STRIDE>(flat, at);
-                let chunks = values.as_chunks::<LANES>().0;
-                for g in 0..STRIDE / LANES {
-                    for i in 0..LANES {
-                        fours[g][i] = F::push(fours[g][i], chunks[g][i]);
-                    }
+        let mut before = None;
+        // Longer lists without nulls have a loop of their own, whose end is foreseen wrongly once for each.
+        while T::ALL && end - at > STRIDE {
+            let Some(values) = flat[at..].first_chunk::<STRIDE>() else { break };
+            ask_for::<F::In, STRIDE>(flat, at);
+            let mut states = [[F::START; LANES]; STRIDE / LANES];
+            for (states, chunk) in states.iter_mut().zip(values.as_chunks::<LANES>().0) {
+                for i in 0..LANES {
+                    states[i] = F::push(states[i], chunk[i]);
                 }
-                at += STRIDE;
             }
-            let [a, b, c, d] = fours;
-            for i in 0..LANES {
-                lanes[i] = F::join(F::join(a[i], b[i]), F::join(c[i], d[i]));
-            }
+            let [a, b, c, d, e, f, g, h] = states;
+            let part = quarters::<F>([a, b, c, d], Some([e, f, g, h]));
+            before = Some(Self::onto(part, before.unwrap_or(part), before.is_some()));
+            at += STRIDE;
         }
-        ask_for::<F::In, STRIDE>(flat, at);
+        ask_for::<F::In, HALF>(flat, at);
         // With what comes behind the list, which counts nothing.
         let bits = self.there.word(at, end.min(at + STRIDE));
-        let few;
-        let values = match flat[at..].first_chunk::<STRIDE>() {
-            Some(values) => values,
-            None => {
-                few = last_few::<F, STRIDE>(&flat[at..end]);
-                &few
-            }
+        let (part, upto) = if end - at <= HALF {
+            let few;
+            let values = match flat[at..].first_chunk::<HALF>() {
+                Some(values) => values,
+                None => {
+                    few = last_few::<F, HALF>(&flat[at..end]);
+                    &few
+                }
+            };
+            (quarters::<F>(those::<F>(values, bits), None), at + HALF)
+        } else {
+            ask_for::<F::In, HALF>(flat, at + HALF);
+            let few;
+            let values = match flat[at..].first_chunk::<STRIDE>() {
+                Some(values) => values,
+                None => {
+                    few = last_few::<F, STRIDE>(&flat[at..end]);
+                    &few
+                }
+            };
+            let (low, high) = values.split_at(HALF);
+            let (low, high) = match (low.first_chunk::<HALF>(), high.first_chunk::<HALF>()) {
+                (Some(low), Some(high)) => (low, high),
+                _ => return Taken { part: self.none(), count: 0, upto: end },
+            };
+            let (low, high) = (those::<F>(low, bits), those::<F>(high, bits >> HALF));
+            (quarters::<F>(low, Some(high)), at + STRIDE)
         };
-        let part = those::<F>(lanes, values, bits);
-        Taken { part, count: bits.count_ones() as usize, upto: at + STRIDE }
+        let part = Self::onto(part, before.unwrap_or(part), before.is_some());
+        Taken { part, count: bits.count_ones() as usize, upto }
     }
 
     #[inline(always)]
@@ -437,18 +454,36 @@ pub(super) fn last_few<F: Fold, const N: usize>(values: &[F::In]) -> [F::In; N] 
     few
 }
 
-/// Those of the values whose bit is set.
+/// The states of those values whose bit is set, eight and eight.
 #[inline(always)]
-fn those<F: Fold>(
-    mut lanes: [F::Acc; LANES],
-    values: &[F::In; STRIDE],
-    mut bits: u64,
+fn those<F: Fold>(values: &[F::In; HALF], bits: u64) -> [[F::Acc; LANES]; HALF / LANES] {
+    let none = [F::START; LANES];
+    let [a, b, c, d] = values.as_chunks::<LANES>().0 else { return [none; HALF / LANES] };
+    [
+        chosen::<F>(none, a, bits),
+        chosen::<F>(none, b, bits >> LANES),
+        chosen::<F>(none, c, bits >> (2 * LANES)),
+        chosen::<F>(none, d, bits >> (3 * LANES)),
+    ]
+}
+
+/// The states of a block as eight: in the order in which the registers of a block are joined.
+#[inline(always)]
+fn quarters<F: Fold>(
+    low: [[F::Acc; LANES]; 4],
+    high: Option<[[F::Acc; LANES]; 4]>,
 ) -> [F::Acc; LANES] {
-    for chunk in values.as_chunks::<LANES>().0 {
-        lanes = chosen::<F>(lanes, chunk, bits);
-        bits >>= LANES;
+    let [mut a, mut b, mut c, mut d] = low;
+    if let Some([e, f, g, h]) = high {
+        for i in 0..LANES {
+            (a[i], b[i]) = (F::join(a[i], e[i]), F::join(b[i], f[i]));
+            (c[i], d[i]) = (F::join(c[i], g[i]), F::join(d[i], h[i]));
+        }
     }
-    lanes
+    for i in 0..LANES {
+        a[i] = F::join(F::join(a[i], c[i]), F::join(b[i], d[i]));
+    }
+    a
 }
 
 /// Those of eight values whose bit is set.
@@ -494,36 +529,29 @@ pub(super) fn chosen<F: Fold>(
     lanes
 }
 
-/// The states of eight lists, joined together: halves of them, then quarters, then eighths.
+/// The states of eight lists, joined together: neighbours, then neighbours of what that makes.
 #[inline(always)]
 fn joined_eight<F: Fold>(lists: &[[F::Acc; LANES]; LANES]) -> [F::Acc; LANES] {
     let [a, b, c, d, e, f, g, h] = lists;
-    let (ab, cd) = (halves::<F, 4>(a, b), halves::<F, 4>(c, d));
-    let (ef, gh) = (halves::<F, 4>(e, f), halves::<F, 4>(g, h));
-    let (abcd, efgh) = (halves::<F, 2>(&ab, &cd), halves::<F, 2>(&ef, &gh));
-    halves::<F, 1>(&abcd, &efgh)
+    let (ab, cd) = (neighbours::<F>(a, b), neighbours::<F>(c, d));
+    let (ef, gh) = (neighbours::<F>(e, f), neighbours::<F>(g, h));
+    let (abcd, efgh) = (neighbours::<F>(&ab, &cd), neighbours::<F>(&ef, &gh));
+    neighbours::<F>(&abcd, &efgh)
 }
 
-/// Groups of `2 * HALF` states, of `a` and then of `b`, each as one of `HALF`: its halves joined.
+/// Pairs of states, of `a` and then of `b`, each joined to one.
 #[inline(always)]
-fn halves<F: Fold, const HALF: usize>(a: &[F::Acc; LANES], b: &[F::Acc; LANES]) -> [F::Acc; LANES] {
+fn neighbours<F: Fold>(a: &[F::Acc; LANES], b: &[F::Acc; LANES]) -> [F::Acc; LANES] {
     let ([a, b, c, d, e, f, g, h], [p, q, r, s, t, u, v, w]) = (*a, *b);
-    let (x, y) = match HALF {
-        4 => ([a, b, c, d, p, q, r, s], [e, f, g, h, t, u, v, w]),
-        2 => ([a, b, e, f, p, q, t, u], [c, d, g, h, r, s, v, w]),
-        _ => ([a, c, e, g, p, r, t, v], [b, d, f, h, q, s, u, w]),
-    };
-    let [a, b, c, d, e, f, g, h] = x;
-    let [p, q, r, s, t, u, v, w] = y;
     [
-        F::join(a, p),
-        F::join(b, q),
-        F::join(c, r),
-        F::join(d, s),
-        F::join(e, t),
-        F::join(f, u),
-        F::join(g, v),
-        F::join(h, w),
+        F::join(a, b),
+        F::join(c, d),
+        F::join(e, f),
+        F::join(g, h),
+        F::join(p, q),
+        F::join(r, s),
+        F::join(t, u),
+        F::join(v, w),
     ]
 }
 
@@ -550,7 +578,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    use super::super::fold::{Extreme, Largest, Ordered, Smallest, Total};
+    use super::super::fold::{Extreme, Largest, Number, Ordered, Smallest, Total};
     use super::super::runs::{self, Run, Runs};
     use super::*;
     use crate::array::Offsets;
@@ -643,6 +671,47 @@ mod tests {
                 if let Some(valid) = valid {
                     let counts: Vec<usize> = places.iter().map(|(_, n)| *n).collect();
                     assert_eq!(runs.counts(valid), counts);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sums_of_floats_are_the_same_bits_in_registers_of_every_width() {
+        fn bits<T: Number<Wide = f64>>(
+            flat: &[T],
+            valid: Option<&Rank>,
+            offsets: &[i32],
+        ) -> [Vec<u64>; 2] {
+            let finish = |sum: f64, _| sum.to_bits();
+            [
+                dispatched::<Total<T>, _, _, true>(flat, valid, offsets, finish).values,
+                in_lanes::<Total<T>, _, _, true>(flat, valid, offsets, finish).values,
+            ]
+        }
+        let rng = &mut ChaCha8Rng::seed_from_u64(4);
+        for round in 0..100 {
+            let (offsets, _) = shapes(rng);
+            let base = offsets[0];
+            let leaves = usize::try_from(offsets[offsets.len() - 1] - base).unwrap();
+            let flat: Vec<f64> = (0..leaves).map(|_| rng.random_range(-1e3..1e3)).collect();
+            let singles: Vec<f32> = flat.iter().map(|v| *v as f32).collect();
+            let there: BooleanBuffer = (0..leaves).map(|_| rng.random()).collect();
+            let rank = Rank::new(&there);
+            for valid in [None, Some(&rank)] {
+                let [a, b] = bits(&flat, valid, &offsets);
+                assert_eq!(a, b, "{round}");
+                let [c, d] = bits(&singles, valid, &offsets);
+                assert_eq!(c, d, "{round}");
+                // Each list by itself, at the beginning of memory and behind others.
+                for list in 0..offsets.len() - 1 {
+                    let at = |o: i32| usize::try_from(o - base).unwrap();
+                    let (start, end) = (at(offsets[list]), at(offsets[list + 1]));
+                    let alone = there.slice(start, end - start);
+                    let alone = valid.map(|_| Rank::new(&alone));
+                    let ends = [0, i32::try_from(end - start).unwrap()];
+                    let [one, other] = bits(&flat[start..end], alone.as_ref(), &ends);
+                    assert_eq!((one[0], other[0]), (a[list], a[list]), "{round}");
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! Variance and standard deviation.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
@@ -42,6 +43,7 @@ pub(super) fn spread(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
     let nulls = task.groups.nulls_where(|i| counts[i] > ddof);
     let values = squares.iter().zip(&counts).map(|(sum, n)| match n.checked_sub(ddof) {
         None | Some(0) => 0.0,
+        _ if sum.is_nan() => f64::NAN,
         Some(n) if root => ratio(*sum, n).sqrt(),
         Some(n) => ratio(*sum, n),
     });
@@ -58,6 +60,10 @@ fn squares<T: Number<Wide = f64>>(
 ) -> Result<Vec<f64>> {
     let mean = |total, n| if n > 0 { ratio(total, n) } else { 0.0 };
     let mut found = segments::fold::<Total<T>, _, true>(flat, valid, layout, mean)?.values;
+    for (list, mean) in found.iter_mut().enumerate().filter(|(_, mean)| !mean.is_finite()) {
+        let range = layout.range(list);
+        *mean = far_mean(flat, valid, range, counts[list]).unwrap_or(*mean);
+    }
     let lengths: Vec<usize> = match valid {
         // What is counted is all there is.
         None => counts.to_vec(),
@@ -65,6 +71,28 @@ fn squares<T: Number<Wide = f64>>(
     };
     dispatched(flat, valid, &lengths, &mut found);
     Ok(found)
+}
+
+/// The mean of values whose sum is beyond the largest float; `None` where one of them is not finite.
+fn far_mean<T: Number<Wide = f64>>(
+    flat: &[T],
+    valid: Option<&Rank>,
+    list: Range<usize>,
+    count: usize,
+) -> Option<f64> {
+    // No list has as many values as this divides by.
+    const DOWN: f64 = 1.0 / 18_446_744_073_709_551_616.0;
+    let (mut sum, mut finite) = (0.0, true);
+    let mut add = |i: usize| {
+        let value: f64 = flat[i].widen();
+        finite &= value.is_finite();
+        sum += value * DOWN;
+    };
+    match valid {
+        None => list.for_each(&mut add),
+        Some(valid) => for_each_valid(valid, list.start, list.end, &mut add),
+    }
+    finite.then(|| ratio(sum, count) / DOWN)
 }
 
 /// With registers of 256 bits, where the processor has them.
@@ -122,7 +150,7 @@ fn each_list<T: Number<Wide = f64>>(
             }
             Some(valid) => for_each_valid(valid, start, end, |i| {
                 let d = flat[i].widen() - mean;
-                lanes[i % LANES] += d * d;
+                lanes[(i - start) % LANES] += d * d;
             }),
         }
         let [a, b, c, d, e, f, g, h] = lanes;

@@ -19,7 +19,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 
 use crate::dok::Duplicates;
 use crate::io::keyed::{self, Contents, Latest};
-use crate::sql::output::write_blocking;
+use crate::sql::output::write_unless_cancelled;
 
 /// What a statement does to a file.
 #[derive(Clone, Debug)]
@@ -90,13 +90,14 @@ impl DataSink for ChangeSink {
         let (path, schema, change) =
             (self.path.clone(), Arc::clone(&self.schema), self.change.clone());
         let latest = self.latest.clone();
-        write_blocking(data, move |batches| {
+        write_unless_cancelled(data, move |batches, is_cancelled| {
             // All rows are there before the file is locked: they may come from it.
             let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
             let rows = concat_batches(&nullable(&schema), &batches)?;
             drop(batches);
-            let (version, count) =
-                keyed::change(&path, |before| apply(before, &change, &schema, &rows))?;
+            let (version, count) = keyed::change(&path, is_cancelled, |before| {
+                apply(before, &change, &schema, &rows)
+            })?;
             latest.set(version);
             Ok(count)
         })

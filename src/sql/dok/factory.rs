@@ -81,7 +81,12 @@ fn table(
     if !path.exists() {
         let contents = empty(path, &declared, options)?;
         let schema = contents.schema();
-        return Ok((schema, keyed::create(path, contents, false)?));
+        match keyed::create(path, contents, false) {
+            Ok(version) => return Ok((schema, version)),
+            // Another process made it meanwhile: a table over that one.
+            Err(Error::Exists(_)) => {}
+            Err(e) => return Err(e),
+        }
     }
     let version = keyed::open(path)?;
     let own = version.contents.schema();

@@ -45,7 +45,8 @@ use crate::io::keyed::{Contents, Latest, Version, open};
 ///   conditions are checked entry by entry. `EXPLAIN` says which.
 /// * INSERT, UPDATE, DELETE and TRUNCATE write the whole file anew when they run, under a temporary
 ///   name, and then rename it; whoever fails has changed nothing. Statements on one file, by whatever
-///   table of this process, wait for each other; another process that writes meanwhile is an error.
+///   table or process, wait for each other (on a file system with locks, which is required); a program
+///   that writes meanwhile and knows no lock is an error.
 /// * INSERT sets elements: of rows with one key the last counts, those of the table being the first. With
 ///   `OPTIONS (duplicates 'error')` it refuses them, with `'sum'` it adds them up. INSERT OVERWRITE
 ///   replaces all entries.

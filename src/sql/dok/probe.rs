@@ -13,6 +13,9 @@ use crate::kernels::text::is_text;
 /// Keys that are looked up at most; a condition that allows more is checked entry by entry, unless
 /// there are even more entries.
 const FEW: usize = 1 << 12;
+/// Keys that are looked up at most however many entries there are: they are made while planning, each
+/// some hundred bytes.
+const MOST: usize = 1 << 17;
 
 /// Alternatives of a condition that are followed.
 const ALTERNATIVES: usize = 1 << 12;
@@ -36,7 +39,7 @@ pub(super) fn keys(
             None => continue,
         }
     }
-    let limit = entries.max(FEW);
+    let limit = entries.clamp(FEW, MOST);
     let mut rows: HashSet<Vec<ScalarValue>> = HashSet::new();
     for values in &alternatives {
         let Some(sets) = values.iter().map(Option::as_ref).collect::<Option<Vec<_>>>() else {

@@ -19,7 +19,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use super::distinct_names;
 use super::explode::{ExplodeExec, ExplodeOptions, exploded};
 use super::nest::{NestExec, nested};
-use crate::sql::order::{in_source_order, pinned};
+use crate::sql::order::{in_source_order, pin_sorts, pinned};
 
 /// What is made of the rows.
 #[derive(Clone, Debug)]
@@ -165,7 +165,7 @@ impl TableProvider for DerivedTable {
                 Arc::new(NestExec::try_new(input, keys.clone(), schema)?)
             }
             Derived::Explode(options) => {
-                let input = state.create_physical_plan(&query).await?;
+                let input = pin_sorts(plan_within(state, &query, None).await?)?;
                 Arc::new(ExplodeExec::new(input, *options, schema))
             }
         })
@@ -201,19 +201,40 @@ fn conditioned(
 /// The plan of a query as one partition of rows: in the order of its ORDER BY, or of its source where
 /// that has one.
 async fn ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-    let plan = match state.as_any().downcast_ref::<SessionState>() {
-        // DataFusion deals out the batches of its tables in memory by size.
-        Some(state) if has_memory(query)? => {
-            let mut one = state.clone();
-            *one.config_mut() = state.config().clone().with_target_partitions(1);
-            one.create_physical_plan(query).await?
-        }
-        _ => state.create_physical_plan(query).await?,
-    };
+    // DataFusion deals out the batches of its tables in memory by size.
+    let partitions = has_memory(query)?.then_some(1);
+    // The columns of the ORDER BY may not be among those of the plan.
+    let plan = pin_sorts(plan_within(state, query, partitions).await?)?;
     if plan.output_ordering().is_some() && plan.output_partitioning().partition_count() == 1 {
         return Ok(pinned(plan));
     }
     Ok(in_source_order(&plan).unwrap_or(plan))
+}
+
+/// The plan of a query that becomes part of the plan of a statement, with a number of partitions other
+/// than the session's where one is given.
+///
+/// The optimizer runs over it once more, within the statement. Dynamic filters, which may be made only
+/// once (a join that has them refuses to swap its sides), are left to that run.
+async fn plan_within(
+    state: &dyn Session,
+    query: &LogicalPlan,
+    partitions: Option<usize>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let Some(state) = state.as_any().downcast_ref::<SessionState>() else {
+        return state.create_physical_plan(query).await;
+    };
+    let mut config = state.config().clone();
+    if let Some(partitions) = partitions {
+        config = config.with_target_partitions(partitions);
+    }
+    let optimizer = &mut config.options_mut().optimizer;
+    optimizer.enable_join_dynamic_filter_pushdown = false;
+    optimizer.enable_topk_dynamic_filter_pushdown = false;
+    optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+    let mut state = state.clone();
+    *state.config_mut() = config;
+    state.create_physical_plan(query).await
 }
 
 fn has_memory(query: &LogicalPlan) -> Result<bool> {

@@ -108,7 +108,8 @@ impl ExecutionPlan for ExplodeExec {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
+        // The rows keep their order, but an input sorted by a list column is not sorted by its elements.
+        vec![false]
     }
 
     one_input!();

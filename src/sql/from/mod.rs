@@ -140,7 +140,12 @@ impl<'a> Arguments<'a> {
         if rest.values.is_empty() {
             return plan_err!("{function} takes a query or a table: {}", usage(function));
         }
-        match rest.values.remove(0) {
+        let mut first = rest.values.remove(0);
+        // A query in two pairs of parentheses is one.
+        while let SqlExpr::Nested(inner) = first {
+            first = inner;
+        }
+        match first {
             SqlExpr::Subquery(query) => Ok((query, rest)),
             other => plan_err!(
                 "{function}: the first argument is a query or the name of a table or file, not {other}: {}",

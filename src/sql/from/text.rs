@@ -1,4 +1,5 @@
-//! `SUMMARIZE t` as `FROM summarize(t)`, before the text is parsed: the parser has no such statement.
+//! `SUMMARIZE t` as `FROM summarize(t)`, and `f((FROM t))` as `f((SELECT * FROM t))`, before the text is parsed:
+//! the parser has no such statement, and takes no query without SELECT for an expression.
 
 use std::borrow::Cow;
 
@@ -8,9 +9,11 @@ use datafusion::logical_expr::sqlparser::tokenizer::{
 };
 
 /// The text with every `SUMMARIZE ..` as a query: at the start of a statement, behind EXPLAIN, and at
-/// the start of a subquery.
+/// the start of a subquery; and every subquery that begins with FROM, where an expression stands, with SELECT.
 pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str> {
-    if !text.to_ascii_lowercase().contains("summarize") {
+    let lower = text.to_ascii_lowercase();
+    let begins = |(at, _): (usize, &str)| lower[..at].trim_end().ends_with('(');
+    if !lower.contains("summarize") && !lower.match_indices("from").any(begins) {
         return Cow::Borrowed(text);
     }
     // What is no SQL is for the parser to say.
@@ -21,6 +24,10 @@ pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str
         tokens.into_iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
     let mut edits: Vec<(Location, usize, &str)> = Vec::new();
     for (i, token) in tokens.iter().enumerate() {
+        if is_word(&token.token, "from") && stands_for_value(&tokens, i) {
+            edits.push((token.span.start, 0, "SELECT * "));
+            continue;
+        }
         if !is_word(&token.token, "summarize") || !starts_query(&tokens[..i]) {
             continue;
         }
@@ -67,6 +74,42 @@ pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str
         out.push_str(put);
     }
     Cow::Owned(out)
+}
+
+/// Whether the FROM at `at` begins a query in parentheses where an expression stands, and has no SELECT of its own.
+fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let Some(before) = at.checked_sub(2).and_then(|before| tokens.get(before)) else {
+        return false;
+    };
+    if !matches!(tokens[at - 1].token, Token::LParen) {
+        return false;
+    }
+    let in_expression = match &before.token {
+        Token::LParen | Token::Comma | Token::Eq | Token::Neq | Token::Lt | Token::Gt => true,
+        Token::LtEq | Token::GtEq | Token::Plus | Token::Minus | Token::Mul | Token::Div => true,
+        Token::Word(word) if word.quote_style.is_none() => {
+            ["SELECT", "IN", "EXISTS", "ANY", "ALL", "SOME", "AND", "OR", "NOT", "WHERE", "THEN"]
+                .iter()
+                .any(|w| word.value.eq_ignore_ascii_case(w))
+        }
+        _ => false,
+    };
+    // `(FROM t SELECT a)` says what it takes.
+    let mut depth = 0usize;
+    let own = tokens[at..].iter().find_map(|token| match &token.token {
+        Token::LParen => {
+            depth += 1;
+            None
+        }
+        Token::RParen if depth == 0 => Some(false),
+        Token::RParen => {
+            depth -= 1;
+            None
+        }
+        select if depth == 0 && is_word(select, "select") => Some(true),
+        _ => None,
+    });
+    in_expression && own == Some(false)
 }
 
 /// Behind all places.
@@ -130,8 +173,13 @@ mod tests {
         assert_eq!(of("EXPLAIN SUMMARIZE 'a.nrt';"), "EXPLAIN FROM summarize( 'a.nrt');");
         assert_eq!(of("FROM (SUMMARIZE t) s"), "FROM (FROM summarize( t)) s");
         assert_eq!(of("SUMMARIZE (SELECT 1);"), "FROM summarize(( (SELECT 1)));");
+        assert_eq!(of("FROM f((FROM t))"), "FROM f((SELECT * FROM t))");
+        assert_eq!(of("SELECT 1 IN (FROM t)"), "SELECT 1 IN (SELECT * FROM t)");
         for same in [
             "SELECT summarize FROM t",
+            "SELECT * FROM (FROM t)",
+            "SELECT f((FROM t SELECT a))",
+            "SELECT trim(both 'a' FROM (s))",
             "SELECT (summarize) FROM t",
             "SELECT 1 AS summarize",
             "FROM summarize(t)",

@@ -39,6 +39,7 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions,
 };
 
+use super::from::ExplodeExec;
 use crate::io::order::natural;
 
 pub use self::concat::SourceOrderExec;
@@ -104,7 +105,7 @@ fn rewrite(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
     let through: Vec<bool> = if children.is_empty() {
         // Another source: its partitions are taken to be in order.
         return Ok(Ok(Arc::clone(plan)));
-    } else if plan.is::<UnionExec>() || plan.is::<UnnestExec>() {
+    } else if plan.is::<UnionExec>() || plan.is::<UnnestExec>() || plan.is::<ExplodeExec>() {
         vec![true; children.len()]
     } else if plan.is::<ScalarSubqueryExec>() {
         (0..children.len()).map(|i| i == 0).collect()
@@ -184,15 +185,18 @@ fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
 }
 
 /// Has the order of every ORDER BY that reaches the output kept, wherever the optimizer sorts.
-fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+pub(super) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let pinned = plan.transform_down(|node| {
-        let order = node.downcast_ref::<SortExec>().map(|sort| sort.expr().clone());
+        let order = node.downcast_ref::<SortExec>().map(|sort| sort.expr().clone()).or_else(|| {
+            node.downcast_ref::<SortPreservingMergeExec>().map(|merge| merge.expr().clone())
+        });
         if let Some(order) = order {
             let sorted = Arc::new(SortedExec::new(node, order)) as Arc<dyn ExecutionPlan>;
             return Ok(Transformed::new(sorted, true, TreeNodeRecursion::Jump));
         }
         let through = node.is::<UnionExec>()
             || node.is::<UnnestExec>()
+            || node.is::<ExplodeExec>()
             || node.is::<ScalarSubqueryExec>()
             || matches!(node.maintains_input_order().as_slice(), [true]);
         let next = if through { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Jump };
@@ -231,6 +235,11 @@ impl PhysicalOptimizerRule for SourceOrder {
         plan: Arc<dyn ExecutionPlan>,
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        // What stands above a limit may deal out its rows again, to evaluate a projection in parallel.
+        let plan = match limit_reaches_output(&plan) {
+            true => rewrite(&plan)?.unwrap_or(plan),
+            false => plan,
+        };
         let plan = plan.transform_down(|node| {
             if let Some(sink) = node.downcast_ref::<OrderedSinkExec>() {
                 return Ok(match sink.ordered()? {
@@ -260,6 +269,25 @@ impl PhysicalOptimizerRule for SourceOrder {
 
     fn schema_check(&self) -> bool {
         true
+    }
+}
+
+/// Whether the rows that a plan gives are those of a limit in it, one for one or fewer, and dealt out to
+/// partitions above it.
+fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let mut node = plan;
+    let mut dealt_out = false;
+    loop {
+        if node.is::<GlobalLimitExec>() || node.is::<SourceOrderExec>() || node.fetch().is_some() {
+            return dealt_out;
+        }
+        dealt_out |= node
+            .downcast_ref::<RepartitionExec>()
+            .is_some_and(|dealt| matches!(dealt.partitioning(), Partitioning::RoundRobinBatch(_)));
+        match node.children()[..] {
+            [child] => node = child,
+            _ => return false,
+        }
     }
 }
 

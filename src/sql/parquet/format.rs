@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::config::ParquetOptions;
 use datafusion::common::stats::Precision;
-use datafusion::common::{GetExt, Statistics, exec_err, plan_err};
+use datafusion::common::{GetExt, Statistics, plan_err};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::parquet::ParquetFormatFactory;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory, FileMeta};
@@ -24,8 +24,10 @@ use datafusion::physical_expr::{LexOrdering, LexRequirement};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use object_store::{ObjectMeta, ObjectStore};
 
+use super::floats::{without_bounds, without_float_bounds};
 use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
+use crate::sql::guard::{guarded, infer_guarded};
 use crate::sql::order::ordered_sink;
 use crate::sql::output::{OutputOptions, make_folder, single_file, write_blocking};
 
@@ -112,19 +114,7 @@ impl FileFormat for ParquetFileFormat {
         store: &Arc<dyn ObjectStore>,
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
-        let error = match self.inner.infer_schema(state, store, objects).await {
-            Ok(schema) => return Ok(schema),
-            Err(error) => error,
-        };
-        // It does not say which file it was.
-        for object in objects {
-            if let Err(e) =
-                self.inner.infer_schema(state, store, std::slice::from_ref(object)).await
-            {
-                return exec_err!("{}: {}", object.location, e.strip_backtrace());
-            }
-        }
-        Err(error)
+        infer_guarded(self.inner.as_ref(), state, store, objects).await
     }
 
     async fn infer_stats(
@@ -135,8 +125,12 @@ impl FileFormat for ParquetFileFormat {
         object: &ObjectMeta,
     ) -> Result<Statistics> {
         let schema = Arc::clone(&table_schema);
-        let statistics = self.inner.infer_stats(state, store, table_schema, object).await?;
-        Ok(with_leaves(statistics, state, store, &schema, object).await)
+        guarded(&object.location, async {
+            let statistics = self.inner.infer_stats(state, store, table_schema, object).await?;
+            let statistics = without_bounds(statistics, &schema);
+            Ok(with_leaves(statistics, state, store, &schema, object).await)
+        })
+        .await
     }
 
     async fn infer_ordering(
@@ -146,7 +140,8 @@ impl FileFormat for ParquetFileFormat {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Option<LexOrdering>> {
-        self.inner.infer_ordering(state, store, table_schema, object).await
+        let ordering = self.inner.infer_ordering(state, store, table_schema, object);
+        guarded(&object.location, ordering).await
     }
 
     async fn infer_stats_and_ordering(
@@ -158,9 +153,13 @@ impl FileFormat for ParquetFileFormat {
     ) -> Result<FileMeta> {
         let schema = Arc::clone(&table_schema);
         let inner = self.inner.infer_stats_and_ordering(state, store, table_schema, object);
-        let mut meta = inner.await?;
-        meta.statistics = with_leaves(meta.statistics, state, store, &schema, object).await;
-        Ok(meta)
+        guarded(&object.location, async {
+            let mut meta = inner.await?;
+            meta.statistics = without_bounds(meta.statistics, &schema);
+            meta.statistics = with_leaves(meta.statistics, state, store, &schema, object).await;
+            Ok(meta)
+        })
+        .await
     }
 
     async fn create_physical_plan(
@@ -168,7 +167,7 @@ impl FileFormat for ParquetFileFormat {
         state: &dyn Session,
         conf: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.inner.create_physical_plan(state, conf).await
+        Ok(without_float_bounds(self.inner.create_physical_plan(state, conf).await?))
     }
 
     async fn create_writer_physical_plan(

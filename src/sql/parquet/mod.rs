@@ -1,5 +1,6 @@
 //! Parquet: files as tables, COPY to them, and a scan of our own for columns of lists.
 
+mod floats;
 mod format;
 mod scan;
 

@@ -54,6 +54,8 @@ pub(super) struct Lists {
     valid: Bits,
     slots: usize,
     nullable: bool,
+    /// Levels, from the outermost, whose list at hand has elements.
+    filled: usize,
 }
 
 impl Lists {
@@ -68,6 +70,7 @@ impl Lists {
             valid: Bits::default(),
             slots: 0,
             nullable: shape.nullable,
+            filled: 0,
         }
     }
 
@@ -87,6 +90,13 @@ impl Lists {
         let slots = window.slots[word] & now;
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
+            // Entries of one row are next to each other; a row that was cut goes on with the first one.
+            let goes_on = now & !begun;
+            let without = begun & !slots;
+            let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;
+            if (without << 1) & goes_on != 0 || cut {
+                return Err(no_elements());
+            }
             while begun != 0 {
                 let i = first(begun);
                 begun &= begun - 1;
@@ -108,6 +118,9 @@ impl Lists {
     #[inline(always)]
     fn begin(&mut self, rep: u8, def: u8, slots: usize) -> Result<(), Fault> {
         let outer = usize::from(rep);
+        if outer > self.filled {
+            return Err(no_elements());
+        }
         if let Some(level) = self.levels.get_mut(outer..)
             && let [level] = level
             && def >= level.level.filled
@@ -116,6 +129,7 @@ impl Lists {
             if level.level.nullable {
                 level.present.append(1, 1);
             }
+            self.filled = outer + 1;
             return if level.starts.push(slots) { Ok(()) } else { Err(too_many()) };
         }
         if outer > 0 && def < self.levels[outer - 1].level.filled {
@@ -133,9 +147,11 @@ impl Lists {
             if level.level.nullable {
                 level.present.append(u64::from(def >= level.level.present), 1);
             }
+            self.filled = l;
             if def < level.level.filled {
                 break;
             }
+            self.filled = l + 1;
         }
         Ok(())
     }
@@ -163,6 +179,11 @@ impl Lists {
         }
         Ok(array)
     }
+}
+
+#[cold]
+fn no_elements() -> Fault {
+    Fault::new("a list that is null or empty goes on with an element")
 }
 
 #[cold]

@@ -3,25 +3,31 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringBuilder};
-use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::json::writer::{EncoderOptions, make_encoder};
 
 /// The batch with every list, struct and map as JSON text (`[[1,2],[],null]`); NaN within them is
 /// `null`, as JSON has no NaN.
-pub(super) fn lists_as_json(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let (mut fields, mut columns) = (Vec::new(), Vec::new());
-    for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-        if field.data_type().is_nested() {
-            fields.push(Arc::new(Field::new(field.name(), DataType::Utf8, true)));
-            columns.push(as_json(field, column)?);
-        } else {
-            fields.push(Arc::clone(field));
-            columns.push(Arc::clone(column));
-        }
-    }
+pub(crate) fn lists_as_json(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let schema = schema_of_texts(batch.schema_ref());
+    let each = batch.schema_ref().fields().iter().zip(batch.columns());
+    let columns = each.map(|(field, column)| match field.data_type().is_nested() {
+        true => as_json(field, column),
+        false => Ok(Arc::clone(column)),
+    });
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+    RecordBatch::try_new_with_options(schema, columns, &options)
+}
+
+/// The schema of [`lists_as_json`].
+pub(crate) fn schema_of_texts(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| match field.data_type().is_nested() {
+        true => Arc::new(Field::new(field.name(), DataType::Utf8, true)),
+        false => Arc::clone(field),
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 fn as_json(field: &FieldRef, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {

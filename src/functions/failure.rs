@@ -1,0 +1,206 @@
+//! Whether evaluating an expression can fail over values.
+
+use datafusion::common::{Column, DFSchema};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{Expr, ExprSchemable};
+
+use super::def::{Def, Fails};
+use super::{DEFS, is_ours};
+use crate::array::list_depth;
+
+/// Whether an expression yields a value for every row whose columns have the types of a schema, so that
+/// a rewrite may evaluate it for rows that the query does not evaluate it for.
+///
+/// Columns, literals, calls of ours that cannot fail and slices and elements of lists at written
+/// positions do; of everything else, nothing is known.
+pub(crate) fn cannot_fail(e: &Expr, schema: &DFSchema) -> Result<bool> {
+    Ok(match e {
+        Expr::Column(_) | Expr::Literal(..) => true,
+        Expr::Alias(alias) => cannot_fail(&alias.expr, schema)?,
+        Expr::ScalarFunction(call) => {
+            for arg in &call.args {
+                if !cannot_fail(arg, schema)? {
+                    return Ok(false);
+                }
+            }
+            is_fixed_slice(call) || call_cannot_fail(call, schema)?
+        }
+        _ => false,
+    })
+}
+
+fn call_cannot_fail(call: &ScalarFunction, schema: &DFSchema) -> Result<bool> {
+    let Some(def) = our_def(call) else { return Ok(false) };
+    let types = call.args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<_>>>()?;
+    let shapes: Vec<Option<&Column>> = call.args.iter().map(|arg| shape_of(arg, schema)).collect();
+    Ok(!def.can_fail(&types, &shapes, has_written_arguments(call)))
+}
+
+/// Whether no value makes a function of this name fail, whatever its arguments are; `array_length` and
+/// `cardinality` of DataFusion among them.
+pub(crate) fn never_fails(call: &ScalarFunction) -> bool {
+    match our_def(call) {
+        Some(def) => match def.fails {
+            Fails::Never => true,
+            Fails::ComputedArguments => has_written_arguments(call),
+            _ => false,
+        },
+        None => {
+            is_fixed_slice(call)
+                || matches!((call.name(), call.args.len()), ("array_length" | "cardinality", 1))
+        }
+    }
+}
+
+/// Whether all arguments but the first are written out.
+fn has_written_arguments(call: &ScalarFunction) -> bool {
+    call.args.iter().skip(1).all(|arg| matches!(arg, Expr::Literal(..)))
+}
+
+fn our_def(call: &ScalarFunction) -> Option<&'static Def> {
+    let def = DEFS.iter().find(|def| def.name == call.name())?;
+    is_ours(&call.func).then_some(*def)
+}
+
+/// The column of whose lists an expression has the lengths.
+fn shape_of<'a>(e: &'a Expr, schema: &DFSchema) -> Option<&'a Column> {
+    match e {
+        Expr::Column(column) => Some(column),
+        Expr::Alias(alias) => shape_of(&alias.expr, schema),
+        Expr::ScalarFunction(call) if our_def(call)?.keeps_lengths() => {
+            let is_list = |arg: &&Expr| arg.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
+            let mut lists = call.args.iter().filter(is_list);
+            let first = shape_of(lists.next()?, schema)?;
+            lists.all(|list| shape_of(list, schema) == Some(first)).then_some(first)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a call is `x[a:b]`, `x[a:b:s]` or `x[a]` of DataFusion's with integers that are written out. A
+/// step of 0 fails.
+pub(crate) fn is_fixed_slice(call: &ScalarFunction) -> bool {
+    let number = |e: &Expr| match e {
+        Expr::Literal(value, _) => value.data_type().is_integer() && !value.is_null(),
+        _ => false,
+    };
+    let zero = |e: &Expr| match e {
+        Expr::Literal(value, _) => {
+            value.cast_to(&arrow::datatypes::DataType::Int64).is_ok_and(|v| v == 0i64.into())
+        }
+        _ => true,
+    };
+    match (call.name(), call.args.as_slice()) {
+        ("array_slice", [_, bounds @ .., step]) if bounds.len() == 2 => {
+            bounds.iter().all(number) && number(step) && !zero(step)
+        }
+        ("array_slice", [_, bounds @ ..]) => bounds.len() == 2 && bounds.iter().all(number),
+        ("array_element", [_, at]) => number(at),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, RecordBatch};
+    use datafusion::prelude::SessionContext;
+
+    use super::*;
+
+    /// Calls of the functions that never fail, or never with written arguments, over lists `i` of
+    /// integers, `f` of floats with NaN and infinities, `s` of texts, `b` of booleans and `n`, lists of
+    /// lists; `k` is a column of integers.
+    const CALLS: [(&str, &[&str]); 43] = [
+        ("ragged_ndim", &["ragged_ndim(n)"]),
+        ("ragged_shape", &["ragged_shape(n)", "ragged_shape(i)"]),
+        ("ragged_max_shape", &["ragged_max_shape(n)"]),
+        ("ragged_lengths", &["ragged_lengths(n)", "ragged_lengths(i)"]),
+        ("ragged_count", &["ragged_count(n)", "ragged_count(n, 1)", "ragged_count(s)"]),
+        ("ragged_flatten", &["ragged_flatten(n)", "ragged_flatten(i)"]),
+        ("ragged_unsqueeze", &["ragged_unsqueeze(n, 2)", "ragged_unsqueeze(i, 1)"]),
+        ("ragged_slice", &["ragged_slice(i, -100, 100, -3)", "ragged_slice(n, 1, 0, 2, 2)"]),
+        ("ragged_head", &["ragged_head(i, 100)", "ragged_head(n, -100)"]),
+        ("ragged_tail", &["ragged_tail(i, 100)", "ragged_tail(n, 0, 2)"]),
+        ("ragged_at", &["ragged_at(i, k)", "ragged_at(i, -100)", "ragged_at(n, 5)"]),
+        ("ragged_at_or", &["ragged_at_or(i, k, 7)", "ragged_at_or(s, 100, 'x')"]),
+        ("ragged_reverse", &["ragged_reverse(n)", "ragged_reverse(s)"]),
+        ("ragged_searchsorted", &["ragged_searchsorted(i, k)", "ragged_searchsorted(f, 0.5)"]),
+        ("ragged_mean", &["ragged_mean(i)", "ragged_mean(f)", "ragged_mean(n, -1)"]),
+        ("ragged_min", &["ragged_min(i)", "ragged_min(s)", "ragged_min(n, 1)"]),
+        ("ragged_max", &["ragged_max(f)", "ragged_max(s)", "ragged_max(n, 1)"]),
+        ("ragged_std", &["ragged_std(i)", "ragged_std(f, -1, 0)"]),
+        ("ragged_var", &["ragged_var(i)", "ragged_var(f, NULL, 0)"]),
+        ("ragged_median", &["ragged_median(i)", "ragged_median(f)"]),
+        ("ragged_argmin", &["ragged_argmin(i)", "ragged_argmin(f)"]),
+        ("ragged_argmax", &["ragged_argmax(i)", "ragged_argmax(s)"]),
+        ("ragged_first", &["ragged_first(n)", "ragged_first(s)"]),
+        ("ragged_last", &["ragged_last(n)", "ragged_last(b)"]),
+        ("ragged_nunique", &["ragged_nunique(f)", "ragged_nunique(s)"]),
+        ("ragged_any", &["ragged_any(b)", "ragged_any(b, -1)"]),
+        ("ragged_all", &["ragged_all(b)"]),
+        ("ragged_not", &["ragged_not(b)"]),
+        ("ragged_is_null", &["ragged_is_null(i)", "ragged_is_null(n)"]),
+        ("ragged_is_nan", &["ragged_is_nan(f)"]),
+        ("ragged_sign", &["ragged_sign(i)", "ragged_sign(f)"]),
+        ("ragged_ceil", &["ragged_ceil(f)", "ragged_ceil(i)"]),
+        ("ragged_floor", &["ragged_floor(f)"]),
+        ("ragged_sqrt", &["ragged_sqrt(f)", "ragged_sqrt(i)"]),
+        ("ragged_exp", &["ragged_exp(f)", "ragged_exp(i)"]),
+        ("ragged_ln", &["ragged_ln(f)", "ragged_ln(i)"]),
+        ("ragged_log2", &["ragged_log2(f)"]),
+        ("ragged_log10", &["ragged_log10(f)"]),
+        ("ragged_isin", &["ragged_isin(i, [1, 2])", "ragged_isin(s, ['a'])", "ragged_isin(i, i)"]),
+        ("ragged_matches", &["ragged_matches(s, '^a|b$')"]),
+        ("ragged_like", &["ragged_like(s, 'a%')", "ragged_like(s, '%\\')"]),
+        ("ragged_ilike", &["ragged_ilike(s, '_A%')"]),
+        ("ragged_starts_with", &["ragged_starts_with(s, 'a')"]),
+    ];
+
+    const ROWS: &str = "SELECT * FROM (VALUES
+        (0, [1, NULL, 9223372036854775807, -9223372036854775807 - 1], [0.0, -0.0, 'NaN'::double, 'inf'::double],
+            ['', 'a', NULL, 'ab'], [true, NULL], [[1, 2], [], NULL, [NULL]]),
+        (1, [], [], [], [], []),
+        (-1, NULL, NULL, NULL, NULL, NULL),
+        (9223372036854775807, [0], [NULL], ['%_\\'], [false], [[]]),
+        (NULL, [NULL], ['-inf'::double, 1e308, 1e308], [NULL], [NULL], [NULL])) t(k, i, f, s, b, n)";
+
+    async fn rows_of(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
+        ctx.sql(sql).await?.collect().await
+    }
+
+    #[tokio::test]
+    async fn functions_that_never_fail_do_not() {
+        let ctx = crate::sql::session();
+        for def in DEFS {
+            let total = matches!(def.fails, Fails::Never | Fails::ComputedArguments);
+            let calls = CALLS.iter().find(|(name, _)| *name == def.name);
+            assert!(!total || calls.is_some(), "{} has no calls here", def.name);
+            for call in calls.map_or(&[][..], |(_, calls)| calls) {
+                let sql = format!("SELECT {call} AS v FROM ({ROWS})");
+                if let Err(e) = rows_of(&ctx, &sql).await {
+                    panic!("{sql}\n{e}");
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn functions_that_keep_lengths_do() {
+        let ctx = crate::sql::session();
+        for (name, calls) in CALLS {
+            let def = DEFS.iter().find(|def| def.name == name).unwrap();
+            for call in calls.iter().filter(|_| def.keeps_lengths()) {
+                let list = &call[call.find('(').unwrap() + 1..][..1];
+                let sql = format!(
+                    "SELECT count(*) FROM ({ROWS}) WHERE ragged_shape({call}) IS DISTINCT FROM ragged_shape({list})"
+                );
+                let rows = rows_of(&ctx, &sql).await.unwrap();
+                let none: ArrayRef = Arc::new(arrow::array::Int64Array::from(vec![0]));
+                assert_eq!(rows[0].column(0), &none, "{sql}");
+            }
+        }
+    }
+}

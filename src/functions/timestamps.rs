@@ -1,0 +1,94 @@
+//! `TIMESTAMP` without digits behind it: microseconds, as in DuckDB.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::{DFSchema, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast};
+
+/// Operators that stand for casts, whose type on the right is that of a NULL: `CAST(x AS TIMESTAMP)`, the
+/// same with TRY_CAST, and `x AT TIME ZONE 'zone'`, whose right side is the zone.
+///
+/// DataFusion plans them all in nanoseconds, in which no year before 1678 or after 2262 has a place, and
+/// does not ask a planner.
+pub(crate) const AS_TIMESTAMP: &str = "AS TIMESTAMP";
+pub(crate) const TRY_AS_TIMESTAMP: &str = "TRY AS TIMESTAMP";
+pub(crate) const AT_TIME_ZONE: &str = "AT TIME ZONE";
+
+/// Plans [`AS_TIMESTAMP`] and its like.
+#[derive(Debug)]
+pub(crate) struct Timestamps;
+
+impl ExprPlanner for Timestamps {
+    fn plan_binary_op(
+        &self,
+        expr: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawBinaryExpr>> {
+        let BinaryOperator::Custom(word) = &expr.op else {
+            return Ok(PlannerResult::Original(expr));
+        };
+        let planned = match word.as_str() {
+            AS_TIMESTAMP => as_timestamp(expr.left, &expr.right.get_type(schema)?, false, schema)?,
+            TRY_AS_TIMESTAMP => {
+                as_timestamp(expr.left, &expr.right.get_type(schema)?, true, schema)?
+            }
+            AT_TIME_ZONE => {
+                let Expr::Literal(zone, _) = &expr.right else {
+                    return plan_err!("AT TIME ZONE: the zone is a text that is written out");
+                };
+                let zone = zone.try_as_str().flatten().map(Arc::from);
+                let unit = match expr.left.get_type(schema) {
+                    Ok(DataType::Timestamp(unit, _)) => unit,
+                    _ => TimeUnit::Microsecond,
+                };
+                cast(expr.left, DataType::Timestamp(unit, zone), false)
+            }
+            _ => return Ok(PlannerResult::Original(expr)),
+        };
+        Ok(PlannerResult::Planned(planned))
+    }
+}
+
+fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Result<Expr> {
+    let DataType::Timestamp(_, zone) = to else {
+        return plan_err!("a cast to a timestamp that is {to}");
+    };
+    let of = |unit| DataType::Timestamp(unit, zone.clone());
+    let to = match &value {
+        Expr::Literal(text, _) => {
+            of(text.try_as_str().flatten().map_or(TimeUnit::Microsecond, unit_of_text))
+        }
+        _ => of(TimeUnit::Microsecond),
+    };
+    Ok(match value.get_type(schema) {
+        // Whole numbers are seconds, as they are to DataFusion.
+        Ok(t) if t.is_integer() => {
+            let seconds = cast(cast(value, DataType::Int64, safe), of(TimeUnit::Second), safe);
+            cast(seconds, to, safe)
+        }
+        Ok(t) if t.is_numeric() => {
+            return plan_err!(
+                "a {t} as a timestamp: its unit is not known; to_timestamp(x) takes seconds"
+            );
+        }
+        _ => cast(value, to, safe),
+    })
+}
+
+fn cast(value: Expr, to: DataType, safe: bool) -> Expr {
+    match safe {
+        true => Expr::TryCast(TryCast::new(Box::new(value), to)),
+        false => Expr::Cast(Cast::new(Box::new(value), to)),
+    }
+}
+
+/// The unit of a timestamp that is written out: microseconds, unless it has more digits than those.
+pub(crate) fn unit_of_text(text: &str) -> TimeUnit {
+    let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
+    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+    if digits > 6 { TimeUnit::Nanosecond } else { TimeUnit::Microsecond }
+}

@@ -1,0 +1,41 @@
+//! Panics of readers as errors that name the file.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// Runs a reader of another crate. Arrow's and Parquet's trust many a number in a file, and panic where one
+/// makes no sense: that is an error of the file.
+///
+/// What a panic leaves behind is not used: the file is given up.
+pub(crate) fn contained<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
+        let said = panic_text(panic.as_ref());
+        let what = "damaged: a length, an offset or a type in it makes no sense";
+        Err(Error::file(path, format!("{what} ({said})")))
+    })
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no reason was given")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_of_the_file() {
+        let error = contained::<()>(Path::new("x.arrow"), || panic!("{} of 3", 4)).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("x.arrow") && text.contains("4 of 3"), "{text}");
+        assert_eq!(contained(Path::new("x"), || Ok(1)).unwrap(), 1);
+    }
+}

@@ -1,0 +1,180 @@
+//! Footers of Parquet files without the bounds of floats.
+//!
+//! In SQL here NaN equals NaN and is greater than any number, and 0.0 equals -0.0. The bounds of a row
+//! group leave NaN out, and a Bloom filter keeps the two zeros apart: `x > 1` and `x = 0.0` would skip row
+//! groups with rows that they are true for, and so would the filters that joins and TopK make while they
+//! run. No count of NaN is written that would tell.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use arrow::datatypes::Schema;
+use bytes::Bytes;
+use datafusion::common::Statistics;
+use datafusion::common::stats::Precision;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{
+    FileScanConfig, FileScanConfigBuilder, ParquetFileReaderFactory, ParquetSource,
+};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::Result;
+use datafusion::parquet::arrow::arrow_reader::ArrowReaderOptions;
+use datafusion::parquet::arrow::async_reader::AsyncFileReader;
+use datafusion::parquet::basic::{LogicalType, Type};
+use datafusion::parquet::errors::Result as ParquetResult;
+use datafusion::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use datafusion::parquet::file::page_index::column_index::ColumnIndexMetaData;
+use datafusion::parquet::file::statistics::{Statistics as ChunkStatistics, ValueStatistics};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::array::leaf_type;
+
+/// The scan of Parquet files with readers that give such footers.
+pub(super) fn without_float_bounds(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    let Some(scan) = plan.downcast_ref::<DataSourceExec>() else { return plan };
+    let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() else { return plan };
+    let Some(source) = config.file_source().downcast_ref::<ParquetSource>() else { return plan };
+    let Some(inner) = source.parquet_file_reader_factory() else { return plan };
+    let factory = Factory { inner: Arc::clone(inner), known: Arc::default() };
+    let source = source.clone().with_parquet_file_reader_factory(Arc::new(factory));
+    let config = FileScanConfigBuilder::from(config.clone()).with_source(Arc::new(source)).build();
+    DataSourceExec::from_data_source(config)
+}
+
+/// Statistics of a table without the bounds of its floats.
+pub(super) fn without_bounds(mut statistics: Statistics, schema: &Schema) -> Statistics {
+    for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
+        if leaf_type(field.data_type()).is_floating() {
+            column.min_value = Precision::Absent;
+            column.max_value = Precision::Absent;
+        }
+    }
+    statistics
+}
+
+/// Footers that were changed, by the file and the footer they were made of.
+type Known = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<ParquetMetaData>)>>>;
+
+struct Factory {
+    inner: Arc<dyn ParquetFileReaderFactory>,
+    /// A file is opened once per range of it.
+    known: Known,
+}
+
+impl fmt::Debug for Factory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WithoutFloatBounds").field("inner", &self.inner).finish()
+    }
+}
+
+impl ParquetFileReaderFactory for Factory {
+    fn create_reader(
+        &self,
+        partition_index: usize,
+        file: PartitionedFile,
+        metadata_size_hint: Option<usize>,
+        metrics: &ExecutionPlanMetricsSet,
+    ) -> Result<Box<dyn AsyncFileReader + Send>> {
+        let path = file.object_meta.location.to_string();
+        let inner = self.inner.create_reader(partition_index, file, metadata_size_hint, metrics)?;
+        Ok(Box::new(Reader { inner, path, known: Arc::clone(&self.known) }))
+    }
+}
+
+struct Reader {
+    inner: Box<dyn AsyncFileReader + Send>,
+    path: String,
+    known: Known,
+}
+
+impl AsyncFileReader for Reader {
+    fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, ParquetResult<Bytes>> {
+        self.inner.get_bytes(range)
+    }
+
+    fn get_byte_ranges(
+        &mut self,
+        ranges: Vec<Range<u64>>,
+    ) -> BoxFuture<'_, ParquetResult<Vec<Bytes>>> {
+        self.inner.get_byte_ranges(ranges)
+    }
+
+    fn get_metadata<'a>(
+        &'a mut self,
+        options: Option<&'a ArrowReaderOptions>,
+    ) -> BoxFuture<'a, ParquetResult<Arc<ParquetMetaData>>> {
+        async move {
+            let footer = self.inner.get_metadata(options).await?;
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((from, changed)) = known.get(&self.path)
+                && std::ptr::eq(from.as_ptr(), Arc::as_ptr(&footer))
+            {
+                return Ok(Arc::clone(changed));
+            }
+            let changed = changed(&footer);
+            known.insert(self.path.clone(), (Arc::downgrade(&footer), Arc::clone(&changed)));
+            Ok(changed)
+        }
+        .boxed()
+    }
+}
+
+fn changed(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
+    let floats: Vec<bool> = footer
+        .file_metadata()
+        .schema_descr()
+        .columns()
+        .iter()
+        .map(|c| {
+            matches!(c.physical_type(), Type::FLOAT | Type::DOUBLE)
+                || matches!(c.logical_type_ref(), Some(LogicalType::Float16))
+        })
+        .collect();
+    if !floats.contains(&true) {
+        return Arc::clone(footer);
+    }
+    let mut builder = footer.as_ref().clone().into_builder();
+    let groups = builder.take_row_groups().into_iter().map(|group| {
+        let chunks = group.columns().iter().zip(&floats).map(|(chunk, float)| match float {
+            true => unbounded(chunk),
+            false => Ok(chunk.clone()),
+        });
+        group.clone().into_builder().set_column_metadata(chunks.collect::<ParquetResult<_>>()?).build()
+    });
+    // A group that cannot be built again has no statistics to change.
+    let Ok(groups) = groups.collect::<ParquetResult<Vec<_>>>() else { return Arc::clone(footer) };
+    let index = builder.take_column_index().map(|groups| {
+        let without = |columns: Vec<ColumnIndexMetaData>| {
+            let columns = columns.into_iter().zip(&floats);
+            columns.map(|(c, float)| if *float { ColumnIndexMetaData::NONE } else { c }).collect()
+        };
+        groups.into_iter().map(without).collect()
+    });
+    Arc::new(builder.set_row_groups(groups).set_column_index(index).build())
+}
+
+/// A chunk that says of its values how many are null, and no more.
+fn unbounded(chunk: &ColumnChunkMetaData) -> ParquetResult<ColumnChunkMetaData> {
+    let builder = chunk
+        .clone()
+        .into_builder()
+        .set_bloom_filter_offset(None)
+        .set_bloom_filter_length(None)
+        .set_column_index_offset(None)
+        .set_column_index_length(None);
+    let nulls = chunk.statistics().and_then(ChunkStatistics::null_count_opt);
+    let kept = match chunk.column_type() {
+        Type::FLOAT => Some(ChunkStatistics::Float(ValueStatistics::new(None, None, None, nulls, false))),
+        Type::DOUBLE => Some(ChunkStatistics::Double(ValueStatistics::new(None, None, None, nulls, false))),
+        _ => None,
+    };
+    match kept.filter(|_| nulls.is_some()) {
+        Some(kept) => builder.set_statistics(kept).build(),
+        None => builder.clear_statistics().build(),
+    }
+}

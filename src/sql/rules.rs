@@ -1,0 +1,171 @@
+//! The optimizer rules of a session, in order.
+//!
+//! There are three kinds. Rules that mend a fault of DataFusion's and rules that keep the order of a
+//! source always run. Rules that make queries faster are [`Switched`]: each has a setting
+//! `serrate.rule.NAME`, and the answers are the same without it.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::asof::{AsOfOrder, AsOfProjections};
+use super::batches::LeafBatches;
+use super::below_joins::BelowJoins;
+use super::contains::ContainsPushdown;
+use super::filter_barriers::UnambiguousFilterPushdown;
+use super::flat_filters::FlatFilters;
+use super::guard::NamedFiles;
+use super::lambdas::LambdaParameters;
+use super::lengths::{LengthsBelow, LengthsIntoScan};
+use super::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
+use super::parquet::ParquetLists;
+use super::partitions::LeafPartitions;
+use super::scan_order::OrderedScanLimits;
+use super::sort_lists::SortLists;
+use super::yielding::YieldingJoins;
+use crate::config::SerrateOptions;
+
+pub(super) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
+type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// Takes logical rules of DataFusion out that make valid statements fail.
+///
+/// `eliminate_group_by_constant` of DataFusion 55 drops `CAST(id AS VARCHAR)` beside `id` from a GROUP BY
+/// and builds a projection in which both have one name, which is refused. It is an optimization alone;
+/// `stock_grouping_by_a_cast_still_fails` in `tests/sql/planning.rs` fails once it can come back.
+pub(super) fn remove_logical_rules(rules: &mut Vec<LogicalRule>) {
+    rules.retain(|rule| rule.name() != "eliminate_group_by_constant");
+}
+
+/// Logical rules, after those of DataFusion in each pass.
+pub(super) fn logical_rules() -> [LogicalRule; 3] {
+    [
+        Arc::new(Switched(FlatFilters)),
+        Arc::new(Switched(BelowJoins)),
+        // Last, so that no other rule sees its columns.
+        Arc::new(Switched(LengthsBelow)),
+    ]
+}
+
+/// Puts rules among the physical ones of DataFusion.
+pub(super) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
+    let first: [PhysicalRule; 5] = [
+        // Before anything asks for the type of a parameter.
+        Arc::new(LambdaParameters),
+        // Before batches of tables in memory are dealt out.
+        Arc::new(MemoryOrder),
+        // Before partitions are put between a projection and its scan.
+        Arc::new(Switched(AsOfProjections)),
+        // Before conditions go into scans.
+        Arc::new(Switched(ContainsPushdown)),
+        // Before partitions are planned.
+        Arc::new(Switched(LeafPartitions)),
+    ];
+    rules.splice(0..0, first);
+    // Once conditions have gone into scans, before something that deals out rows comes between.
+    let filters = rules.iter().position(|rule| rule.name() == "FilterPushdown");
+    rules.insert(filters.map_or(rules.len(), |at| at + 1), Arc::new(Switched(LengthsIntoScan)));
+    for rule in rules.iter_mut().filter(|rule| rule.name().starts_with("FilterPushdown")) {
+        *rule = Arc::new(UnambiguousFilterPushdown::new(Arc::clone(rule)));
+    }
+}
+
+/// Physical rules after those of DataFusion.
+pub(super) fn last_physical_rules() -> [PhysicalRule; 9] {
+    [
+        Arc::new(AsOfOrder),
+        Arc::new(SourceOrder),
+        Arc::new(Switched(OffsetIntoScan)),
+        Arc::new(Switched(LeafBatches)),
+        // Once every limit is in its scan.
+        Arc::new(OrderedScanLimits),
+        // Has a setting of its own, `serrate.parquet_lists`; needs the final scans.
+        Arc::new(ParquetLists),
+        Arc::new(SortLists),
+        Arc::new(YieldingJoins),
+        Arc::new(NamedFiles),
+    ]
+}
+
+/// A rule that the setting `serrate.rule.NAME` switches off; the rule itself is called `serrate_NAME`.
+#[derive(Debug)]
+struct Switched<R>(R);
+
+fn is_on(rule: &str, config: &ConfigOptions) -> bool {
+    let name = rule.strip_prefix("serrate_").unwrap_or(rule);
+    !SerrateOptions::of(config).rules_off.contains(name)
+}
+
+impl<R: OptimizerRule> OptimizerRule for Switched<R> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        match is_on(self.name(), &config.options()) {
+            true => self.0.rewrite(plan, config),
+            false => Ok(Transformed::no(plan)),
+        }
+    }
+}
+
+impl<R: PhysicalOptimizerRule> PhysicalOptimizerRule for Switched<R> {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match is_on(self.name(), config) {
+            true => self.0.optimize(plan, config),
+            false => Ok(plan),
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::config::RULES;
+
+    #[test]
+    fn every_switched_rule_has_a_setting() {
+        let mut physical: Vec<PhysicalRule> = Vec::new();
+        add_physical_rules(&mut physical);
+        physical.extend(last_physical_rules());
+        let logical = logical_rules();
+        let switched = |debug: String, name: &str| {
+            debug.starts_with("Switched").then(|| name.replace("serrate_", ""))
+        };
+        let found: BTreeSet<String> = physical
+            .iter()
+            .filter_map(|rule| switched(format!("{rule:?}"), rule.name()))
+            .chain(logical.iter().filter_map(|rule| switched(format!("{rule:?}"), rule.name())))
+            .collect();
+        let known: BTreeSet<String> = RULES.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(found, known);
+    }
+}

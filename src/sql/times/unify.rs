@@ -1,0 +1,299 @@
+//! Values that are compared, or that one is chosen from, in one type that says the same.
+
+use arrow::array::{Array, ArrayRef};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result;
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
+
+use super::functions::Form;
+use crate::functions::{folded, is_constant, unit_of_text};
+use crate::kernels::times::{in_unit, is_instant_or_span};
+
+/// One of several values.
+struct Value {
+    expr: Expr,
+    data_type: DataType,
+    /// As a literal, where it is one.
+    constant: Option<ScalarValue>,
+}
+
+/// What a value is changed to; `None` where any type will do.
+type Changed = Option<Expr>;
+
+/// Values that are compared with each other; `None` where nothing has to change.
+pub(super) fn compared(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
+    compared_over(&over(values, schema))
+}
+
+fn over<'a>(values: &'a [Expr], schema: &'a DFSchema) -> Vec<(&'a Expr, &'a DFSchema)> {
+    values.iter().map(|e| (e, schema)).collect()
+}
+
+/// As [`compared`], each over a schema of its own.
+pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<Expr>>> {
+    let Some(values) = typed(values) else { return Ok(None) };
+    let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
+    let (durations, intervals) = (of(is_duration), of(is_interval));
+    if durations || intervals {
+        if of(|t| !t.is_null() && !is_duration(t) && !is_interval(t)) {
+            return Ok(None);
+        }
+        if !durations {
+            return Ok(Some(all(&values, Form::IntervalNanoseconds)));
+        }
+    } else if !of(is_timestamp) || of(|t| !t.is_null() && !is_text(t) && !is_instant_or_span(t)) {
+        return Ok(None);
+    }
+    if let Some(changed) = in_one_type(&values)? {
+        let same = changed.iter().all(Option::is_none);
+        return Ok(if same { None } else { Some(applied(values, changed)) });
+    }
+    let zone = zone(&values);
+    let alike: Vec<Value> = values
+        .into_iter()
+        .map(|v| match (&v.data_type, &zone) {
+            // What is without the zone of the others has it.
+            (DataType::Timestamp(unit, None), Some(_)) => {
+                let to = DataType::Timestamp(*unit, zone.clone());
+                cast_value(v, to)
+            }
+            (t, _) if is_text(t) => {
+                let to = DataType::Timestamp(text_unit(&v), zone.clone());
+                cast_value(v, to)
+            }
+            _ => v,
+        })
+        .collect();
+    Ok(Some(all(&alike, Form::ExactSeconds)))
+}
+
+/// Values that one is chosen from, whose types may remain different: DataFusion finds one for them.
+pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
+    let Some(values) = typed(&over(values, schema)) else { return Ok(None) };
+    let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
+    let durations = of(is_duration);
+    let foreign = match durations {
+        true => of(|t| !t.is_null() && !is_duration(t) && !is_interval(t)),
+        // A text beside a timestamp stays one: it may be any.
+        false => of(|t| !t.is_null() && !is_timestamp(t) && !is_date(t)),
+    };
+    if foreign || !(durations || of(is_timestamp)) {
+        return Ok(None);
+    }
+    // An interval with months beside durations makes intervals of them all.
+    let changed = in_one_type(&values).unwrap_or_default();
+    Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| applied(values, c)))
+}
+
+/// A duration and an interval, or two instants, that are added or subtracted.
+pub(super) fn combined(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
+    let values = typed(&[(left, schema), (right, schema)])?;
+    let [a, b] = &values[..] else { return None };
+    let instants = |t: &DataType| is_timestamp(t) || is_date(t);
+    let spans = |t: &DataType| is_duration(t) || is_interval(t);
+    let (s, t) = (&a.data_type, &b.data_type);
+    let one = (instants(s) && instants(t) && (is_timestamp(s) || is_timestamp(t)))
+        || (spans(s) && spans(t) && (is_duration(s) || is_duration(t)));
+    if !one || s == t {
+        return None;
+    }
+    let changed = in_one_type(&values).ok().flatten()?;
+    <[Expr; 2]>::try_from(applied(values, changed)).ok().map(|[a, b]| (a, b))
+}
+
+/// What an order goes by, for an interval.
+pub(super) fn sortable(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let interval = expr.get_type(schema).is_ok_and(|t| is_interval(&t));
+    interval.then(|| Form::IntervalNanoseconds.call(expr.clone()))
+}
+
+/// Values with their types; `None` where none is a time, or one has no type.
+fn typed(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Value>> {
+    let typed = values.iter().map(|&(expr, schema)| {
+        let data_type = match expr.get_type(schema).ok()? {
+            DataType::Dictionary(_, values) => *values,
+            t => t,
+        };
+        Some(Value { expr: expr.clone(), data_type, constant: None })
+    });
+    let mut typed = typed.collect::<Option<Vec<_>>>()?;
+    if !typed.iter().any(|v| is_instant_or_span(&v.data_type)) {
+        return None;
+    }
+    for value in typed.iter_mut().filter(|v| is_constant(&v.expr)) {
+        let literal = folded(value.expr.clone(), &DFSchema::empty());
+        value.constant = literal.and_then(|e| match e {
+            Expr::Literal(value, _) => Some(value),
+            _ => None,
+        });
+    }
+    Some(typed)
+}
+
+/// Changes after which all are of one type and say the same; `None` where there is no such type.
+fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
+    let durations = values.iter().any(|v| is_duration(&v.data_type));
+    let zone = zone(values);
+    let wanted = |unit| match durations {
+        true => DataType::Duration(unit),
+        false => DataType::Timestamp(unit, zone.clone()),
+    };
+    // The unit of what is no literal decides, and of literals the finest.
+    let units = |literals: bool| {
+        let of = move |v: &Value| match (v.constant.is_some() == literals, &v.data_type) {
+            (true, DataType::Timestamp(unit, _) | DataType::Duration(unit)) if !is_now(&v.expr) => {
+                Some(*unit)
+            }
+            _ => None,
+        };
+        values.iter().filter_map(of)
+    };
+    let unit = match (units(false).min(), units(false).max()) {
+        (Some(least), Some(most)) if least == most => least,
+        (Some(_), Some(_)) => return refused_months(values).map(|()| None),
+        _ => match units(true).max() {
+            Some(unit) => unit,
+            // `now()` alone has one.
+            None => return Ok(None),
+        },
+    };
+    let to = wanted(unit);
+    let mut changed = Vec::with_capacity(values.len());
+    for value in values {
+        changed.push(match in_type(value, unit, &to)? {
+            Some(change) => change,
+            None => return Ok(None),
+        });
+    }
+    Ok(Some(changed))
+}
+
+/// A value in a type of time; `None` where it is not exactly one of it.
+fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Changed>> {
+    let cast = |e: &Expr| Some(Expr::Cast(Cast::new(Box::new(e.clone()), to.clone())));
+    let (t, zone) = (&value.data_type, matches!(to, DataType::Timestamp(_, Some(_))));
+    if t.is_null() {
+        return Ok(Some(None));
+    }
+    if let Some(constant) = &value.constant {
+        let Some(literal) = read(constant, to) else { return Ok(Some(cast(&value.expr))) };
+        // The zone says what instant a time without one is.
+        let naive = zone && !matches!(literal.data_type(), DataType::Timestamp(_, Some(_)));
+        let literal = match (naive, literal.data_type(), to) {
+            (true, DataType::Timestamp(u, _), DataType::Timestamp(_, zone)) => {
+                cast_strictly(&literal, &DataType::Timestamp(*u, zone.clone()))
+            }
+            (true, DataType::Date32 | DataType::Date64, DataType::Timestamp(_, zone)) => {
+                cast_strictly(&literal, &DataType::Timestamp(TimeUnit::Second, zone.clone()))
+            }
+            _ => Some(literal),
+        };
+        let Some(literal) = literal else { return Ok(Some(cast(&value.expr))) };
+        return Ok(match in_unit(&literal, to)? {
+            Some(there) => {
+                let there = ScalarValue::try_from_array(&there, 0)?;
+                Some((there != *constant).then(|| Expr::Literal(there, None)))
+            }
+            None => None,
+        });
+    }
+    Ok(match t {
+        t if t == to => Some(None),
+        DataType::Timestamp(..) if is_now(&value.expr) => Some(cast(&value.expr)),
+        // DataFusion gives it the zone.
+        DataType::Timestamp(u, _) if *u == unit => Some(None),
+        // Every date that a calendar has fits microseconds, and not nanoseconds.
+        t if is_date(t) && unit != TimeUnit::Nanosecond => Some(cast(&value.expr)),
+        t if is_text(t) => Some(cast(&value.expr)),
+        _ => None,
+    })
+}
+
+/// A literal as an array of one, text read as a time.
+fn read(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
+    let literal = constant.to_array().ok()?;
+    let literal = match literal.data_type() {
+        DataType::Dictionary(_, values) => cast_strictly(&literal, values)?,
+        _ => literal,
+    };
+    if !is_text(literal.data_type()) {
+        return Some(literal);
+    }
+    let DataType::Timestamp(_, zone) = to else { return None };
+    let unit = unit_of_text(constant.try_as_str().flatten().unwrap_or_default());
+    cast_strictly(&literal, &DataType::Timestamp(unit, zone.clone()))
+}
+
+fn cast_strictly(values: &ArrayRef, to: &DataType) -> Option<ArrayRef> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(values, to, &options).ok()
+}
+
+fn text_unit(value: &Value) -> TimeUnit {
+    let text = value.constant.as_ref().and_then(|v| v.try_as_str().flatten());
+    text.map_or(TimeUnit::Microsecond, unit_of_text)
+}
+
+/// Says so where an interval with months meets a duration.
+fn refused_months(values: &[Value]) -> Result<()> {
+    let durations = values.iter().any(|v| is_duration(&v.data_type));
+    let literals = values.iter().filter_map(|v| v.constant.as_ref());
+    for literal in literals.filter(|v| durations && is_interval(&v.data_type())) {
+        in_unit(&literal.to_array()?, &DataType::Duration(TimeUnit::Nanosecond))?;
+    }
+    Ok(())
+}
+
+fn zone(values: &[Value]) -> Option<std::sync::Arc<str>> {
+    values.iter().find_map(|v| match &v.data_type {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    })
+}
+
+fn cast_value(value: Value, to: DataType) -> Value {
+    let expr = Expr::Cast(Cast::new(Box::new(value.expr), to.clone()));
+    Value { expr, data_type: to, constant: None }
+}
+
+fn all(values: &[Value], form: Form) -> Vec<Expr> {
+    let changed = values.iter().map(|v| match v.data_type.is_null() {
+        true => v.expr.clone(),
+        false => form.call(v.expr.clone()),
+    });
+    changed.collect()
+}
+
+fn applied(values: Vec<Value>, changed: Vec<Changed>) -> Vec<Expr> {
+    values.into_iter().zip(changed).map(|(v, e)| e.unwrap_or(v.expr)).collect()
+}
+
+fn is_now(e: &Expr) -> bool {
+    match e {
+        Expr::ScalarFunction(call) => call.name() == "now",
+        Expr::Alias(alias) => is_now(&alias.expr),
+        _ => false,
+    }
+}
+
+fn is_duration(t: &DataType) -> bool {
+    matches!(t, DataType::Duration(_))
+}
+
+fn is_interval(t: &DataType) -> bool {
+    matches!(t, DataType::Interval(_))
+}
+
+fn is_timestamp(t: &DataType) -> bool {
+    matches!(t, DataType::Timestamp(..))
+}
+
+fn is_date(t: &DataType) -> bool {
+    matches!(t, DataType::Date32 | DataType::Date64)
+}
+
+fn is_text(t: &DataType) -> bool {
+    matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}

@@ -1,0 +1,106 @@
+//! `TIMESTAMP` in a statement, as it is written.
+
+use std::ops::ControlFlow;
+
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::{
+    ArrayElemTypeDef, BinaryOperator, CastKind, ColumnDef, DataType, Expr, Ident, Statement,
+    TypedString, Value, VisitMut, VisitorMut,
+};
+
+use crate::functions::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, plans_predicates};
+
+/// Makes casts to timestamps operators, in sessions whose planners know them, and columns of such a type
+/// ones of microseconds.
+pub(in crate::sql) fn in_microseconds<S: VisitMut>(state: &SessionState, statement: &mut S) {
+    if plans_predicates(state.expr_planners()) {
+        let _ = statement.visit(&mut Timestamps);
+    }
+}
+
+/// As [`in_microseconds`], for columns that a statement defines.
+pub(in crate::sql) fn columns_in_microseconds(state: &SessionState, columns: &mut [ColumnDef]) {
+    if plans_predicates(state.expr_planners()) {
+        for column in columns {
+            micros(&mut column.data_type);
+        }
+    }
+}
+
+struct Timestamps;
+
+impl VisitorMut for Timestamps {
+    type Break = ();
+
+    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<()> {
+        if let Statement::CreateTable(table) = statement {
+            table.columns.iter_mut().for_each(|column| micros(&mut column.data_type));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let word = match expr {
+            Expr::Cast { data_type: DataType::Timestamp(None, _), kind, format: None, .. } => {
+                match kind {
+                    CastKind::Cast | CastKind::DoubleColon => AS_TIMESTAMP,
+                    CastKind::TryCast | CastKind::SafeCast => TRY_AS_TIMESTAMP,
+                }
+            }
+            Expr::TypedString(TypedString { data_type: DataType::Timestamp(None, _), .. }) => {
+                AS_TIMESTAMP
+            }
+            Expr::AtTimeZone { time_zone, .. } if matches!(**time_zone, Expr::Value(_)) => {
+                AT_TIME_ZONE
+            }
+            Expr::Cast { data_type, .. } => {
+                micros(data_type);
+                return ControlFlow::Continue(());
+            }
+            _ => return ControlFlow::Continue(()),
+        };
+        // Put in its place while it is taken apart.
+        let taken = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
+        let (left, right) = match taken {
+            Expr::Cast { expr, data_type, .. } => (expr, null_of(data_type)),
+            Expr::TypedString(TypedString { data_type, value, .. }) => {
+                (Box::new(Expr::Value(value)), null_of(data_type))
+            }
+            Expr::AtTimeZone { timestamp, time_zone } => (timestamp, time_zone),
+            other => {
+                *expr = other;
+                return ControlFlow::Continue(());
+            }
+        };
+        *expr = Expr::BinaryOp { left, op: BinaryOperator::Custom(word.to_owned()), right };
+        ControlFlow::Continue(())
+    }
+}
+
+/// `CAST(NULL AS type)`.
+fn null_of(mut data_type: DataType) -> Box<Expr> {
+    micros(&mut data_type);
+    Box::new(Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(Expr::value(Value::Null)),
+        data_type,
+        array: false,
+        format: None,
+    })
+}
+
+/// Timestamps of a type, without digits behind them, in microseconds.
+fn micros(data_type: &mut DataType) {
+    match data_type {
+        DataType::Timestamp(digits @ None, _) => *digits = Some(6),
+        DataType::Array(
+            ArrayElemTypeDef::AngleBracket(item)
+            | ArrayElemTypeDef::SquareBracket(item, _)
+            | ArrayElemTypeDef::Parenthesis(item),
+        ) => micros(item),
+        DataType::Struct(fields, _) => {
+            fields.iter_mut().for_each(|field| micros(&mut field.field_type));
+        }
+        _ => {}
+    }
+}

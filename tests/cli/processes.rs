@@ -1,0 +1,371 @@
+//! Several processes on one folder, processes that are killed, interrupted or panic, damaged files.
+
+use std::path::Path;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use super::*;
+
+/// Names in a folder, hidden ones too.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+fn spawn(place: &Place, args: &[&str]) -> Child {
+    let mut command = place.command();
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+#[cfg(unix)]
+fn signal(child: &Child, name: &str) {
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+const DOK: &str = "CREATE EXTERNAL TABLE m STORED AS DOK LOCATION 'm.safetensors';";
+
+#[test]
+fn inserts_of_two_processes_are_all_there() {
+    const EACH: usize = 100;
+    let place = Place::new();
+    place.ok(&["-c", "CREATE EXTERNAL TABLE m (i BIGINT, v DOUBLE) STORED AS DOK LOCATION 'm.safetensors' OPTIONS (keys 'i'); INSERT INTO m VALUES (0, 1.0)"]);
+    let script = |k: usize| {
+        let inserts: Vec<String> = (1..=EACH)
+            .map(|j| format!("INSERT INTO m VALUES ({}, 1.0);", k * 10_000 + j))
+            .collect();
+        format!("{DOK}\n{}", inserts.join("\n"))
+    };
+    place.file("1.sql", script(1)).file("2.sql", script(2));
+    let children = [spawn(&place, &["1.sql"]), spawn(&place, &["2.sql"])];
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let count = place.ok(&["-f", "csv", "-c", &format!("{DOK} SELECT count(*) AS n FROM m")]);
+    assert_eq!(count, format!("n\n{}\n", 2 * EACH + 1));
+    assert_eq!(names(place.0.path()), ["1.sql", "2.sql", "m.safetensors"]);
+}
+
+#[test]
+fn updates_of_two_processes_are_all_there() {
+    const EACH: usize = 50;
+    let place = Place::new();
+    place.ok(&["-c", "CREATE EXTERNAL TABLE m (i BIGINT, v DOUBLE) STORED AS DOK LOCATION 'm.safetensors' OPTIONS (keys 'i'); INSERT INTO m VALUES (0, 1.0)"]);
+    // The length of the file stays the same.
+    let script = format!("{DOK}\n{}", "UPDATE m SET v = v + 1;\n".repeat(EACH));
+    place.file("u.sql", script);
+    for child in [spawn(&place, &["u.sql"]), spawn(&place, &["u.sql"])] {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let sum = place.ok(&["-f", "csv", "-c", &format!("{DOK} SELECT v FROM m")]);
+    assert_eq!(sum, format!("v\n{}.0\n", 2 * EACH + 1));
+}
+
+#[test]
+fn folders_of_others_stay() {
+    let place = Place::new();
+    fs::create_dir(place.path(".serrate-1-0.tmp")).unwrap();
+    place.file(".serrate-1-0.tmp/out.csv", "precious");
+    place.ok(&["-c", "COPY (SELECT 1 AS a) TO 'x.csv'"]);
+    assert_eq!(fs::read(place.path(".serrate-1-0.tmp/out.csv")).unwrap(), b"precious");
+    assert_eq!(names(place.0.path()), [".serrate-1-0.tmp", "x.csv"]);
+}
+
+#[test]
+fn hidden_names_are_no_data() {
+    let place = Place::new();
+    let formats = ["csv", "ndjson", "json", "arrow", "parquet", "nrt"];
+    for format in formats {
+        let folder = format!("{format}-files");
+        fs::create_dir_all(place.path(&format!("{folder}/.serrate-99-0.tmp"))).unwrap();
+        fs::create_dir_all(place.path(&format!("{folder}/_old"))).unwrap();
+        place.ok(&["-c", &format!("COPY (SELECT 1 AS a) TO '{folder}/a.{format}'")]);
+        for hidden in [".serrate-99-0.tmp/b", ".b", "_b", "_old/b"] {
+            let (from, to) =
+                (format!("{folder}/a.{format}"), format!("{folder}/{hidden}.{format}"));
+            fs::copy(place.path(&from), place.path(&to)).unwrap();
+        }
+        let count = |from: &str| {
+            place.ok(&["-f", "csv", "-c", &format!("SELECT count(*) AS n FROM '{from}'")])
+        };
+        assert_eq!(count(&format!("{folder}/")), "n\n1\n", "{format}");
+        assert_eq!(count(&format!("{folder}/*.{format}")), "n\n1\n", "{format}");
+        // What is named is read.
+        for named in ["_b", ".b", "_old/b"] {
+            assert_eq!(count(&format!("{folder}/{named}.{format}")), "n\n1\n", "{format} {named}");
+        }
+        let declared = format!(
+            "CREATE EXTERNAL TABLE t STORED AS {format} LOCATION '{folder}/'; SELECT count(*) AS n FROM t"
+        );
+        if format != "json" {
+            assert_eq!(place.ok(&["-f", "csv", "-c", &declared]), "n\n1\n", "{format}");
+        }
+        if format != "csv" && format != "json" {
+            place.ok(&["convert", &folder, &format!("{format}-all.parquet")]);
+            assert_eq!(count(&format!("{format}-all.parquet")), "n\n1\n", "{format}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_killed_writers_leave_is_gone_after_the_next_one() {
+    let place = Place::new();
+    let endless = "SELECT value AS a FROM generate_series(0, 100000000000)";
+    for (args, next) in [
+        (
+            vec!["-c".to_owned(), format!("COPY ({endless}) TO 'x.csv'")],
+            "COPY (SELECT 1 AS a) TO 'x.csv'",
+        ),
+        (
+            vec!["-c".to_owned(), format!("COPY ({endless}) TO 'x.parquet'")],
+            "COPY (SELECT 1 AS a) TO 'x.parquet'",
+        ),
+        (
+            vec!["-c".to_owned(), endless.to_owned(), "-o".to_owned(), "y.csv".to_owned()],
+            "COPY (SELECT 1 AS a) TO 'y.csv'",
+        ),
+    ] {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let mut child = spawn(&place, &args);
+        wait_until("a temporary file", || {
+            names(place.0.path()).iter().any(|n| n.ends_with(".tmp"))
+        });
+        signal(&child, "-KILL");
+        child.wait().unwrap();
+        assert!(names(place.0.path()).iter().any(|n| n.starts_with(".serrate-")));
+        place.ok(&["-c", next]);
+        assert!(!names(place.0.path()).iter().any(|n| n.starts_with('.')), "{args:?}");
+    }
+    // What a living one writes stays.
+    let mut living = spawn(&place, &["-c", &format!("COPY ({endless}) TO 'z.csv'")]);
+    wait_until("a temporary file", || names(place.0.path()).iter().any(|n| n.ends_with(".tmp")));
+    place.ok(&["-c", "COPY (SELECT 1 AS a) TO 'w.csv'"]);
+    assert!(names(place.0.path()).iter().any(|n| n.ends_with(".tmp")));
+    signal(&living, "-KILL");
+    living.wait().unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn shards_appear_together() {
+    let place = Place::new();
+    fs::create_dir(place.path("there")).unwrap();
+    place.file("there/kept.txt", "kept");
+    for (out, more) in [
+        ("new", vec!["--to", "nrt"]),
+        ("there", vec!["--to", "nrt"]),
+        ("meds", vec!["--to", "meds"]),
+    ] {
+        let args =
+            [vec!["generate", "--patients", "20000", "--shards", "40", "-o", out], more].concat();
+        for pause in [30, 60, 120, 240] {
+            let mut child = spawn(&place, &args);
+            std::thread::sleep(Duration::from_millis(pause));
+            signal(&child, "-KILL");
+            let ended = child.wait().unwrap();
+            assert!(!ended.success(), "made for a slower machine");
+            let folder = place.path(out);
+            let visible = |n: &String| !n.starts_with('.') && n != "kept.txt";
+            let shards = folder.exists().then(|| names(&folder)).unwrap_or_default();
+            assert_eq!(shards.iter().filter(|n| visible(n)).count(), 0, "{out} {pause}");
+        }
+        let args =
+            [vec!["generate", "--patients", "400", "--shards", "4", "-o", out], args[7..].to_vec()]
+                .concat();
+        place.ok(&args);
+        assert!(!names(&place.path(out)).iter().any(|n| n.starts_with('.')), "{out}");
+    }
+    assert!(!names(place.0.path()).iter().any(|n| n.starts_with('.')));
+    assert_eq!(names(&place.path("new")), ["0.nrt", "1.nrt", "2.nrt", "3.nrt"]);
+    assert_eq!(fs::read(place.path("there/kept.txt")).unwrap(), b"kept");
+}
+
+/// A many-to-many join that takes for ever.
+const JOIN: &str = "CREATE TABLE t AS SELECT value % 3 AS k FROM generate_series(1, 300000); \
+                    SELECT count(*) FROM t a JOIN t b ON a.k = b.k;";
+
+#[cfg(unix)]
+#[test]
+fn signals_end_a_join_at_once() {
+    let place = Place::new();
+    for (name, code) in [("-INT", 130), ("-TERM", 143)] {
+        let mut child = spawn(&place, &["-c", JOIN]);
+        std::thread::sleep(Duration::from_secs(2));
+        assert!(child.try_wait().unwrap().is_none());
+        let start = Instant::now();
+        signal(&child, name);
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{name}");
+        assert!(start.elapsed() < Duration::from_secs(1), "{name}: {:?}", start.elapsed());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn in_the_shell_an_interrupt_ends_the_statement_and_the_second_one_the_process() {
+    let place = Place::new();
+    let mut child = spawn(&place, &["-i", "-f", "csv"]);
+    let mut input = child.stdin.take().unwrap();
+    writeln!(input, "CREATE TABLE kept AS SELECT 7 AS a;").unwrap();
+    writeln!(input, "{JOIN}").unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    signal(&child, "-INT");
+    writeln!(input, "SELECT a + 1 AS b FROM kept;").unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && out.contains("b\n8\n"), "{out}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted"));
+}
+
+#[cfg(unix)]
+#[test]
+fn the_second_interrupt_ends_what_does_not_yield() {
+    let place = Place::new();
+    // One batch of the join makes ten thousand million pairs, none of which it shows.
+    let join = "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 3000000); \
+        SELECT count(*) FROM t a JOIN t b ON a.v % 1 = b.v % 1 AND a.v + b.v < 0;";
+    let mut child = spawn(&place, &["-i"]);
+    let mut input = child.stdin.take().unwrap();
+    writeln!(input, "{join}").unwrap();
+    std::thread::sleep(Duration::from_secs(4));
+    assert!(child.try_wait().unwrap().is_none());
+    let start = Instant::now();
+    signal(&child, "-INT");
+    std::thread::sleep(Duration::from_millis(300));
+    if child.try_wait().unwrap().is_none() {
+        signal(&child, "-INT");
+    }
+    drop(input);
+    child.wait().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+}
+
+#[test]
+fn damaged_files_are_errors_of_one_statement() {
+    let place = Place::new();
+    for (format, codec) in [("arrow", ""), ("parquet", " OPTIONS (compression 'uncompressed')")] {
+        let good = format!("good.{format}");
+        place.ok(&["-c", &format!(
+            "COPY (SELECT value AS id, [value, 1] AS x FROM generate_series(1, 50)) TO '{good}'{codec}"
+        )]);
+        let bytes = fs::read(place.path(&good)).unwrap();
+        let bad = format!("bad.{format}");
+        for cut in [0, 1, 2, 7, bytes.len() / 2, bytes.len() - 1] {
+            place.file(&bad, &bytes[..cut]);
+            let from = format!("SELECT * FROM '{bad}'");
+            let said =
+                place.run(&["-i", "-c", "CREATE TABLE t AS SELECT 41 + 1 AS a", "-f", "csv"]);
+            assert_eq!(said.code, 0, "{}", said.err);
+            let err = place.fails(1, &["-c", &from]);
+            assert!(err.contains(&bad) && !err.contains("bug in DataFusion"), "{cut}: {err}");
+            place.fails(1, &["convert", &bad, "out.nrt"]);
+            place.fails(1, &["inspect", &bad]);
+            let input = format!("CREATE TABLE t AS SELECT 42 AS a;\n{from};\nSELECT a FROM t;\n");
+            let said = place.run_with(&["-i", "-f", "csv"], &input);
+            assert!(said.out.contains("a\n42\n"), "{cut}: {} {}", said.out, said.err);
+        }
+    }
+}
+
+#[test]
+fn numbers_that_no_machine_can_do_are_refused_before_anything_starts() {
+    let place = Place::new();
+    let cohort = data("synthea-meds-torch-data");
+    let huge = "18446744073709551615";
+    let batches = |more: &[&'static str]| {
+        let args = ["batches", &cohort, "--batch", "4", "--len", "8", "-o", "out"];
+        [args.as_slice(), more].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut all = vec![batches(&["--threads", "4294967296"]), batches(&["--bucket", huge])];
+    let cases: [&[&str]; 5] = [
+        &["batches", &cohort, "--len", "8", "-o", "out", "--batch", huge],
+        &["batches", &cohort, "--batch", "8", "-o", "out", "--len", huge],
+        &["generate", "--to", "nrt", "-o", "g", "--shards", "2", "--patients", huge],
+        &["generate", "--to", "nrt", "-o", "g", "--patients", "2", "--shards", huge],
+        &["convert", &cohort, "c", "--to", "meds-torch-data", "--overwrite", "--jobs", huge],
+    ];
+    for args in cases {
+        all.push(args.iter().map(|a| (*a).to_owned()).collect());
+    }
+    for args in all {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let start = Instant::now();
+        let err = place.fails(2, &args);
+        assert!(err.contains("invalid value"), "{args:?}: {err}");
+        assert!(start.elapsed() < Duration::from_secs(2), "{args:?}");
+    }
+    assert!(names(place.0.path()).is_empty());
+}
+
+#[test]
+fn copy_writes_what_minus_o_writes() {
+    let place = Place::new();
+    let meds = data("synthea-meds");
+    let queries = [
+        "SELECT value AS id, [value, NULL] AS x, {'a': [value], 'b': 'q\"'} AS s FROM generate_series(1, 5)".to_owned(),
+        // Codes are dictionaries, of several shards.
+        format!("SELECT subject_id, code FROM meds('{meds}')"),
+        format!("SELECT subject_id, code[1][1] AS first FROM meds('{meds}')"),
+    ];
+    for query in &queries {
+        for format in ["csv", "arrow"] {
+            let (copied, shown) = (format!("copy.{format}"), format!("shown.{format}"));
+            place.ok(&["-c", &format!("COPY ({query}) TO '{copied}' OPTIONS (overwrite true)")]);
+            place.ok(&["-c", query, "-o", &shown, "--overwrite"]);
+            if format == "csv" {
+                let read = |name: &str| fs::read_to_string(place.path(name)).unwrap();
+                assert_eq!(read(&copied), read(&shown), "{query}");
+            } else {
+                let read =
+                    |name: &str| place.ok(&["-f", "ndjson", "-c", &format!("FROM '{name}'")]);
+                assert_eq!(read(&copied), read(&shown), "{query}");
+            }
+        }
+    }
+}
+
+#[test]
+fn copy_of_several_partitions_is_the_same_file_every_time() {
+    let place = Place::new();
+    place.ok(&["-c", "COPY (SELECT value AS id FROM generate_series(1, 200000)) TO 'in.parquet' OPTIONS (max_row_group_size 5000)"]);
+    for format in ["csv", "json", "ndjson", "arrow"] {
+        let mut first: Option<Vec<u8>> = None;
+        for _ in 0..4 {
+            let copy = format!(
+                "SET datafusion.execution.target_partitions = 4; SET datafusion.optimizer.repartition_file_min_size = 1; SET datafusion.execution.batch_size = 512; \
+                COPY (SELECT id, id % 7 AS k FROM 'in.parquet' WHERE id % 3 = 0) TO 'out.{format}' OPTIONS (overwrite true)"
+            );
+            place.ok(&["-c", &copy]);
+            let bytes = fs::read(place.path(&format!("out.{format}"))).unwrap();
+            assert!(first.get_or_insert_with(|| bytes.clone()) == &bytes, "{format}");
+        }
+        let sorted = format!(
+            "SELECT bool_and(id = want) AS ok FROM (SELECT id, row_number() OVER () * 3 AS want FROM 'out.{format}')"
+        );
+        assert_eq!(
+            place.ok(&[
+                "-f",
+                "csv",
+                "-c",
+                &format!("SET datafusion.execution.target_partitions = 1; {sorted}")
+            ]),
+            "ok\ntrue\n",
+            "{format}"
+        );
+    }
+}

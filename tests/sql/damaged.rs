@@ -1,0 +1,171 @@
+//! Every byte of small files changed, and files cut everywhere: an error that names the file, or a table.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serrate::arrow::array::{
+    ArrayRef, BooleanArray, FixedSizeListArray, Float64Array, Int32Array, ListArray, RecordBatch,
+    StringArray, StringDictionaryBuilder, StructArray,
+};
+use serrate::arrow::datatypes::{Int8Type, Int64Type};
+use serrate::arrow::ipc::CompressionType;
+use serrate::arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use serrate::io::arrow_ipc::{IpcReadOptions, IpcTableReader};
+use serrate::io::parquet::{ParquetReadOptions, ParquetTableReader, ParquetTableWriter};
+
+use datafusion::error::DataFusionError;
+use futures::FutureExt;
+use std::fs;
+use tempfile::TempDir;
+
+use super::*;
+
+fn batch() -> RecordBatch {
+    let lists = || {
+        Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>([
+            Some(vec![Some(1), None, Some(3)]),
+            None,
+            Some(vec![]),
+            Some(vec![Some(4)]),
+        ])) as ArrayRef
+    };
+    let mut codes = StringDictionaryBuilder::<Int8Type>::new();
+    codes.extend([Some("a"), None, Some("bé"), Some("a")]);
+    let pairs: ArrayRef = Arc::new(FixedSizeListArray::from_iter_primitive::<Int64Type, _, _>(
+        (0..4).map(|i| Some([Some(i), None])),
+        2,
+    ));
+    let int: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), None, Some(3), Some(4)]));
+    RecordBatch::try_from_iter_with_nullable([
+        ("id", int.clone(), true),
+        ("x", lists(), true),
+        ("code", Arc::new(codes.finish()) as ArrayRef, true),
+        ("f", Arc::new(Float64Array::from(vec![1.5, f64::NAN, 0.0, -1.0])) as ArrayRef, true),
+        (
+            "b",
+            Arc::new(BooleanArray::from(vec![Some(true), None, Some(false), None])) as ArrayRef,
+            true,
+        ),
+        (
+            "s",
+            Arc::new(StringArray::from(vec![Some("x"), None, Some("ü"), Some("")])) as ArrayRef,
+            true,
+        ),
+        ("p", pairs, true),
+        ("st", Arc::new(StructArray::try_from(vec![("i", int)]).unwrap()) as ArrayRef, true),
+    ])
+    .unwrap()
+}
+
+fn arrow(stream: bool, codec: Option<CompressionType>) -> Vec<u8> {
+    let batch = batch();
+    let options = IpcWriteOptions::default().try_with_compression(codec).unwrap();
+    if stream {
+        let mut out =
+            StreamWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
+        out.write(&batch).unwrap();
+        return out.into_inner().unwrap();
+    }
+    let mut out = FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
+    out.write(&batch).unwrap();
+    out.into_inner().unwrap()
+}
+
+fn parquet(dir: &TempDir) -> Vec<u8> {
+    // Lists of one length each, as the tables of this crate have them.
+    let batch = batch().project(&[0, 1, 3, 4, 5]).unwrap();
+    let path = dir.path().join("good.parquet");
+    let mut out = ParquetTableWriter::create(&path, &batch.schema(), &Default::default()).unwrap();
+    out.write_batch(&batch).unwrap();
+    out.finish().unwrap();
+    fs::read(&path).unwrap()
+}
+
+/// Changed bytes and cuts: all of them with `SERRATE_DAMAGE_ALL` set, else one in some.
+fn damages(good: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let step = if std::env::var_os("SERRATE_DAMAGE_ALL").is_some() { 1 } else { 29 };
+    let mut all = Vec::new();
+    for at in (0..good.len()).step_by(step) {
+        for flip in [0xff, 1 << (at % 8)] {
+            let mut bytes = good.to_vec();
+            bytes[at] ^= flip;
+            all.push((format!("byte {at} ^ {flip:#x}"), bytes));
+        }
+        all.push((format!("cut at {at}"), good[..at].to_vec()));
+    }
+    all
+}
+
+/// Reads each by SQL and by `convert`'s reader.
+async fn check(
+    name: &str,
+    good: Vec<u8>,
+    read: impl Fn(&std::path::Path) -> serrate::Result<usize>,
+) {
+    let dir = TempDir::new().unwrap();
+    let ctx = serrate::sql::session();
+    let ending = name.rsplit('.').next().unwrap();
+    for (i, (what, bytes)) in damages(&good).into_iter().enumerate() {
+        // No cache knows it.
+        let file = format!("{i}.{ending}");
+        let path = dir.path().join(&file);
+        fs::write(&path, bytes).unwrap();
+        let sql = format!("SELECT * FROM '{}'", path.display());
+        let query = async {
+            let batches = serrate::sql::sql(&ctx, &sql).await?.collect().await?;
+            // Whoever shows the rows goes through all of them.
+            serrate::arrow::util::pretty::pretty_format_batches(&batches)?;
+            Ok::<_, DataFusionError>(())
+        };
+        let result = AssertUnwindSafe(query).catch_unwind().await;
+        match result {
+            Ok(Ok(())) => {}
+            Ok(Err(e)) => {
+                let text = e.strip_backtrace();
+                assert!(text.contains(&file), "{name}: {what}: no file in {text:?}");
+            }
+            Err(_) => panic!("{name}: {what}: SQL panicked"),
+        }
+        match catch_unwind(AssertUnwindSafe(|| read(&path))) {
+            Ok(Ok(_)) => {}
+            Ok(Err(e)) => assert!(e.to_string().contains(&file), "{name}: {what}: {e}"),
+            Err(_) => panic!("{name}: {what}: the reader panicked"),
+        }
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+fn read_arrow(path: &std::path::Path) -> serrate::Result<usize> {
+    let mut reader = IpcTableReader::open(path, &IpcReadOptions::default())?;
+    let mut rows = 0;
+    while let Some(batch) = reader.next_batch() {
+        rows += batch?.num_rows();
+    }
+    Ok(rows)
+}
+
+#[tokio::test]
+async fn arrow_files() {
+    check("plain.arrow", arrow(false, None), read_arrow).await;
+    check("lz4.arrow", arrow(false, Some(CompressionType::LZ4_FRAME)), read_arrow).await;
+    check("zstd.arrow", arrow(false, Some(CompressionType::ZSTD)), read_arrow).await;
+}
+
+#[tokio::test]
+async fn arrow_streams() {
+    check("stream.arrow", arrow(true, None), read_arrow).await;
+    check("zstd-stream.arrow", arrow(true, Some(CompressionType::ZSTD)), read_arrow).await;
+}
+
+#[tokio::test]
+async fn parquet_files() {
+    let dir = TempDir::new().unwrap();
+    check("file.parquet", parquet(&dir), |path| {
+        let mut reader = ParquetTableReader::open(path, &ParquetReadOptions::default())?;
+        let mut rows = 0;
+        while let Some(batch) = reader.next_batch() {
+            rows += batch?.num_rows();
+        }
+        Ok(rows)
+    })
+    .await;
+}

@@ -1,0 +1,165 @@
+//! Statements that are long or deep: planned in time that grows as they do, or refused, and never the end of the process.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+
+/// A shape of statement, by its size.
+type Shape = (&'static str, fn(usize) -> String);
+
+/// Shapes that go as deep as they are long.
+const DEEP: [Shape; 20] = [
+    ("casts", |n| format!("SELECT 1{}", "::int".repeat(n))),
+    ("signs", |n| format!("SELECT {}1", "- ".repeat(n))),
+    ("NOT", |n| format!("SELECT {}true", "NOT ".repeat(n))),
+    ("IS NULL", |n| format!("SELECT 1{}", " IS NULL".repeat(n))),
+    ("+", |n| format!("SELECT 1{}", " + 1".repeat(n))),
+    ("+ of lists", |n| format!("SELECT [1]{}", " + [1]".repeat(n.min(400)))),
+    ("parentheses", |n| format!("SELECT {}1{}", "(".repeat(n), ")".repeat(n))),
+    ("CASE", |n| format!("SELECT {}1{}", "CASE WHEN true THEN ".repeat(n), " END".repeat(n))),
+    ("calls", |n| format!("SELECT {}1{}", "abs(".repeat(n), ")".repeat(n))),
+    ("calls of ours", |n| format!("SELECT {}[1]{}", "ragged_neg(".repeat(n), ")".repeat(n))),
+    ("arrays", |n| format!("SELECT {}1{}", "[".repeat(n), "]".repeat(n))),
+    ("subscripts", |n| format!("SELECT [1]{}", "[1]".repeat(n))),
+    ("subqueries", |n| format!("SELECT {}1{}", "(SELECT ".repeat(n), ")".repeat(n))),
+    ("queries in FROM", |n| {
+        format!("{}(SELECT 1 AS a) t{}", "SELECT * FROM (".repeat(n), ") t".repeat(n))
+    }),
+    ("lambdas", |n| {
+        format!("SELECT {}1{}", "array_transform([1], lambda v: ".repeat(n), ")".repeat(n))
+    }),
+    ("LIKE", |n| format!("SELECT 'a'{}", " LIKE 'a'".repeat(n))),
+    ("AND", |n| format!("SELECT true{}", " AND true".repeat(n))),
+    ("||", |n| format!("SELECT 'a'{}", " || 'a'".repeat(n))),
+    ("AT TIME ZONE", |n| format!("SELECT now(){}", " AT TIME ZONE 'UTC'".repeat(n))),
+    ("EXPLAIN", |n| format!("{}SELECT 1", "EXPLAIN ".repeat(n))),
+];
+
+/// Every shape, in a thread of the size that threads have by default: what overflows its stack ends the tests.
+#[test]
+fn deep_statements_are_planned_or_refused() {
+    for (name, shape) in DEEP {
+        for size in [10, 45, 300, 2_000, 20_000] {
+            let statement = shape(size);
+            let planned = std::thread::spawn(move || {
+                let runtime =
+                    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                let ctx = serrate::sql::session();
+                runtime.block_on(async {
+                    let done = serrate::sql::sql(&ctx, &statement).await;
+                    done.map(|_| ()).map_err(|e| e.strip_backtrace())
+                })
+            });
+            let planned = planned.join().unwrap_or_else(|_| panic!("{name} of {size} panics"));
+            if let Err(message) = planned {
+                assert!(!message.is_empty() && message.len() < 100_000, "{name} of {size}");
+                assert!(size > 10, "{name} of {size}: {message}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_too_deep_is_said_with_its_size() {
+    let ctx = serrate::sql::session();
+    for (statement, named) in [
+        (format!("SELECT 1{}", "::int".repeat(20_000)), "20000 operators"),
+        (format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000)), "parentheses"),
+        (format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(3_000)), "3000 joins, unions"),
+    ] {
+        let message = serrate::sql::sql(&ctx, &statement).await.unwrap_err().to_string();
+        assert!(message.contains(named) && message.len() < 1_000, "{message}");
+    }
+}
+
+#[tokio::test]
+async fn long_chains_mean_what_short_ones_do() {
+    let ctx = serrate::sql::session();
+    let any = |n: usize| (0..n).map(|i| format!("a = {i}")).collect::<Vec<_>>().join(" OR ");
+    let none = |n: usize| (0..n).map(|i| format!("a <> {i}")).collect::<Vec<_>>().join(" AND ");
+    let text =
+        |n: usize| (0..n).map(|i| format!("'{}' || s", i % 10)).collect::<Vec<_>>().join(" || ");
+    let rows = "(VALUES (5, 'x', [1, 5]), (500, 'y', [2]), (NULL, 'z', NULL)) AS t(a, s, l)";
+    let one = async |query: String| {
+        let batches = serrate::sql::sql(&ctx, &query).await.unwrap().collect().await.unwrap();
+        pretty_format_batches(&batches).unwrap().to_string()
+    };
+    let found = one(format!("SELECT a FROM {rows} WHERE {}", any(300))).await;
+    assert!(found.contains("| 5 ") && !found.contains("500"), "{found}");
+    let found = one(format!("SELECT a FROM {rows} WHERE {}", none(300))).await;
+    assert!(found.contains("| 500 ") && !found.contains("| 5 "), "{found}");
+    let found = one(format!("SELECT {} AS v FROM {rows} WHERE a = 5", text(200))).await;
+    let expected: String = (0..200).map(|i| format!("{}x", i % 10)).collect();
+    assert!(found.contains(&expected), "{found}");
+    let sum = vec!["a"; 200].join(" + ");
+    assert!(one(format!("SELECT {sum} AS v FROM {rows} WHERE a = 5")).await.contains("1000"));
+    let masks = (0..100).map(|i| format!("l = {i}")).collect::<Vec<_>>().join(" OR ");
+    let found = one(format!("SELECT ragged_all({masks}) AS v FROM {rows} WHERE a = 5")).await;
+    assert!(found.contains("true"), "{found}");
+    let lists = vec!["l"; 40].join(" + ");
+    let found = one(format!("SELECT {lists} FROM {rows} WHERE a = 5")).await;
+    assert!(found.contains("[40, 200]") && found.contains(&lists), "{found}");
+}
+
+/// Twice as long takes about twice the time to plan.
+#[tokio::test]
+async fn planning_takes_time_as_a_statement_is_long() {
+    let ctx = serrate::sql::session();
+    let rows = "(VALUES (1, 'x')) AS t(a, s)";
+    let shapes: [(&str, usize, Box<dyn Fn(usize) -> String>); 5] = [
+        (
+            "+",
+            500,
+            Box::new(move |n| format!("SELECT {} AS v FROM {rows}", vec!["a"; n].join(" + "))),
+        ),
+        (
+            "||",
+            500,
+            Box::new(move |n| format!("SELECT {} AS v FROM {rows}", vec!["s"; n].join(" || "))),
+        ),
+        (
+            "OR",
+            500,
+            Box::new(move |n| {
+                let all: Vec<_> = (0..n).map(|i| format!("a = {i}")).collect();
+                format!("SELECT a FROM {rows} WHERE {}", all.join(" OR "))
+            }),
+        ),
+        (
+            "AND",
+            500,
+            Box::new(move |n| {
+                let all: Vec<_> = (0..n).map(|i| format!("a <> {i}")).collect();
+                format!("SELECT a FROM {rows} WHERE {}", all.join(" AND "))
+            }),
+        ),
+        (
+            "IN",
+            10_000,
+            Box::new(move |n| {
+                let all: Vec<_> = (0..n).map(|i| i.to_string()).collect();
+                format!("SELECT a FROM {rows} WHERE a IN ({})", all.join(", "))
+            }),
+        ),
+    ];
+    for (name, size, shape) in shapes {
+        let time = async |statement: String| {
+            let mut best = Duration::MAX;
+            for _ in 0..2 {
+                let start = Instant::now();
+                let frame = serrate::sql::sql(&ctx, &statement).await.unwrap();
+                frame.into_optimized_plan().unwrap();
+                best = best.min(start.elapsed());
+            }
+            best.as_secs_f64()
+        };
+        let short = time(shape(size)).await;
+        let long = time(shape(size * 4)).await;
+        println!("{name}: {size} in {short:.3} s, {} in {long:.3} s", size * 4);
+        // 4 where time is linear, 16 where it is quadratic; other tests run beside this one.
+        assert!(
+            long < short * 11.0 + 0.2,
+            "{name}: {short:.3} s, and {long:.3} s for 4 times that"
+        );
+    }
+}

@@ -1,0 +1,71 @@
+//! Names of computed columns in results.
+
+use super::*;
+
+async fn names(ctx: &SessionContext, query: &str) -> Vec<String> {
+    let frame = serrate::sql::sql(ctx, query).await.unwrap_or_else(|e| panic!("{query}\n{e}"));
+    let batches = frame.collect().await.unwrap_or_else(|e| panic!("{query}\n{e}"));
+    batches[0].schema().fields().iter().map(|f| f.name().clone()).collect()
+}
+
+#[tokio::test]
+async fn computed_columns_are_named_without_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = serrate::sql::session();
+    let path = show(&dir.path().join("long name.parquet"));
+    let make = format!(
+        "COPY (SELECT value AS id, [value, 3] AS val, 'a' AS s FROM generate_series(1, 5)) TO '{path}'"
+    );
+    serrate::sql::sql(&ctx, &make).await.unwrap().collect().await.unwrap();
+    for (columns, expected) in [
+        ("sum(ragged_max(val))", "sum(ragged_max(val))"),
+        ("ragged_max(val)", "ragged_max(val)"),
+        ("sum(id) + max(id)", "sum(id) + max(id)"),
+        ("id + id", "id + id"),
+        ("upper(s)", "upper(s)"),
+        ("mean(id)", "mean(id)"),
+        (
+            "row_number() OVER (ORDER BY id)",
+            "row_number() ORDER BY [id ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+        ),
+        ("CASE WHEN s = s THEN id END", "CASE WHEN s = s THEN id END"),
+        ("CAST(id AS DOUBLE)", "id"),
+        ("id", "id"),
+        ("id + id AS twice", "twice"),
+        ("count(DISTINCT id)", "count(DISTINCT id)"),
+        ("ragged_map(val, lambda v: v + id)", "ragged_map(val, (v) -> v + id)"),
+    ] {
+        for query in [
+            format!("SELECT {columns} FROM '{path}'"),
+            format!("SELECT {columns} FROM '{path}' LIMIT 1"),
+            format!("SELECT * FROM (SELECT {columns} FROM '{path}') AS q"),
+            format!("SELECT {columns} FROM '{path}' ORDER BY 1"),
+            format!("SELECT DISTINCT {columns} FROM '{path}'"),
+            format!("SELECT {columns} FROM '{path}' UNION ALL SELECT {columns} FROM '{path}'"),
+            format!("WITH q AS (SELECT {columns} FROM '{path}') SELECT * FROM q"),
+        ] {
+            let found = names(&ctx, &query).await;
+            assert_eq!(found.len(), 1, "{query}");
+            let plain = |name: &str| name.replace(", (v)", ",(v)");
+            assert_eq!(plain(&found[0]), plain(expected), "{query}");
+        }
+    }
+    // In tables and files too.
+    let table = format!("CREATE TABLE made AS SELECT sum(id) FROM '{path}'");
+    serrate::sql::sql(&ctx, &table).await.unwrap().collect().await.unwrap();
+    assert_eq!(names(&ctx, "SELECT \"sum(id)\" FROM made").await, ["sum(id)"]);
+}
+
+#[tokio::test]
+async fn names_that_two_columns_would_share_stay_apart() {
+    let ctx = serrate::sql::session();
+    let from = "(VALUES (1)) AS a(id), (VALUES (2)) AS b(id)";
+    assert_eq!(
+        names(&ctx, &format!("SELECT max(a.id), max(b.id), min(b.id) FROM {from}")).await,
+        ["max(a.id)", "max(b.id)", "min(id)"]
+    );
+    assert_eq!(
+        names(&ctx, &format!("SELECT a.id + 1, b.id FROM {from} ORDER BY a.id + 1")).await,
+        ["id + Int64(1)", "id"]
+    );
+}

@@ -1,0 +1,144 @@
+//! Columns that USING and NATURAL make one of two.
+
+use super::*;
+
+async fn rows(ctx: &SessionContext, query: &str) -> (Vec<String>, Vec<String>) {
+    let frame = serrate::sql::sql(ctx, query).await.unwrap_or_else(|e| panic!("{query}\n{e}"));
+    let names = frame.schema().fields().iter().map(|f| f.name().clone()).collect();
+    let batches = frame.collect().await.unwrap_or_else(|e| panic!("{query}\n{e}"));
+    let table = pretty_format_batches(&batches).unwrap().to_string();
+    let lines = table.lines().skip(3).filter(|line| line.starts_with('|'));
+    let cells =
+        |line: &str| line.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>().join(",");
+    let mut rows: Vec<String> = lines.map(cells).collect();
+    rows.sort();
+    (names, rows)
+}
+
+const LEFT: &str = "(VALUES (1, 10), (2, 20))";
+const RIGHT: &str = "(VALUES (2, 200), (3, 300))";
+
+#[tokio::test]
+async fn a_merged_column_has_the_value_of_the_side_that_has_one() {
+    let ctx = serrate::sql::session();
+    // Whichever of both names is the smaller.
+    for (l, r) in [("a", "z"), ("z", "a")] {
+        for (join, expected) in [
+            ("JOIN", vec!["2,20,200"]),
+            ("LEFT JOIN", vec!["1,10,", "2,20,200"]),
+            ("RIGHT JOIN", vec!["2,20,200", "3,,300"]),
+            ("FULL JOIN", vec!["1,10,", "2,20,200", "3,,300"]),
+        ] {
+            let using = format!("{LEFT} AS {l}(id, v) {join} {RIGHT} AS {r}(id, w) USING (id)");
+            let natural = format!("{LEFT} AS {l}(id, v) NATURAL {join} {RIGHT} AS {r}(id, w)");
+            for from in [&using, &natural] {
+                for query in [
+                    format!("SELECT * FROM {from}"),
+                    format!("FROM {from}"),
+                    format!("SELECT id, v, w FROM {from}"),
+                    format!("SELECT id, {l}.v, {r}.w FROM {from} ORDER BY id"),
+                    format!(
+                        "SELECT id, max(v) AS v, max(w) AS w FROM {from} GROUP BY id ORDER BY id"
+                    ),
+                    format!("SELECT * FROM (SELECT * FROM {from}) AS q WHERE id > 0"),
+                    format!("WITH q AS (SELECT * FROM {from}) SELECT * FROM q"),
+                    format!("SELECT * FROM {from} WHERE id > 0 ORDER BY id"),
+                    format!("SELECT DISTINCT id, v, w FROM {from} ORDER BY id"),
+                ] {
+                    let (names, found) = rows(&ctx, &query).await;
+                    assert_eq!(names, ["id", "v", "w"], "{query}");
+                    assert_eq!(found, expected, "{query}");
+                }
+            }
+            // One column left of the second table, and of the first.
+            let (_, found) = rows(&ctx, &format!("SELECT max(id), min(id) FROM {using}")).await;
+            let ids: Vec<i64> =
+                expected.iter().map(|r| r.split_once(',').unwrap().0.parse().unwrap()).collect();
+            assert_eq!(
+                found,
+                [format!("{},{}", ids.iter().max().unwrap(), ids.iter().min().unwrap())]
+            );
+            let (names, found) = rows(&ctx, &format!("SELECT * EXCLUDE (v, w) FROM {using}")).await;
+            assert_eq!(names, ["id"]);
+            assert_eq!(found, ids.iter().map(ToString::to_string).collect::<Vec<_>>(), "{using}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_chain_of_full_joins_joins_by_what_is_merged() {
+    let ctx = serrate::sql::session();
+    let third = "(VALUES (3, 3000), (4, 4000)) AS b(id, q)";
+    let from = format!(
+        "{LEFT} AS z(id, v) FULL JOIN {RIGHT} AS a(id, w) USING (id) FULL JOIN {third} USING (id)"
+    );
+    let (names, found) = rows(&ctx, &format!("SELECT * FROM {from}")).await;
+    assert_eq!(names, ["id", "v", "w", "q"]);
+    assert_eq!(found, ["1,10,,", "2,20,200,", "3,,300,3000", "4,,,4000"]);
+    let natural = from.replace("FULL JOIN", "NATURAL FULL JOIN").replace(" USING (id)", "");
+    assert_eq!(rows(&ctx, &format!("SELECT * FROM {natural}")).await.1, found);
+    let (_, counted) = rows(&ctx, &format!("SELECT id, count(*) FROM {from} GROUP BY id")).await;
+    assert_eq!(counted, ["1,1", "2,1", "3,1", "4,1"]);
+}
+
+#[tokio::test]
+async fn parameters_and_queries_within_keep_their_names() {
+    let ctx = serrate::sql::session();
+    let from = format!("{LEFT} AS z(id, v) FULL JOIN {RIGHT} AS a(id, w) USING (id)");
+    let (_, found) = rows(
+        &ctx,
+        &format!("SELECT array_transform([1], lambda id: id + 1) AS l, (SELECT max(id) FROM {RIGHT} AS i(id, w)) AS m, id FROM {from}"),
+    )
+    .await;
+    assert_eq!(found, ["[2],3,1", "[2],3,2", "[2],3,3"]);
+}
+
+#[tokio::test]
+async fn naming_a_position_leaves_the_star_what_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = serrate::sql::session();
+    let path = show(&dir.path().join("p.nrt"));
+    for statement in [
+        format!(
+            "COPY (SELECT value AS id, value * 10 AS v FROM generate_series(2, 4)) TO '{path}'"
+        ),
+        format!("CREATE EXTERNAL TABLE p STORED AS NRT LOCATION '{path}'"),
+    ] {
+        serrate::sql::sql(&ctx, &statement).await.unwrap().collect().await.unwrap();
+    }
+    for join in ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] {
+        for (l, r) in [("(VALUES (0), (3)) AS b(id)", "p"), ("p", "(VALUES (0), (3)) AS b(id)")] {
+            for from in [format!("{l} {join} {r} USING (id)"), format!("{l} NATURAL {join} {r}")] {
+                let (names, star) = rows(&ctx, &format!("SELECT * FROM {from}")).await;
+                let (more, named) = rows(
+                    &ctx,
+                    &format!("SELECT * FROM (SELECT *, _row FROM {from} ORDER BY _row) AS q"),
+                )
+                .await;
+                assert_eq!(more[..more.len() - 1], names, "{from}");
+                let without: Vec<&str> =
+                    named.iter().map(|row| row.rsplit_once(',').unwrap().0).collect();
+                assert_eq!(without, star, "{from}");
+            }
+        }
+    }
+    // A name of WITH hides a table where it is in sight, and nowhere else.
+    for (query, expected) in [
+        (
+            "SELECT _row, (WITH p AS (SELECT 1 AS a) SELECT a FROM p) AS z FROM p",
+            vec!["0,1", "1,1", "2,1"],
+        ),
+        ("WITH p AS (SELECT _row AS r FROM p) SELECT r, r FROM p", vec!["0,0", "1,1", "2,2"]),
+        (
+            "WITH q AS (SELECT _row AS r FROM p), p AS (SELECT 5 AS a) SELECT r, a FROM q, p",
+            vec!["0,5", "1,5", "2,5"],
+        ),
+        ("SELECT id, _row FROM p ORDER BY _row DESC", vec!["2,0", "3,1", "4,2"]),
+        ("SELECT id, v FROM p ORDER BY _row DESC LIMIT 1", vec!["4,40"]),
+    ] {
+        let query = query.replace("r, r FROM p", "r, r AS s FROM p");
+        assert_eq!(rows(&ctx, &query).await.1, expected, "{query}");
+    }
+    let hidden = serrate::sql::sql(&ctx, "WITH p AS (SELECT 1 AS a) SELECT _row FROM p").await;
+    assert!(hidden.unwrap_err().to_string().contains("_row"));
+}

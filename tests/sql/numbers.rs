@@ -1,0 +1,148 @@
+//! Numbers compare alike wherever their rows are: in memory, in Arrow files, in Parquet with bounds and Bloom
+//! filters to skip row groups by.
+
+use super::*;
+
+async fn run(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
+    serrate::sql::sql(ctx, sql).await?.collect().await
+}
+
+async fn found(ctx: &SessionContext, sql: &str) -> String {
+    let batches = run(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    datafusion::arrow::util::display::array_value_to_string(batches[0].column(0), 0).unwrap()
+}
+
+/// Integers around 2^53 and at the ends of their types, the floats beside them, both zeros, NaN and both infinities.
+const ROWS: &str = "SELECT * FROM (VALUES
+    (0, 9007199254740991, 9007199254740991.0, 0.0), (1, 9007199254740992, 9007199254740992.0, -0.0),
+    (2, 9007199254740993, 9007199254740994.0, 'NaN'::DOUBLE), (3, -9007199254740993, -9007199254740992.0, 'inf'::DOUBLE),
+    (4, 9223372036854775807, 9223372036854775808.0, '-inf'::DOUBLE), (5, -9223372036854775807, -9223372036854775808.0, 1.5),
+    (6, 0, -0.0, NULL), (7, NULL, NULL, 2.0), (8, 1, 'NaN'::DOUBLE, 'NaN'::DOUBLE), (9, 5, 1e300, -1.0)) t(id, i, f, z)";
+
+/// The table `m` in memory, and all others that hold its rows.
+async fn tables(ctx: &SessionContext, dir: &Path) -> Vec<String> {
+    let table = format!(
+        "CREATE TABLE m AS SELECT id, i, f, z, [i, 1] AS il, [f, 1.0] AS fl, arrow_cast(z, 'Float32') AS g,
+         arrow_cast(i, 'Int64') + CASE WHEN i < 0 THEN NULL ELSE 0 END AS p FROM ({ROWS})"
+    );
+    run(ctx, &table).await.unwrap();
+    run(ctx, "CREATE TABLE n AS SELECT *, arrow_cast(p, 'UInt64') AS u FROM m").await.unwrap();
+    let mut tables = Vec::new();
+    for (name, options) in [
+        ("groups.parquet", "OPTIONS (max_row_group_size 2, 'bloom_filter_on_write' 'true')"),
+        ("one.parquet", ""),
+        ("rows.arrow", ""),
+    ] {
+        let path = show(&dir.join(name));
+        let copy = format!("COPY (SELECT * FROM n ORDER BY id) TO '{path}' {options}");
+        run(ctx, &copy).await.unwrap();
+        tables.push(format!("'{path}'"));
+    }
+    tables
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conditions_find_the_same_rows_in_memory_and_in_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let tables = tables(&ctx, dir.path()).await;
+    let mut conditions = Vec::new();
+    let values = [
+        "9007199254740992.0", "9007199254740993", "9223372036854775808.0", "18446744073709551615", "0", "0.0", "-0.0",
+        "'NaN'::DOUBLE", "'inf'::DOUBLE", "1.5",
+    ];
+    for value in values {
+        for column in ["i", "u", "f", "z", "g"] {
+            for op in ["=", ">", "<", "<>"] {
+                conditions.push(format!("{column} {op} {value}"));
+            }
+            conditions.push(format!("{column} IN ({value}, 5)"));
+            conditions.push(format!("{column} BETWEEN {value} AND {value}"));
+        }
+        if !value.starts_with("184") {
+            for list in ["il", "fl"] {
+                conditions.push(format!("ragged_any({list} == {value})"));
+                conditions.push(format!("ragged_any(ragged_isin({list}, [{value}, 77]))"));
+            }
+        }
+    }
+    conditions.extend(["z <> z", "z = z", "i = f", "u = f", "u = i", "NOT z > 1"].map(String::from));
+    // As values, in no filter that a scan could have; and all conditions in one pass.
+    let expected: Vec<String> = {
+        let columns = conditions.iter().map(|c| format!("array_agg(CASE WHEN {c} THEN id END ORDER BY id)"));
+        let mut expected = Vec::new();
+        for column in columns {
+            let ids = found(&ctx, &format!("SELECT {column} FROM n")).await;
+            let ids = ids.trim_matches(['[', ']']).split(", ").filter(|id| !id.is_empty());
+            expected.push(ids.collect::<Vec<_>>().join(", "));
+        }
+        expected
+    };
+    let mut wrong = String::new();
+    for (condition, expected) in conditions.iter().zip(expected) {
+        for table in std::iter::once(&"n".to_owned()).chain(&tables) {
+            let sql = format!("SELECT array_agg(id ORDER BY id) FROM {table} WHERE {condition}");
+            let ids = found(&ctx, &sql).await;
+            if ids.trim_matches(['[', ']']) != expected {
+                wrong.push_str(&format!("{table} WHERE {condition}: {ids}, not {expected}\n"));
+            }
+        }
+    }
+    assert_eq!(wrong, "");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn joins_orders_and_extremes_are_those_in_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let tables = tables(&ctx, dir.path()).await;
+    let mut queries = Vec::new();
+    for (a, b) in [("z", "z"), ("f", "f"), ("i", "f"), ("f", "i"), ("u", "f"), ("u", "i"), ("i", "z"), ("g", "z")] {
+        queries.push(format!(
+            "SELECT array_agg(x.id * 10 + y.id ORDER BY x.id, y.id) FROM TABLE x JOIN TABLE y ON x.{a} = y.{b}"
+        ));
+        queries.push(format!("SELECT array_agg(id ORDER BY id) FROM TABLE WHERE {a} IN (SELECT {b} FROM TABLE WHERE id > 1)"));
+    }
+    for by in ["z", "z DESC", "f", "f DESC", "g DESC", "i DESC"] {
+        queries.push(format!("SELECT array_agg(id) FROM (SELECT id FROM TABLE ORDER BY {by} NULLS LAST, id LIMIT 3)"));
+    }
+    for query in queries {
+        let expected = found(&ctx, &query.replace("TABLE", "n")).await;
+        for table in &tables {
+            assert_eq!(found(&ctx, &query.replace("TABLE", table)).await, expected, "{table}: {query}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn integers_and_floats_compare_as_floats() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let mut tables = tables(&ctx, dir.path()).await;
+    tables.push("n".into());
+    for table in tables {
+        for (condition, expected) in [
+            ("i = 9007199254740992.0", "[1, 2]"),
+            ("i IN (9007199254740992.0)", "[1, 2]"),
+            ("i IN (9007199254740992.0, 0.5)", "[1, 2]"),
+            ("ragged_any(il == 9007199254740992.0)", "[1, 2]"),
+            ("ragged_any(ragged_isin(il, [9007199254740992.0]))", "[1, 2]"),
+            ("f = 9007199254740993", "[1]"),
+            ("ragged_any(ragged_isin(fl, [9007199254740993]))", "[1]"),
+            ("ragged_any(fl == 9007199254740993)", "[1]"),
+            ("i = 9007199254740993", "[2]"),
+            ("z = 0.0", "[0, 1]"),
+            ("z = -0.0", "[0, 1]"),
+            ("z > 1.5", "[2, 3, 7, 8]"),
+            ("z = 'NaN'::DOUBLE", "[2, 8]"),
+            ("z IN ('NaN'::DOUBLE, 2.0)", "[2, 7, 8]"),
+        ] {
+            let sql = format!("SELECT array_agg(id ORDER BY id) FROM {table} WHERE {condition}");
+            assert_eq!(found(&ctx, &sql).await, expected, "{table}: {condition}");
+        }
+    }
+    // Row groups are still skipped by integers.
+    let groups = show(&dir.path().join("groups.parquet"));
+    let plan = text(&ctx, &format!("EXPLAIN ANALYZE SELECT id FROM '{groups}' WHERE id = 3")).await;
+    assert!(plan.contains("row_groups_pruned_statistics=5 total → 1 matched"), "{plan}");
+}

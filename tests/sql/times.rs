@@ -1,0 +1,283 @@
+//! Durations, intervals and timestamps of all years compare as what they are.
+
+use super::*;
+
+async fn run(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
+    serrate::sql::sql(ctx, sql).await?.collect().await
+}
+
+/// The rows as text: values with a blank between, rows with a semicolon.
+async fn rows(ctx: &SessionContext, sql: &str) -> String {
+    use datafusion::arrow::util::display::array_value_to_string;
+    let batches = run(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    let mut rows = Vec::new();
+    for batch in &batches {
+        for row in 0..batch.num_rows() {
+            let values = batch.columns().iter().map(|c| {
+                if c.is_null(row) { "NULL".into() } else { array_value_to_string(c, row).unwrap() }
+            });
+            rows.push(values.collect::<Vec<_>>().join(" "));
+        }
+    }
+    rows.join("; ")
+}
+
+/// What differs from what is expected of expressions over the rows behind FROM.
+async fn wrong(ctx: &SessionContext, from: &str, expected: &[(&str, &str)]) -> String {
+    let mut wrong = String::new();
+    for (what, expected) in expected {
+        let sql = format!("SELECT {what} FROM {from}");
+        let found = match run(ctx, &sql).await {
+            Ok(_) => rows(ctx, &sql).await,
+            Err(e) => e.strip_backtrace(),
+        };
+        if found != *expected {
+            wrong.push_str(&format!("{what}: {found}, not {expected}\n"));
+        }
+    }
+    wrong
+}
+
+async fn refusal(ctx: &SessionContext, sql: &str) -> String {
+    match run(ctx, sql).await {
+        Ok(found) => panic!("{sql} gave\n{}", pretty_format_batches(&found).unwrap()),
+        Err(e) => e.strip_backtrace(),
+    }
+}
+
+/// 60 days, and intervals around it, as columns: nothing is folded.
+const SIXTY: &str = "(SELECT b - a AS d, x, y FROM (VALUES
+    (TIMESTAMP '2020-03-01', TIMESTAMP '2020-01-01', INTERVAL '30 days', INTERVAL '1440 hours')) t(b, a, x, y))";
+
+#[tokio::test]
+async fn a_duration_and_an_interval_compare_as_lengths_of_time() {
+    let ctx = four();
+    let expected = [
+        ("d > INTERVAL '30 days'", "true"),
+        ("d > INTERVAL '60 days'", "false"),
+        ("d >= INTERVAL '60 days'", "true"),
+        ("d = INTERVAL '1440 hours'", "true"),
+        ("d <> INTERVAL '60 days'", "false"),
+        ("INTERVAL '61 days' > d", "true"),
+        ("INTERVAL '30 days' < d", "true"),
+        ("d > x", "true"),
+        ("d = y", "true"),
+        ("x < d", "true"),
+        ("d IS DISTINCT FROM INTERVAL '60 days'", "false"),
+        ("d IS NOT DISTINCT FROM y", "true"),
+        ("d BETWEEN INTERVAL '59 days' AND INTERVAL '61 days'", "true"),
+        ("d NOT BETWEEN x AND y", "false"),
+        ("d IN (INTERVAL '1 day', INTERVAL '60 days')", "true"),
+        ("d NOT IN (x, y)", "false"),
+        ("CASE d WHEN INTERVAL '60 days' THEN 1 ELSE 2 END", "1"),
+        ("nullif(d, INTERVAL '60 days') IS NULL", "true"),
+        ("coalesce(NULL, d, INTERVAL '1 day') = d", "true"),
+        ("greatest(d, INTERVAL '61 days') = INTERVAL '61 days'", "true"),
+        ("least(d, INTERVAL '61 days') = d", "true"),
+        ("CASE WHEN true THEN d ELSE INTERVAL '1 day' END > INTERVAL '59 days'", "true"),
+        ("d + INTERVAL '1 day' = INTERVAL '61 days'", "true"),
+        ("INTERVAL '1 day' + d > INTERVAL '60 days'", "true"),
+        ("arrow_typeof(d - INTERVAL '1 day')", "Duration(µs)"),
+        ("d > INTERVAL '1 nanosecond'", "true"),
+        ("arrow_cast(d, 'Duration(Second)') = d", "true"),
+        ("arrow_cast(d, 'Duration(Second)') < INTERVAL '60 days 0.000000001 seconds'", "true"),
+        ("d > NULL", "NULL"),
+    ];
+    assert_eq!(wrong(&ctx, SIXTY, &expected).await, "");
+    let sql = format!("SELECT count(*) FROM {SIXTY} WHERE d > INTERVAL '30 days' AND d > x");
+    assert_eq!(rows(&ctx, &sql).await, "1");
+    let sql = format!("SELECT max(d) > INTERVAL '30 days', min(d) = INTERVAL '60 days' FROM {SIXTY}");
+    assert_eq!(rows(&ctx, &sql).await, "true true");
+    let sql = format!("SELECT count(*) FROM {SIXTY} WHERE d IN (SELECT INTERVAL '60 days')");
+    assert_eq!(rows(&ctx, &sql).await, "1");
+    let sql = format!("SELECT count(*) FROM {SIXTY} s JOIN (SELECT INTERVAL '60 days' AS z) u ON s.d = u.z");
+    assert_eq!(rows(&ctx, &sql).await, "1");
+    let sql = format!(
+        "SELECT d > (SELECT INTERVAL '30 days'), count(*) FROM {SIXTY} WHERE EXISTS (SELECT 1 FROM (SELECT INTERVAL '60 days' AS z) u WHERE u.z = d) GROUP BY 1"
+    );
+    assert_eq!(rows(&ctx, &sql).await, "true 1");
+}
+
+#[tokio::test]
+async fn a_month_has_no_length_beside_a_duration() {
+    let ctx = four();
+    for what in ["d > INTERVAL '1 month'", "d BETWEEN INTERVAL '1 day' AND INTERVAL '1 year'", "d IN (INTERVAL '2 months')"] {
+        let e = refusal(&ctx, &format!("SELECT {what} FROM {SIXTY}")).await;
+        assert!(e.contains("a month has no fixed length; write INTERVAL '30 days'"), "{what}: {e}");
+    }
+    // A column is known only when it is read.
+    let sql = "SELECT b - a > x FROM (VALUES (TIMESTAMP '2020-03-01', TIMESTAMP '2020-01-01', INTERVAL '30 days'),
+        (TIMESTAMP '2020-03-01', TIMESTAMP '2020-01-01', INTERVAL '2 months')) t(b, a, x)";
+    let e = refusal(&ctx, sql).await;
+    assert!(e.contains("2 mons") && e.contains("a month has no fixed length"), "{e}");
+    let e = refusal(&ctx, "SELECT ragged_diff([TIMESTAMP '2020-01-01', TIMESTAMP '2020-02-01']) > INTERVAL '1 month'").await;
+    assert!(e.contains("a month has no fixed length; write INTERVAL '30 days'"), "{e}");
+}
+
+#[tokio::test]
+async fn intervals_compare_as_in_duckdb() {
+    let ctx = four();
+    let spans = "(SELECT x, n FROM (VALUES (INTERVAL '36 hours', 3), (INTERVAL '1 day', 1), (INTERVAL '24 hours', 1),
+        (INTERVAL '1 month', 5), (INTERVAL '30 days', 5), (INTERVAL '31 days', 6), (INTERVAL '-1 day', 0), (NULL, NULL)) t(x, n))";
+    for op in ["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"] {
+        let sql = format!(
+            "SELECT count(*) FROM {spans} a CROSS JOIN {spans} b WHERE (a.x {op} b.x) IS DISTINCT FROM (a.n {op} b.n)"
+        );
+        assert_eq!(rows(&ctx, &sql).await, "0", "{op}");
+    }
+    let sql = format!("SELECT n FROM {spans} ORDER BY x NULLS LAST, n");
+    assert_eq!(rows(&ctx, &sql).await, "0; 1; 1; 3; 5; 5; 6; NULL");
+    let sql = format!("SELECT n, rank() OVER (ORDER BY x) AS r FROM {spans} WHERE n > 0 ORDER BY r, n");
+    assert_eq!(rows(&ctx, &sql).await, "1 1; 1 1; 3 3; 5 4; 5 4; 6 6");
+    let sql = format!("SELECT count(*) OVER (PARTITION BY x) AS c FROM {spans} WHERE n = 1");
+    assert_eq!(rows(&ctx, &sql).await, "2; 2");
+    let sql = format!("SELECT count(*) FROM {spans} a JOIN {spans} b ON a.x = b.x");
+    assert_eq!(rows(&ctx, &sql).await, "11");
+    let sql = format!("SELECT array_agg(n ORDER BY x DESC NULLS LAST, n) FROM {spans} WHERE n < 4");
+    assert_eq!(rows(&ctx, &sql).await, "[3, 1, 1, 0]");
+    assert_eq!(rows(&ctx, "SELECT INTERVAL '1 day' = INTERVAL '24 hours', INTERVAL '1 month' = INTERVAL '30 days'").await, "true true");
+    assert_eq!(rows(&ctx, "SELECT [INTERVAL '1 day', INTERVAL '25 hours'] > INTERVAL '24 hours'").await, "[false, true]");
+    for sql in [
+        format!("SELECT x, count(*) FROM {spans} GROUP BY x"),
+        format!("SELECT DISTINCT x FROM {spans}"),
+        format!("SELECT max(x) FROM {spans}"),
+        format!("SELECT count(DISTINCT x) FROM {spans}"),
+        format!("SELECT greatest(x, INTERVAL '1 day') FROM {spans}"),
+        format!("SELECT x FROM {spans} UNION SELECT x FROM {spans}"),
+        "SELECT ragged_min([INTERVAL '1 day', INTERVAL '25 hours'])".into(),
+        "SELECT ragged_sort([INTERVAL '1 day', INTERVAL '25 hours'])".into(),
+        "SELECT [INTERVAL '1 day'] = [INTERVAL '24 hours']".into(),
+        "SELECT array_has([INTERVAL '1 day'], INTERVAL '24 hours')".into(),
+    ] {
+        let e = refusal(&ctx, &sql).await;
+        assert!(e.contains("interval") && (e.contains("epoch") || e.contains("durations")), "{sql}: {e}");
+    }
+}
+
+#[tokio::test]
+async fn lists_of_durations_meet_intervals() {
+    let ctx = four();
+    let t = "(SELECT ragged_diff(x) AS d, INTERVAL '1 day' AS i FROM (VALUES ([TIMESTAMP '2020-01-01', TIMESTAMP '2020-02-01', TIMESTAMP '2020-02-02'])) t(x))";
+    let expected = [
+        ("d > INTERVAL '30 days'", "[, true, false]"),
+        ("INTERVAL '30 days' < d", "[, true, false]"),
+        ("d = i", "[, false, true]"),
+        ("ragged_eq(d, INTERVAL '24 hours')", "[, false, true]"),
+        ("ragged_between(d, INTERVAL '1 day', INTERVAL '2 days')", "[, false, true]"),
+        ("ragged_isin(d, [INTERVAL '1 day', INTERVAL '1 nanosecond'])", "[, false, true]"),
+        ("d IN (INTERVAL '24 hours')", "[, false, true]"),
+        ("ragged_max(d) > INTERVAL '30 days'", "true"),
+        ("ragged_min(d) = i", "true"),
+        ("ragged_any(d > INTERVAL '30 days')", "true"),
+        ("ragged_minimum(d, INTERVAL '1 day') = INTERVAL '1 day'", "[, true, true]"),
+        ("d + INTERVAL '1 day' = INTERVAL '2 days'", "[, false, true]"),
+        ("ragged_map(d, lambda v: v > INTERVAL '30 days')", "[, true, false]"),
+        ("d > INTERVAL '1 nanosecond'", "[, true, true]"),
+    ];
+    assert_eq!(wrong(&ctx, t, &expected).await, "");
+}
+
+#[tokio::test]
+async fn timestamps_are_microseconds_of_any_year() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let file = show(&dir.path().join("t.parquet"));
+    let sql = format!(
+        "COPY (SELECT * FROM (VALUES (0, TIMESTAMP '1600-01-01'), (1, TIMESTAMP '2020-01-01'), (2, TIMESTAMP '2999-12-31'), (3, NULL)) t(id, t)) TO '{file}'"
+    );
+    run(&ctx, &sql).await.unwrap();
+    run(&ctx, &format!("CREATE TABLE m AS SELECT * FROM '{file}'")).await.unwrap();
+    assert_eq!(rows(&ctx, "SELECT arrow_typeof(t) FROM m LIMIT 1").await, "Timestamp(µs)");
+    let typed = "SELECT arrow_typeof(TIMESTAMP '2999-12-31'), arrow_typeof(TIMESTAMP '2020-01-01 00:00:00.1234567'), arrow_typeof('2020-01-01'::TIMESTAMP(9)), arrow_typeof([NULL]::TIMESTAMP[])";
+    assert_eq!(rows(&ctx, typed).await, "Timestamp(µs) Timestamp(ns) Timestamp(ns) List(Timestamp(µs))");
+    for table in ["m".to_owned(), format!("'{file}'")] {
+        let expected = [
+            ("t > TIMESTAMP '2500-01-01'", "false; false; true; NULL"),
+            ("t < '1700-01-01'", "true; false; false; NULL"),
+            ("t >= DATE '2999-12-31'", "false; false; true; NULL"),
+            ("t = arrow_cast('2020-01-01', 'Timestamp(Nanosecond, None)')", "false; true; false; NULL"),
+            ("t > arrow_cast('2020-01-01T00:00:00.000000001', 'Timestamp(Nanosecond, None)')", "false; false; true; NULL"),
+            ("t < arrow_cast('2020-01-01T00:00:00.000000001', 'Timestamp(Nanosecond, None)')", "true; true; false; NULL"),
+            ("t BETWEEN DATE '1600-01-01' AND now()", "true; true; false; NULL"),
+            ("t IN (TIMESTAMP '2999-12-31', '1600-01-01')", "true; false; true; NULL"),
+            ("arrow_cast(t, 'Timestamp(Second, None)') = t", "true; true; true; NULL"),
+            ("t > TIMESTAMP '2020-01-01 00:00:00.0000001'", "false; false; true; NULL"),
+            ("now() > t", "true; true; false; NULL"),
+            ("t - TIMESTAMP '2020-01-01' > INTERVAL '1 day'", "false; false; true; NULL"),
+            ("now() - t > INTERVAL '1 day'", "true; true; false; NULL"),
+            ("t - DATE '2020-01-01' = INTERVAL '0 days'", "false; true; false; NULL"),
+            ("coalesce(t, TIMESTAMP '2000-01-01') > DATE '2000-01-01'", "false; true; true; false"),
+            ("coalesce(t, DATE '2000-01-01') = TIMESTAMP '2000-01-01'", "false; false; false; true"),
+            ("CASE WHEN id = 3 THEN DATE '2000-01-01' ELSE t END < TIMESTAMP '2000-01-01'", "true; false; false; false"),
+            ("CASE t WHEN TIMESTAMP '2999-12-31' THEN 1 ELSE 0 END", "0; 0; 1; 0"),
+            ("greatest(t, TIMESTAMP '2020-01-01') = t", "false; true; true; NULL"),
+            ("extract(year FROM t)", "1600; 2020; 2999; NULL"),
+            ("date_trunc('month', t)", "1600-01-01T00:00:00; 2020-01-01T00:00:00; 2999-12-01T00:00:00; NULL"),
+            ("date_trunc('week', t)", "1599-12-27T00:00:00; 2019-12-30T00:00:00; 2999-12-30T00:00:00; NULL"),
+            ("date_bin(INTERVAL '7 days', t)", "1599-12-30T00:00:00; 2019-12-26T00:00:00; 2999-12-26T00:00:00; NULL"),
+            ("date_bin(INTERVAL '3 months', t)", "1600-01-01T00:00:00; 2020-01-01T00:00:00; 2999-10-01T00:00:00; NULL"),
+            ("t + INTERVAL '1 month'", "1600-02-01T00:00:00; 2020-02-01T00:00:00; 3000-01-31T00:00:00; NULL"),
+            ("t::TEXT::TIMESTAMP = t", "true; true; true; NULL"),
+            ("t::DATE::TIMESTAMP = t", "true; true; true; NULL"),
+            ("t AT TIME ZONE 'UTC'", "1600-01-01T00:00:00Z; 2020-01-01T00:00:00Z; 2999-12-31T00:00:00Z; NULL"),
+            ("[t] > TIMESTAMP '2500-01-01'", "[false]; [false]; [true]; []"),
+            ("[arrow_cast(t, 'Timestamp(Second, None)')] < TIMESTAMP '2999-12-31 00:00:00.000001'", "[true]; [true]; [true]; []"),
+            ("ragged_searchsorted([TIMESTAMP '1800-01-01', TIMESTAMP '2500-01-01'], t)", "0; 1; 2; NULL"),
+        ];
+        assert_eq!(wrong(&ctx, &format!("{table} ORDER BY id"), &expected).await, "", "{table}");
+        for (what, expected) in expected {
+            if expected.contains("true") && !expected.contains('[') {
+                let sql = format!("SELECT count(*) FROM {table} WHERE {what}");
+                assert_eq!(rows(&ctx, &sql).await, expected.matches("true").count().to_string(), "{sql}");
+            }
+        }
+        let sql = format!("SELECT min(t), max(t) FROM {table}");
+        assert_eq!(rows(&ctx, &sql).await, "1600-01-01T00:00:00 2999-12-31T00:00:00");
+        let sql = format!("SELECT t FROM {table} WHERE id = 2 UNION ALL SELECT DATE '1600-01-01' ORDER BY 1");
+        assert_eq!(rows(&ctx, &sql).await, "1600-01-01T00:00:00; 2999-12-31T00:00:00");
+        let sql = format!("SELECT count(*) FROM {table} a JOIN (SELECT arrow_cast(t, 'Timestamp(Second, None)') AS s FROM {table}) b ON a.t = b.s");
+        assert_eq!(rows(&ctx, &sql).await, "3");
+    }
+    // Columns of nanoseconds beside what has no place in them.
+    let n = "(SELECT arrow_cast('2020-01-01', 'Timestamp(Nanosecond, None)') AS n, t FROM m WHERE id < 3)";
+    let expected = [
+        ("n > TIMESTAMP '1600-01-01'", "true; true; true"),
+        ("n < '2999-12-31'", "true; true; true"),
+        ("n < DATE '2999-12-31'", "true; true; true"),
+        ("n = t", "false; true; false"),
+        ("n < t", "false; false; true"),
+        ("[n] < TIMESTAMP '2999-12-31'", "[true]; [true]; [true]"),
+        ("[n] > '1600-01-01'", "[true]; [true]; [true]"),
+        ("[n] < DATE '2999-12-31'", "[true]; [true]; [true]"),
+        ("ragged_searchsorted([n], t)", "0; 0; 1"),
+    ];
+    assert_eq!(wrong(&ctx, &format!("{n} ORDER BY t"), &expected).await, "");
+    let expected = [
+        ("5::TIMESTAMP", "1970-01-01T00:00:05"),
+        ("TRY_CAST('x' AS TIMESTAMP)", "NULL"),
+        ("to_timestamp('2999-12-31')", "2999-12-31T00:00:00"),
+        ("to_timestamp(99999999999)", "5138-11-16T09:46:39"),
+        ("to_timestamp(1.5)", "1970-01-01T00:00:01.500"),
+        ("DATE '2999-01-01' + INTERVAL '36 hours'", "2999-01-02T12:00:00"),
+        ("DATE '2999-01-01' + INTERVAL '1 day'", "2999-01-02"),
+    ];
+    assert_eq!(wrong(&ctx, "(SELECT 1)", &expected).await, "");
+    assert!(refusal(&ctx, "SELECT to_timestamp(1e30)").await.contains("out of range"));
+    assert!(refusal(&ctx, "SELECT 5.5::TIMESTAMP").await.contains("to_timestamp"));
+    run(&ctx, "CREATE TABLE w (t TIMESTAMP)").await.unwrap();
+    run(&ctx, "INSERT INTO w VALUES (TIMESTAMP '2999-01-01'), (now()), ('1600-01-01')").await.unwrap();
+    assert_eq!(rows(&ctx, "SELECT min(t), max(t) FROM w").await, "1600-01-01T00:00:00 2999-01-01T00:00:00");
+}
+
+/// Once this fails, `date_trunc`, `date_bin` and `to_timestamp` of our own can go.
+#[tokio::test]
+async fn stock_functions_still_work_in_nanoseconds() {
+    let stock = SessionContext::new();
+    let far = "arrow_cast('2999-12-31', 'Timestamp(Microsecond, None)')";
+    let trunc = stock.sql(&format!("SELECT date_trunc('month', {far})")).await.unwrap();
+    assert!(trunc.collect().await.is_err());
+    let bin = stock.sql(&format!("SELECT date_bin(INTERVAL '1 day', {far})")).await.unwrap();
+    assert_eq!(bin.collect().await.unwrap()[0].column(0).null_count(), 1);
+    let parse = stock.sql("SELECT to_timestamp('2999-12-31')").await.unwrap();
+    assert!(parse.collect().await.is_err());
+}

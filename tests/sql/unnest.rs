@@ -1,0 +1,182 @@
+//! What stands above `unnest` and `ragged_explode`: DISTINCT, ORDER BY, GROUP BY, joins, windows.
+
+use super::*;
+
+const GROUPED: &str = "WITH u AS (SELECT k, unnest(v) AS v FROM (SELECT k, ragged_nest_agg(v) AS v
+    FROM (VALUES (1, 10), (1, 20), (1, 30), (2, 40)) t(k, v) GROUP BY k))";
+
+/// The rows of a result, each as its values with commas between them.
+async fn lines(ctx: &SessionContext, sql: &str) -> Vec<String> {
+    let text = text(ctx, sql).await;
+    let rows = text.lines().skip(3).filter(|line| line.starts_with('|'));
+    rows.map(|row| {
+        let values: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        values.join(",")
+    })
+    .collect()
+}
+
+async fn sorted(ctx: &SessionContext, sql: &str) -> Vec<String> {
+    let mut lines = lines(ctx, sql).await;
+    lines.sort();
+    lines
+}
+
+#[tokio::test]
+async fn unnest_of_groups_keeps_what_stands_above_it() {
+    let ctx = four();
+    assert_eq!(sorted(&ctx, &format!("{GROUPED} SELECT DISTINCT k FROM u")).await, ["1", "2"]);
+    let join = format!("{GROUPED} SELECT j.k FROM (VALUES (1), (2)) j(k) JOIN u ON u.k = j.k");
+    assert_eq!(sorted(&ctx, &join).await, ["1", "1", "1", "2"]);
+    let group = "SELECT id, count(*) AS n FROM (SELECT id, unnest([10, 20, 20]) AS k
+        FROM (VALUES (1), (2)) t(id) GROUP BY id) GROUP BY id, k";
+    assert_eq!(sorted(&ctx, group).await, ["1,1", "1,2", "2,1", "2,2"]);
+    let count = "SELECT id, count(*) AS n FROM (SELECT id, unnest([10, 20, 20]) AS k
+        FROM (VALUES (1), (2)) t(id) GROUP BY id) GROUP BY id";
+    assert_eq!(sorted(&ctx, count).await, ["1,3", "2,3"]);
+    let order = "SELECT id, k FROM (SELECT id, unnest([3, 1, 2]) AS k FROM (VALUES (1), (2)) t(id) GROUP BY id)
+        ORDER BY id, k DESC LIMIT 4";
+    assert_eq!(lines(&ctx, order).await, ["1,3", "1,2", "1,1", "2,3"]);
+    let same_level =
+        "SELECT id, unnest(array_agg(v)) AS k FROM (VALUES (1, 5), (1, 7), (2, 6)) t(id, v)
+        GROUP BY id ORDER BY id, k DESC";
+    assert_eq!(lines(&ctx, same_level).await, ["1,7", "1,5", "2,6"]);
+    let structs = "SELECT g, h['value'] AS c, h['count'] AS n FROM (SELECT g, unnest(ragged_histogram_agg(x)) AS h
+        FROM (VALUES (1, ['b', 'a', 'b']), (1, ['c'])) t(g, x) GROUP BY g) ORDER BY g, c DESC";
+    assert_eq!(lines(&ctx, structs).await, ["1,c,1", "1,b,2", "1,a,1"]);
+}
+
+#[tokio::test]
+async fn unnest_of_distinct_rows_keeps_what_stands_above_it() {
+    let ctx = four();
+    let distinct = "SELECT DISTINCT id, k FROM (SELECT id, unnest(v) AS k
+        FROM (SELECT DISTINCT id, v FROM (VALUES (1, [5, 5]), (1, [5, 5]), (2, [6])) t(id, v)))";
+    assert_eq!(sorted(&ctx, distinct).await, ["1,5", "2,6"]);
+    // The column that is unnested is itself the key of the groups.
+    let by_list = "SELECT DISTINCT k FROM (SELECT unnest(v) AS k
+        FROM (SELECT v FROM (VALUES ([5, 5]), ([5, 6])) t(v) GROUP BY v))";
+    assert_eq!(sorted(&ctx, by_list).await, ["5", "6"]);
+}
+
+#[tokio::test]
+async fn unnest_within_views_and_subqueries_keeps_what_stands_above_it() {
+    let ctx = four();
+    batches(&ctx, &format!("CREATE VIEW w AS {GROUPED} SELECT * FROM u")).await.unwrap();
+    assert_eq!(sorted(&ctx, "SELECT DISTINCT k FROM w").await, ["1", "2"]);
+    assert_eq!(sorted(&ctx, "SELECT k, count(*) FROM w GROUP BY k").await, ["1,3", "2,1"]);
+    let within = format!(
+        "{GROUPED} SELECT a FROM (VALUES (10), (40), (50)) t(a) WHERE a IN (SELECT max(v) FROM u GROUP BY k, v)"
+    );
+    assert_eq!(sorted(&ctx, &within).await, ["10", "40"]);
+}
+
+#[tokio::test]
+async fn filters_pass_unnest_of_groups() {
+    let ctx = four();
+    assert_eq!(
+        sorted(&ctx, &format!("{GROUPED} SELECT v FROM u WHERE k = 1 AND v > 10")).await,
+        ["20", "30"]
+    );
+}
+
+/// DataFusion still hands dependencies through `Unnest`. Once this fails, `sql::dependencies` can go.
+#[tokio::test]
+async fn stock_unnest_still_keeps_dependencies() {
+    let ctx = SessionContext::new();
+    let sql = "SELECT DISTINCT k FROM (SELECT k, unnest(v) AS v FROM (SELECT k, array_agg(v) AS v
+        FROM (VALUES (1, 10), (1, 20), (2, 40)) t(k, v) GROUP BY k))";
+    let found: usize = batches(&ctx, sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
+    assert_eq!(found, 3, "2 is right: DataFusion is mended");
+}
+
+const V: &str = "(SELECT * FROM (VALUES (1, [3, 1]), (2, [2, 4])) t(id, x))";
+
+/// Every node of ours below what asks for an order, over one and four partitions.
+#[tokio::test]
+async fn exploded_rows_are_sorted_by_elements() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = show(&dir.path().join("t"));
+    for partitions in [1, 4] {
+        let ctx =
+            serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
+        for (n, rows) in ["(1, [3, 1])", "(2, [2, 4])"].iter().enumerate() {
+            let copy = format!("COPY (SELECT * FROM (VALUES {rows}) t(id, x)) TO '{path}/{n}.nrt'");
+            batches(&ctx, &format!("{copy} OPTIONS (overwrite true)")).await.unwrap();
+        }
+        let table = format!("CREATE EXTERNAL TABLE parts STORED AS NRT LOCATION '{path}/'");
+        batches(&ctx, &table).await.unwrap();
+        for from in [V.to_owned(), "(SELECT * FROM parts)".to_owned(), format!("(SELECT * FROM '{path}/0.nrt')")] {
+            let all: &[&str] =
+                if from.ends_with("0.nrt')") { &["1", "3"] } else { &["1", "2", "3", "4"] };
+            let explode = format!("ragged_explode({from})");
+            assert_eq!(lines(&ctx, &format!("SELECT x FROM {explode} ORDER BY x")).await, all);
+            let down = lines(&ctx, &format!("SELECT x FROM {explode} ORDER BY x DESC")).await;
+            assert!(down.iter().eq(all.iter().rev()), "{down:?}");
+            let window = format!("SELECT x, row_number() OVER (ORDER BY x) AS r FROM {explode}");
+            let numbered: Vec<String> =
+                all.iter().enumerate().map(|(i, x)| format!("{x},{}", i + 1)).collect();
+            assert_eq!(sorted(&ctx, &window).await, numbered);
+            let union =
+                format!("SELECT x FROM (SELECT x FROM {explode} UNION ALL SELECT 0) ORDER BY x");
+            assert_eq!(lines(&ctx, &union).await[1..], *all);
+            let file = show(&dir.path().join(format!("out{partitions}.csv")));
+            let copy = format!(
+                "COPY (SELECT x FROM {explode} ORDER BY x) TO '{file}' OPTIONS (overwrite true)"
+            );
+            batches(&ctx, &copy).await.unwrap();
+            let written = std::fs::read_to_string(&file).unwrap();
+            assert_eq!(written.lines().skip(1).collect::<Vec<_>>(), all);
+        }
+    }
+}
+
+#[tokio::test]
+async fn nested_rows_are_sorted_by_lists() {
+    let ctx = four();
+    let nested =
+        "ragged_nest((SELECT * FROM (VALUES (2, 5), (1, 7), (1, 3)) t(id, x) ORDER BY id), 'id')";
+    assert_eq!(lines(&ctx, &format!("SELECT id FROM {nested} ORDER BY id DESC")).await, ["2", "1"]);
+    assert_eq!(
+        lines(&ctx, &format!("SELECT id, row_number() OVER (ORDER BY ragged_sum(x)) AS r FROM {nested} ORDER BY r")).await,
+        ["2,1", "1,2"]
+    );
+}
+
+#[tokio::test]
+async fn nested_lists_have_the_order_of_columns_that_nobody_asks_for() {
+    for partitions in [1, 4] {
+        let ctx =
+            serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
+        let table = "CREATE TABLE t0 AS SELECT * FROM (VALUES (7, 'x', 70), (2, 'x', 20), (3, 'x', 30)) t(id, t, b)";
+        batches(&ctx, table).await.unwrap();
+        for inner in ["SELECT id, t, b FROM t0 ORDER BY id", "SELECT t, b FROM t0 ORDER BY id"] {
+            let sql = format!("SELECT a.b FROM ragged_nest(({inner}), 't') AS a");
+            assert_eq!(lines(&ctx, &sql).await, ["[20, 30, 70]"]);
+        }
+        let exploded = "SELECT x FROM ragged_explode((SELECT id, [b, b + 1] AS x FROM t0 ORDER BY id DESC)) LIMIT 3";
+        assert_eq!(lines(&ctx, exploded).await, ["70", "71", "30"]);
+    }
+}
+
+#[tokio::test]
+async fn joins_below_nested_tables_are_planned_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
+    let path = |name: &str| show(&dir.path().join(name));
+    for (name, rows) in [("big", 1000), ("small", 3)] {
+        let copy = format!(
+            "COPY (SELECT value AS s, value * 2 AS v FROM generate_series(1, {rows})) TO '{}'",
+            path(&format!("{name}.parquet"))
+        );
+        batches(&ctx, &copy).await.unwrap();
+    }
+    for (left, right) in [("big", "small"), ("small", "big")] {
+        let query = format!(
+            "SELECT a.s % 2 AS k, b.v FROM '{}' a JOIN '{}' b ON a.s = b.s ORDER BY 1, 2",
+            path(&format!("{left}.parquet")),
+            path(&format!("{right}.parquet"))
+        );
+        let nested = format!("SELECT k, v FROM ragged_nest(({query}), 'k')");
+        assert_eq!(lines(&ctx, &nested).await, ["0,[4]", "1,[2, 6]"]);
+    }
+}
