@@ -10,6 +10,7 @@ Needs the packages in requirements.txt.
 
 import collections
 import datetime
+import decimal
 import json
 import math
 import pathlib
@@ -25,6 +26,8 @@ def value(v):
     """A value of DuckDB's as Serrate's test writes it."""
     if isinstance(v, list):
         return [value(x) for x in v]
+    if isinstance(v, decimal.Decimal):
+        return float(v)
     if isinstance(v, datetime.datetime):
         return (v - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
     if isinstance(v, datetime.date):

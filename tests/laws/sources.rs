@@ -218,7 +218,8 @@ fn needed_physical() -> PhysicalOptimizer {
 pub async fn rules() -> Vec<String> {
     let ctx = serrate::sql::session();
     let sql = "SELECT name FROM information_schema.df_settings WHERE name LIKE 'serrate.rule.%' ORDER BY name";
-    run(&ctx, sql).await.unwrap().rows.into_iter().map(|mut row| row.remove(0)).collect()
+    let rows = run(&ctx, sql).await.unwrap().rows;
+    rows.iter().map(|row| row[0].trim_matches('"').to_string()).collect()
 }
 
 /// Ours, over files in a folder or tables in memory.
