@@ -1,0 +1,152 @@
+//! Differences: found, made small, written down.
+
+use std::fmt::Write;
+
+use crate::sources::Setup;
+use crate::statements::{Query, Statement, Steps};
+use crate::tables::{World, create};
+
+/// Two answers that should be one.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    pub law: &'static str,
+    pub seed: u64,
+    pub number: usize,
+    pub statement: Statement,
+    pub steps: Steps,
+    pub setup: Setup,
+    pub expected: String,
+    pub found: String,
+}
+
+impl Difference {
+    /// What differences of one cause have in common, as far as an error tells.
+    pub fn kind(&self) -> Option<String> {
+        let error = self.found.strip_prefix("error: ")?;
+        let words: String = error.chars().filter(|c| !c.is_ascii_digit()).take(60).collect();
+        Some(words)
+    }
+
+    /// What to run, and both answers.
+    pub fn script(&self, world: &World) -> String {
+        let mut out = String::new();
+        let _ = writeln!(
+            out,
+            "-- {} (SERRATE_LAWS_SEED={} statement {})",
+            self.law, self.seed, self.number
+        );
+        let text = self.statement.text(self.steps, false);
+        let used: Vec<_> = world.tables.iter().filter(|t| text.contains(&t.name)).collect();
+        for table in &used {
+            out.push_str(&create(table, &text));
+        }
+        out.push_str(&self.setup.script(&used));
+        let _ = writeln!(out, "{text};");
+        for (title, answer) in [("expected", &self.expected), ("found", &self.found)] {
+            let _ = writeln!(out, "-- {title}:");
+            for line in answer.lines().take(30) {
+                let _ = writeln!(out, "--   {line}");
+            }
+        }
+        out
+    }
+}
+
+/// The query of a step, or the last one.
+fn of(statement: &mut Statement, at: usize) -> &mut Query {
+    match statement.steps.get_mut(at) {
+        Some((_, query)) => query,
+        None => &mut statement.last,
+    }
+}
+
+/// Statements that are this one with something left out.
+pub fn smaller(statement: &Statement) -> Vec<Statement> {
+    let mut out = Vec::new();
+    let mut push = |change: &dyn Fn(&mut Statement)| {
+        let mut next = statement.clone();
+        change(&mut next);
+        out.push(next);
+    };
+    for i in 0..statement.steps.len() {
+        push(&|s| {
+            s.steps.remove(i);
+        });
+    }
+    for at in 0..=statement.steps.len() {
+        let query =
+            if at < statement.steps.len() { &statement.steps[at].1 } else { &statement.last };
+        push(&|s| of(s, at).union = None);
+        for i in 0..query.joins.len() {
+            push(&|s| {
+                of(s, at).joins.remove(i);
+            });
+            for j in 1..query.joins[i].on.len() {
+                push(&|s| {
+                    of(s, at).joins[i].on.remove(j);
+                });
+            }
+        }
+        for i in 0..query.filters.len() {
+            push(&|s| {
+                of(s, at).filters.remove(i);
+            });
+        }
+        if query.items.len() > 1 && query.union.is_none() {
+            for i in 0..query.items.len() {
+                push(&|s| {
+                    of(s, at).items.remove(i);
+                });
+            }
+        }
+        for i in 0..query.group.len() {
+            push(&|s| {
+                of(s, at).group.remove(i);
+            });
+        }
+        for i in 0..query.order.len() {
+            push(&|s| {
+                of(s, at).order.remove(i);
+            });
+        }
+        push(&|s| of(s, at).having = None);
+        push(&|s| of(s, at).limit = None);
+        push(&|s| of(s, at).distinct = false);
+        push(&|s| {
+            let q = of(s, at);
+            q.total = false;
+            q.order.clear();
+            q.limit = None;
+        });
+    }
+    let text = statement.text(Steps::With, true);
+    out.retain(|s| s.text(Steps::With, true) != text);
+    out
+}
+
+/// Worlds that are this one with fewer rows.
+pub fn fewer(world: &World) -> Vec<World> {
+    let mut out = Vec::new();
+    for at in 0..world.tables.len() {
+        let n = world.tables[at].rows.num_rows();
+        for part in [2, 4, 8, 16] {
+            let size = n.div_ceil(part).max(1);
+            if n == 0 || (part > 2 && size == n.div_ceil(part / 2).max(1)) {
+                continue;
+            }
+            for from in (0..n).step_by(size) {
+                let mut next = world.clone();
+                let rows = &world.tables[at].rows;
+                let keep = (0..n as u64).filter(|i| {
+                    let i = usize::try_from(*i).unwrap_or(usize::MAX);
+                    i < from || i >= from + size
+                });
+                let keep = serrate::datafusion::arrow::array::UInt64Array::from_iter_values(keep);
+                next.tables[at].rows =
+                    serrate::datafusion::arrow::compute::take_record_batch(rows, &keep).unwrap();
+                out.push(next);
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,325 @@
+//! Random tables of the same column names.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, LargeListArray, ListArray,
+    RecordBatch, StringArray, TimestampMicrosecondArray,
+};
+use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serrate::datafusion;
+
+use crate::expressions::{Expr, Leaf, Shape, Type};
+
+/// Tables that statements of one session are over.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub seed: u64,
+    pub tables: Vec<Table>,
+    /// Only what `.nrt` holds: numbers without nulls.
+    pub plain: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub name: String,
+    pub rows: RecordBatch,
+    pub columns: Vec<Column>,
+}
+
+/// What the generator knows of a column.
+#[derive(Clone, Debug)]
+pub struct Column {
+    pub name: String,
+    pub ty: Type,
+    pub shape: Shape,
+    /// Some of its values make calls fail: only statements that guard against it look at it.
+    pub trap: bool,
+}
+
+impl Column {
+    /// The column of a relation with an alias.
+    pub fn of(&self, alias: &str) -> Expr {
+        let shape = self.shape.as_ref().map(|s| format!("{alias}:{s}"));
+        Expr::column(format!("{alias}.{}", self.name), self.ty, shape)
+    }
+}
+
+impl World {
+    /// One to three tables of `rows` rows at most.
+    pub fn new(seed: u64, rows: usize) -> Self {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let plain = random.random_range(0..4) == 0;
+        let n = random.random_range(1..=3);
+        let tables = (0..n).map(|i| table(&mut random, &format!("t{i}"), rows, plain)).collect();
+        Self { seed, tables, plain }
+    }
+}
+
+const KEYS: [DataType; 6] = [
+    DataType::Int8,
+    DataType::Int16,
+    DataType::Int32,
+    DataType::Int64,
+    DataType::UInt8,
+    DataType::UInt32,
+];
+const ELEMENTS: [DataType; 4] =
+    [DataType::Int16, DataType::Int32, DataType::Int64, DataType::Int64];
+const TEXTS: [&str; 8] = ["p", "q", "", "P", "LAB//HbA1c", "DX//E11.9", "pq", "12"];
+const FLOATS: [f64; 9] = [0.0, -0.0, 1.5, -2.25, 0.1, 3.0, f64::NAN, 0.30000000000000004, 1e300];
+
+struct Maker<'a> {
+    random: &'a mut ChaCha8Rng,
+    /// Percent of values that are null.
+    nulls: u32,
+    plain: bool,
+}
+
+impl Maker<'_> {
+    fn null(&mut self) -> bool {
+        self.random.random_range(0..100) < self.nulls
+    }
+
+    fn values(&mut self, leaf: Leaf, n: usize) -> ArrayRef {
+        match leaf {
+            Leaf::Int => Arc::new(Int64Array::from_iter(
+                (0..n).map(|_| (!self.null()).then(|| self.random.random_range(-3..7))),
+            )),
+            Leaf::Float => {
+                let of: &[f64] = if self.plain { &FLOATS[..6] } else { &FLOATS };
+                Arc::new(Float64Array::from_iter(
+                    (0..n)
+                        .map(|_| (!self.null()).then(|| of[self.random.random_range(0..of.len())])),
+                ))
+            }
+            Leaf::Bool => Arc::new(BooleanArray::from_iter(
+                (0..n).map(|_| (!self.null()).then(|| self.random.random_range(0..2) == 0)),
+            )),
+            Leaf::Text => {
+                Arc::new(StringArray::from_iter((0..n).map(|_| {
+                    (!self.null()).then(|| TEXTS[self.random.random_range(0..TEXTS.len())])
+                })))
+            }
+            Leaf::Time => {
+                let day = 86_400_000_000_i64;
+                Arc::new(TimestampMicrosecondArray::from_iter((0..n).map(|_| {
+                    (!self.null())
+                        .then(|| 18_000 * day + self.random.random_range(0..6_i64) * day / 2)
+                })))
+            }
+        }
+    }
+
+    /// Lengths of lists, and which of them are null.
+    fn lists(&mut self, n: usize) -> (Vec<usize>, Option<NullBuffer>) {
+        let mut valid = Vec::with_capacity(n);
+        let mut lengths = Vec::with_capacity(n);
+        for _ in 0..n {
+            let null = self.null();
+            valid.push(!null);
+            lengths.push(if null { 0 } else { [0, 1, 1, 2, 3, 5][self.random.random_range(0..6)] });
+        }
+        let nulls = (!self.plain).then(|| NullBuffer::from(valid));
+        (lengths, nulls)
+    }
+}
+
+fn wrapped(
+    lengths: &[usize],
+    nulls: Option<&NullBuffer>,
+    inner: ArrayRef,
+    large: bool,
+) -> ArrayRef {
+    let item = Arc::new(Field::new_list_field(inner.data_type().clone(), true));
+    let lengths = lengths.iter().copied();
+    if large {
+        let offsets = OffsetBuffer::<i64>::from_lengths(lengths);
+        Arc::new(LargeListArray::new(item, offsets, inner, nulls.cloned()))
+    } else {
+        let offsets = OffsetBuffer::<i32>::from_lengths(lengths);
+        Arc::new(ListArray::new(item, offsets, inner, nulls.cloned()))
+    }
+}
+
+fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table {
+    let n = [0, 1, rows / 2, rows, rows, rows, rows, rows][random.random_range(0..8)];
+    let nulls = if plain { 0 } else { [0, 15, 15, 40][random.random_range(0..4)] };
+    let large = !plain && random.random_range(0..4) == 0;
+    let shuffled = random.random_range(0..3) == 0;
+    let key = KEYS[random.random_range(0..KEYS.len())].clone();
+    let element = ELEMENTS[random.random_range(0..ELEMENTS.len())].clone();
+    let mut maker = Maker { random, nulls, plain };
+    let mut ids: Vec<i64> = (0..n as i64).collect();
+    if shuffled {
+        for i in (1..n).rev() {
+            ids.swap(i, maker.random.random_range(0..=i));
+        }
+    }
+    let mut columns: Vec<(&str, Type, Shape, ArrayRef)> = Vec::new();
+    let one = |leaf| Type::new(0, leaf);
+    columns.push(("id", one(Leaf::Int), None, Arc::new(Int64Array::from(ids))));
+    // Keys are small, not negative, and come back.
+    let k = Int64Array::from_iter(
+        (0..n).map(|_| (!maker.null()).then(|| maker.random.random_range(0..5))),
+    );
+    columns.push(("k", one(Leaf::Int), None, cast(&k, &key).unwrap()));
+    columns.push(("v", one(Leaf::Int), None, maker.values(Leaf::Int, n)));
+    // ORDER BY tells -0.0 from 0.0, the filters of TopK do not: single values have one zero.
+    let f = maker.values(Leaf::Float, n);
+    let f = f.as_primitive::<Float64Type>().unary::<_, Float64Type>(|v| v + 0.0);
+    columns.push(("f", one(Leaf::Float), None, Arc::new(f)));
+    columns.push(("flag", one(Leaf::Bool), None, maker.values(Leaf::Bool, n)));
+    if !plain {
+        columns.push(("s", one(Leaf::Text), None, maker.values(Leaf::Text, n)));
+        columns.push(("t", one(Leaf::Time), None, maker.values(Leaf::Time, n)));
+    }
+    // Siblings: lists of the same lengths, and lists within them.
+    let (lengths, valid) = maker.lists(n);
+    let total: usize = lengths.iter().sum();
+    let shape = || Some("1".to_string());
+    for (name, leaf) in [
+        ("x", Leaf::Int),
+        ("y", Leaf::Int),
+        ("fx", Leaf::Float),
+        ("bx", Leaf::Bool),
+        ("sx", Leaf::Text),
+        ("tx", Leaf::Time),
+    ] {
+        if plain && matches!(leaf, Leaf::Text | Leaf::Time) {
+            continue;
+        }
+        let mut values = maker.values(leaf, total);
+        if leaf == Leaf::Int {
+            values = cast(&values, &element).unwrap();
+        }
+        let lists = wrapped(&lengths, valid.as_ref(), values, large);
+        columns.push((name, Type::new(1, leaf), shape(), lists));
+    }
+    let (inner, inner_valid) = maker.lists(total);
+    let leaves: usize = inner.iter().sum();
+    for (name, leaf) in
+        [("xx", Leaf::Int), ("ff", Leaf::Float), ("bb", Leaf::Bool), ("ss", Leaf::Text)]
+    {
+        if plain && leaf == Leaf::Text {
+            continue;
+        }
+        let values = maker.values(leaf, leaves);
+        let lists = wrapped(&inner, inner_valid.as_ref(), values, large);
+        let lists = wrapped(&lengths, valid.as_ref(), lists, large);
+        columns.push((name, Type::new(2, leaf), Some("1/2".into()), lists));
+    }
+    if !plain {
+        // Lists of other lengths.
+        let (lengths, valid) = maker.lists(n);
+        let values = maker.values(Leaf::Int, lengths.iter().sum());
+        let lists = wrapped(&lengths, valid.as_ref(), values, false);
+        columns.push(("w", Type::new(1, Leaf::Int), Some("w".into()), lists));
+        // Where `id % 4 = 0` sums of `big` do not fit, and lists of `one` have not one element.
+        let id = columns[0].3.clone();
+        let id = id.as_primitive::<Int64Type>().values();
+        let lengths: Vec<usize> = id.iter().map(|i| if i % 4 == 0 { 2 } else { 1 }).collect();
+        let big = id.iter().flat_map(|i| if i % 4 == 0 { vec![i64::MAX, 1] } else { vec![*i] });
+        let big: ArrayRef = Arc::new(Int64Array::from_iter_values(big));
+        columns.push(("big", Type::new(1, Leaf::Int), None, wrapped(&lengths, None, big, false)));
+        let one: ArrayRef =
+            Arc::new(Int64Array::from_iter_values(0..lengths.iter().sum::<usize>() as i64));
+        let inner = wrapped(&lengths, None, one, false);
+        columns.push((
+            "one",
+            Type::new(2, Leaf::Int),
+            None,
+            wrapped(&vec![1; n], None, inner, false),
+        ));
+    }
+    let fields: Vec<Field> = columns
+        .iter()
+        .map(|(name, _, _, array)| {
+            Field::new(*name, array.data_type().clone(), *name != "id" && !plain)
+        })
+        .collect();
+    let known = columns
+        .iter()
+        .map(|(name, ty, shape, _)| Column {
+            name: (*name).into(),
+            ty: *ty,
+            shape: shape.clone(),
+            trap: matches!(*name, "big" | "one"),
+        })
+        .collect();
+    let arrays = columns.into_iter().map(|(_, _, _, array)| array).collect();
+    let rows = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap();
+    Table { name: name.into(), rows, columns: known }
+}
+
+/// The statement that makes a table, with the columns that a text names.
+pub fn create(table: &Table, text: &str) -> String {
+    let named: Vec<usize> = (0..table.columns.len())
+        .filter(|i| {
+            let name = &table.columns[*i].name;
+            let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            name == "id" || words.any(|w| w == name)
+        })
+        .collect();
+    let rows = &table.rows.project(&named).unwrap();
+    let schema = rows.schema();
+    let cells = |row: usize| -> String {
+        let cells: Vec<_> = rows.columns().iter().map(|c| literal(c, row)).collect();
+        format!("({})", cells.join(", "))
+    };
+    let casts: Vec<_> = schema
+        .fields()
+        .iter()
+        .enumerate()
+        .map(|(i, f)| format!("arrow_cast(column{}, '{}') AS {}", i + 1, f.data_type(), f.name()))
+        .collect();
+    let (values, filter) = match rows.num_rows() {
+        0 => {
+            let nulls = vec!["NULL"; rows.num_columns()];
+            (format!("({})", nulls.join(", ")), " WHERE false")
+        }
+        n => ((0..n).map(cells).collect::<Vec<_>>().join(",\n  "), ""),
+    };
+    format!(
+        "CREATE TABLE {} AS SELECT {}\nFROM (VALUES\n  {values}){filter};\n",
+        table.name,
+        casts.join(", ")
+    )
+}
+
+/// A value as SQL writes it.
+fn literal(array: &ArrayRef, row: usize) -> String {
+    if array.is_null(row) {
+        return "NULL".into();
+    }
+    let elements = |inner: ArrayRef| {
+        let values: Vec<_> = (0..inner.len()).map(|i| literal(&inner, i)).collect();
+        format!("[{}]", values.join(", "))
+    };
+    match array.data_type() {
+        DataType::List(_) => elements(array.as_list::<i32>().value(row)),
+        DataType::LargeList(_) => elements(array.as_list::<i64>().value(row)),
+        DataType::Float64 => {
+            let value = array.as_primitive::<Float64Type>().value(row);
+            if value.is_finite() && !(value == 0.0 && value.is_sign_negative()) {
+                format!("{value:?}")
+            } else {
+                format!("'{value:?}'::double")
+            }
+        }
+        DataType::Utf8 => format!("'{}'", array.as_string::<i32>().value(row)),
+        DataType::Timestamp(..) => {
+            let format = ArrayFormatter::try_new(array, &FormatOptions::default()).unwrap();
+            format!("TIMESTAMP '{}'", format.value(row))
+        }
+        _ => {
+            let format = ArrayFormatter::try_new(array, &FormatOptions::default()).unwrap();
+            format.value(row).to_string()
+        }
+    }
+}
