@@ -18,7 +18,8 @@ impl Call {
     /// Whether DuckDB has it, with this name and meaning: there `/` of integers is a float, and `BETWEEN`
     /// and `IN` bind stronger than `=`.
     pub fn is_shared(&self) -> bool {
-        let other = [" / ", "ragged_", "array_reverse", "array_concat", "first_value(<?> ORDER", "⟦"];
+        let other =
+            [" / ", "ragged_", "array_reverse", "array_concat", "first_value(<?> ORDER", "⟦"];
         !self.fails && !other.iter().any(|o| self.text.contains(o))
     }
 }

@@ -51,7 +51,8 @@ fn deep_statements_are_planned_or_refused() {
                     done.map(|_| ()).map_err(|e| e.strip_backtrace())
                 })
             });
-            let planned = planned.unwrap().join().unwrap_or_else(|_| panic!("{name} of {size} panics"));
+            let planned =
+                planned.unwrap().join().unwrap_or_else(|_| panic!("{name} of {size} panics"));
             if let Err(message) = planned {
                 assert!(!message.is_empty() && message.len() < 100_000, "{name} of {size}");
                 assert!(size > 10, "{name} of {size}: {message}");

@@ -87,11 +87,22 @@ fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
     let in_expression = match &before.token {
         Token::LParen | Token::Comma | Token::Eq | Token::Neq | Token::Lt | Token::Gt => true,
         Token::LtEq | Token::GtEq | Token::Plus | Token::Minus | Token::Mul | Token::Div => true,
-        Token::Word(word) if word.quote_style.is_none() => {
-            ["SELECT", "SUMMARIZE", "IN", "EXISTS", "ANY", "ALL", "SOME", "AND", "OR", "NOT", "WHERE", "THEN"]
-                .iter()
-                .any(|w| word.value.eq_ignore_ascii_case(w))
-        }
+        Token::Word(word) if word.quote_style.is_none() => [
+            "SELECT",
+            "SUMMARIZE",
+            "IN",
+            "EXISTS",
+            "ANY",
+            "ALL",
+            "SOME",
+            "AND",
+            "OR",
+            "NOT",
+            "WHERE",
+            "THEN",
+        ]
+        .iter()
+        .any(|w| word.value.eq_ignore_ascii_case(w)),
         _ => false,
     };
     // `(FROM t SELECT a)` says what it takes.
