@@ -351,6 +351,22 @@ async fn timestamps_are_microseconds_of_any_year() {
     );
 }
 
+#[tokio::test]
+async fn series_and_windows_take_timestamps() {
+    let ctx = four();
+    for series in ["generate_series", "range"] {
+        let sql = format!(
+            "SELECT value > TIMESTAMP '2020-01-01' FROM {series}(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02 12:00:00', INTERVAL '1 day') WHERE value < '2999-01-01' ORDER BY value"
+        );
+        assert_eq!(rows(&ctx, &sql).await, "false; true", "{series}");
+        let sql = format!("SELECT array_length({series}(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02 12:00:00', INTERVAL '1 day'))");
+        assert_eq!(rows(&ctx, &sql).await, "2", "{series}");
+    }
+    let sql = "SELECT sum(x) OVER (ORDER BY t RANGE BETWEEN INTERVAL '1 day' PRECEDING AND CURRENT ROW) FROM (VALUES
+        (TIMESTAMP '2020-01-01', 1), (TIMESTAMP '2020-01-01 12:00:00', 2), (TIMESTAMP '2999-01-01', 4)) v(t, x)";
+    assert_eq!(rows(&ctx, sql).await, "1; 3; 4");
+}
+
 /// Once this fails, `date_trunc`, `date_bin` and `to_timestamp` of our own can go.
 #[tokio::test]
 async fn stock_functions_still_work_in_nanoseconds() {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, CastKind, ColumnDef, DataType, Expr, Ident, Statement,
-    TypedString, Value, VisitMut, VisitorMut,
+    TableFactor, TypedString, Value, VisitMut, VisitorMut,
 };
 
 use crate::functions::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, plans_predicates};
@@ -14,7 +14,7 @@ use crate::functions::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, plans_predi
 /// ones of microseconds.
 pub(in crate::sql) fn in_microseconds<S: VisitMut>(state: &SessionState, statement: &mut S) {
     if plans_predicates(state.expr_planners()) {
-        let _ = statement.visit(&mut Timestamps);
+        let _ = statement.visit(&mut Timestamps::default());
     }
 }
 
@@ -27,10 +27,35 @@ pub(in crate::sql) fn columns_in_microseconds(state: &SessionState, columns: &mu
     }
 }
 
-struct Timestamps;
+#[derive(Default)]
+struct Timestamps {
+    /// In how many calls of functions that take nanoseconds the visitor is.
+    in_series: usize,
+}
+
+/// Whether FROM has a function of DataFusion's that takes timestamps of nanoseconds, and no others.
+fn is_series(factor: &TableFactor) -> bool {
+    let name = match factor {
+        TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => name,
+        _ => return false,
+    };
+    let [name] = name.0.as_slice() else { return false };
+    let name = name.as_ident().map(|name| name.value.as_str()).unwrap_or_default();
+    ["generate_series", "range"].iter().any(|series| series.eq_ignore_ascii_case(name))
+}
 
 impl VisitorMut for Timestamps {
     type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        self.in_series = self.in_series.saturating_add(usize::from(is_series(factor)));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        self.in_series = self.in_series.saturating_sub(usize::from(is_series(factor)));
+        ControlFlow::Continue(())
+    }
 
     fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<()> {
         if let Statement::CreateTable(table) = statement {
@@ -40,6 +65,9 @@ impl VisitorMut for Timestamps {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if self.in_series > 0 {
+            return ControlFlow::Continue(());
+        }
         let word = match expr {
             Expr::Cast { data_type: DataType::Timestamp(None, _), kind, format: None, .. } => {
                 match kind {
