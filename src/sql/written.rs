@@ -62,7 +62,7 @@ fn comparisons(call: &mut Function) {
                 name,
                 arg: FunctionArgExpr::Expr(e),
                 operator: FunctionArgOperator::Equals,
-            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(equal(Expr::Identifier(name), e))),
+            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(equal(read_name(name), e))),
             FunctionArg::ExprNamed {
                 name,
                 arg: FunctionArgExpr::Expr(e),
@@ -82,6 +82,14 @@ fn as_called_here(call: &mut Function) {
     let Some(name) = one_name(&call.name) else { return };
     if let Some((_, here)) = AGGREGATES.iter().find(|(theirs, _)| *theirs == name) {
         call.name = ObjectName::from(vec![Ident::new(*here)]);
+    }
+}
+
+/// What stands before `=` in an argument. The parser takes a text there, as in `f('a' = x)`, for a name.
+fn read_name(name: Ident) -> Expr {
+    match name.quote_style {
+        Some('\'') => Expr::value(Value::SingleQuotedString(name.value)),
+        _ => Expr::Identifier(name),
     }
 }
 
