@@ -125,7 +125,7 @@ mod tests {
         ("ragged_head", &["ragged_head(i, 100)", "ragged_head(n, -100)"]),
         ("ragged_tail", &["ragged_tail(i, 100)", "ragged_tail(n, 0, 2)"]),
         ("ragged_at", &["ragged_at(i, k)", "ragged_at(i, -100)", "ragged_at(n, 0, 5)"]),
-        ("ragged_at_or", &["ragged_at_or(i, k, 7)", "ragged_at_or(s, 100, 'x')"]),
+        ("ragged_at_or", &["ragged_at_or(i, 7, k)", "ragged_at_or(s, 'x', 100)"]),
         ("ragged_reverse", &["ragged_reverse(n)", "ragged_reverse(s)"]),
         ("ragged_searchsorted", &["ragged_searchsorted(i, k)", "ragged_searchsorted(f, 0.5)"]),
         ("ragged_mean", &["ragged_mean(i)", "ragged_mean(f)", "ragged_mean(n, -1)"]),
