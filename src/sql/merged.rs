@@ -245,14 +245,27 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
                     && options.opt_exclude.is_none();
                 if !plain {
                     let mut options = options;
-                    let said =
-                        options.opt_exclude.as_ref().map_or_else(String::new, ToString::to_string);
+                    let excluded: Vec<Ident> = match &options.opt_exclude {
+                        Some(ExcludeSelectItem::Single(name)) => {
+                            last_ident(name).into_iter().collect()
+                        }
+                        Some(ExcludeSelectItem::Multiple(names)) => {
+                            names.iter().filter_map(last_ident).collect()
+                        }
+                        None => Vec::new(),
+                    };
                     let replaced = options
                         .opt_replace
                         .get_or_insert_with(|| ReplaceSelectItem { items: Vec::new() });
-                    for (name, expr) in &others {
+                    // `*` takes a merged column from whichever table has the smaller name.
+                    let is_merged = |name: &Ident| {
+                        let mut merged = tables.iter().flat_map(|table| &table.merged);
+                        merged.any(|m| last_ident(m).is_some_and(|m| same(&m, name)))
+                    };
+                    let merged = plain.iter().filter(|(name, _)| is_merged(name));
+                    for (name, expr) in others.iter().chain(merged) {
                         let known = replaced.items.iter().any(|item| same(&item.column_name, name));
-                        if !known && !said.contains(&name.value) {
+                        if !known && !excluded.iter().any(|e| same(e, name)) {
                             replaced.items.push(Box::new(replacement(name, expr)));
                         }
                     }
@@ -510,6 +523,11 @@ fn folded(name: &Ident) -> String {
         Some(_) => name.value.clone(),
         None => name.value.to_lowercase(),
     }
+}
+
+/// The column that a name ends with.
+fn last_ident(name: &ObjectName) -> Option<Ident> {
+    name.0.last().and_then(|part| part.as_ident()).cloned()
 }
 
 fn same(a: &Ident, b: &Ident) -> bool {

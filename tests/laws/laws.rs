@@ -275,7 +275,8 @@ pub async fn written_in_order(
         let query = format!("SELECT a.id, a.f, a.x + 1 AS y, a.xx FROM {table} AS a{filter}");
         let expected = run(plain, &query).await;
         let file = folder.join("written.nrt");
-        let copied = run(ctx, &format!("COPY ({query}) TO '{}'", file.display())).await;
+        let copy = format!("COPY ({query}) TO '{}' OPTIONS (overwrite true)", file.display());
+        let copied = run(ctx, &copy).await;
         let found = match copied {
             Ok(_) => run(&reader, &format!("SELECT id, f, y, xx FROM '{}'", file.display())).await,
             Err(e) => Err(e),

