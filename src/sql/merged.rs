@@ -238,12 +238,12 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     for item in std::mem::take(&mut select.projection) {
         match item {
             SelectItem::Wildcard(options) => {
-                let plain = options.opt_ilike.is_none()
+                let bare = options.opt_ilike.is_none()
                     && options.opt_except.is_none()
                     && options.opt_replace.is_none()
                     && options.opt_rename.is_none()
                     && options.opt_exclude.is_none();
-                if !plain {
+                if !bare {
                     let mut options = options;
                     let excluded: Vec<Ident> = match &options.opt_exclude {
                         Some(ExcludeSelectItem::Single(name)) => {
