@@ -23,7 +23,7 @@ const DEEP: [Shape; 20] = [
     }),
     ("subqueries", |n| format!("SELECT {}1{}", "(SELECT ".repeat(n), ")".repeat(n))),
     ("queries in FROM", |n| {
-        format!("{}(SELECT 1 AS a) t{}", "SELECT * FROM (".repeat(n), ") t".repeat(n))
+        format!("{}SELECT 1 AS a{}", "SELECT * FROM (".repeat(n), ") t".repeat(n))
     }),
     ("lambdas", |n| {
         format!("SELECT {}1{}", "array_transform([1], lambda v: ".repeat(n), ")".repeat(n))
