@@ -39,7 +39,7 @@ const DEEP: [Shape; 20] = [
 #[test]
 fn deep_statements_are_planned_or_refused() {
     for (name, shape) in DEEP {
-        for size in [10, 300, 20_000] {
+        for size in [10, 100, 20_000] {
             let statement = shape(size);
             let small = std::thread::Builder::new().stack_size(8 << 20);
             let planned = small.spawn(move || {
@@ -55,7 +55,8 @@ fn deep_statements_are_planned_or_refused() {
                 planned.unwrap().join().unwrap_or_else(|_| panic!("{name} of {size} panics"));
             if let Err(message) = planned {
                 assert!(!message.is_empty() && message.len() < 100_000, "{name} of {size}");
-                assert!(size > 10, "{name} of {size}: {message}");
+                let refused = name == "EXPLAIN" && message.contains("Nested EXPLAINs");
+                assert!(size > 10 || refused, "{name} of {size}: {message}");
             }
         }
     }
