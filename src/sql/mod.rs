@@ -48,6 +48,7 @@ mod output;
 mod parquet;
 mod partitions;
 mod positions;
+mod precedence;
 mod predicates;
 mod relation;
 mod rules;

@@ -33,6 +33,7 @@ use super::merged;
 use super::nrt::NrtFormatFactory;
 use super::parquet::ParquetFileFormatFactory;
 use super::positions;
+use super::precedence::regroup_distinct;
 use super::predicates;
 use super::relation::as_unnest;
 use super::safetensors::SafetensorsFormatFactory;
@@ -408,6 +409,7 @@ impl VisitorMut for Rewrite {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<DataFusionError> {
+        regroup_distinct(expr);
         balance(expr);
         as_flow(rewrite_expr(expr))
     }

@@ -381,3 +381,37 @@ async fn stock_functions_still_work_in_nanoseconds() {
     let parse = stock.sql("SELECT to_timestamp('2999-12-31')").await.unwrap();
     assert!(parse.collect().await.is_err());
 }
+
+/// Stock `date_part` gives NULL for the seconds of 80 years. Once it does not, `sql::times::wide` need not
+/// take it over.
+#[tokio::test]
+async fn parts_of_long_durations_are_exact() {
+    let ctx = four();
+    let rows = "(VALUES (TIMESTAMP '2020-01-01', TIMESTAMP '1940-01-01'), (TIMESTAMP '2020-01-01', TIMESTAMP '2019-12-31')) t(x, y)";
+    let run = async |sql: String| {
+        let batches = serrate::sql::sql(&ctx, &sql).await.unwrap().collect().await;
+        batches.map(|b| pretty_format_batches(&b).unwrap().to_string())
+    };
+    let seconds =
+        run(format!("SELECT extract(epoch FROM x - y) AS e FROM {rows} ORDER BY 1")).await.unwrap();
+    assert!(seconds.contains("| 86400.0 ") && seconds.contains("| 2524608000.0 "), "{seconds}");
+    let years = format!(
+        "SELECT floor(date_part('epoch', x - y) / 86400 / 365.25) AS e FROM {rows} WHERE y < DATE '1950-01-01'"
+    );
+    let years = run(years).await.unwrap();
+    assert!(years.contains("| 80.0 "), "{years}");
+    let short = format!(
+        "SELECT extract(millisecond FROM x - y) AS e FROM {rows} WHERE y > DATE '2000-01-01'"
+    );
+    let short = run(short).await.unwrap();
+    assert!(short.contains("| 86400000 "), "{short}");
+    let long = run(format!("SELECT extract(millisecond FROM x - y) AS e FROM {rows}")).await;
+    assert!(long.unwrap_err().to_string().contains("more milliseconds than a 32-bit integer"));
+    let stock = SessionContext::new();
+    let stock = text(
+        &stock,
+        "SELECT date_part('epoch', TIMESTAMP '2020-01-01' - TIMESTAMP '1940-01-01') AS e",
+    )
+    .await;
+    assert!(!stock.contains("2524608000"), "DataFusion is mended: {stock}");
+}
