@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
 };
 
 use super::unify::{chosen_from, combined, compared, compared_over, sortable};
+use super::wide::wide_part;
 use crate::array::leaf_type;
 use crate::functions::{folded, is_constant};
 
@@ -224,6 +225,13 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
         return plan_err!(
             "{name} of intervals: 1 day and 36 hours would be compared field by field; use durations (timestamp - timestamp)"
         );
+    }
+    if let [_, length] = call.args.as_slice()
+        && durations(length)
+        && let Some(part) = wide_part(&call.func)
+    {
+        call.func = part;
+        return Ok(Transformed::yes(Expr::ScalarFunction(call)));
     }
     if !CHOOSE.contains(&name) {
         return Ok(Transformed::no(Expr::ScalarFunction(call)));

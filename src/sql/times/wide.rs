@@ -34,10 +34,17 @@ pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
         Wide { what: What::Trunc, inner: datetime::date_trunc() },
         Wide { what: What::Bin, inner: datetime::date_bin() },
         Wide { what: What::Parse, inner: datetime::to_timestamp(&config) },
-        Wide { what: What::Part, inner: datetime::date_part() },
     ] {
         ctx.register_udf(ScalarUDF::new_from_impl(function));
     }
+}
+
+/// `date_part` for durations, where a call is DataFusion's own: `extract(..)` is planned as that whatever is
+/// registered.
+pub(super) fn wide_part(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
+    let inner = datetime::date_part();
+    (function == inner.as_ref())
+        .then(|| Arc::new(ScalarUDF::new_from_impl(Wide { what: What::Part, inner })))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
