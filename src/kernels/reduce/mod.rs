@@ -26,6 +26,8 @@ mod block;
 #[cfg(target_arch = "x86_64")]
 mod blocks;
 mod distinct;
+// Only the aggregates of SQL add up over batches.
+#[cfg(feature = "sql")]
 mod exact;
 mod fold;
 mod groups;
@@ -54,6 +56,7 @@ use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 use groups::Groups;
 
+#[cfg(feature = "sql")]
 pub(crate) use exact::Exact;
 pub use masked::reduce_where;
 pub(in crate::kernels) use numbers::{native_int, reinterpret};
