@@ -11,7 +11,7 @@ use super::{Log, message, some};
 use crate::io::meds::Vocabulary;
 use crate::io::meds::file::{Source, string_like};
 
-/// What a code says about the life of a subject.
+/// The event of a life that a code records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     None,

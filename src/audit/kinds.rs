@@ -5,11 +5,11 @@ use super::Severity;
 /// A kind of finding. Names are stable: programs may rely on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// What [`Finding::check`](super::Finding::check) says.
+    /// The value of [`Finding::check`](super::Finding::check).
     pub name: &'static str,
     /// How bad such a finding is.
     pub severity: Severity,
-    /// What it means.
+    /// The fault that such a finding reports, in one sentence.
     pub meaning: &'static str,
 }
 

@@ -41,7 +41,7 @@ pub enum Severity {
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
-    /// Which check found it: the name of one of [`KINDS`].
+    /// The kind of the finding: the name of one of [`KINDS`].
     pub check: &'static str,
     /// The file.
     pub file: PathBuf,
@@ -222,7 +222,7 @@ impl Log {
         });
     }
 
-    /// Of what may be so in every row: nothing is put into words but the first.
+    /// Reports an error that may occur in every row. `describe` runs for the first occurrence only.
     fn error_with(
         &mut self,
         check: &'static str,
@@ -245,7 +245,7 @@ impl Log {
         });
     }
 
-    /// What was counted already, by its first place.
+    /// Reports `count` occurrences of a warning, with the place of the first one.
     fn warn_many(
         &mut self,
         count: u64,
@@ -258,7 +258,7 @@ impl Log {
         self.add(Severity::Warning, check, file, "", count, || (position, found, expected.into()));
     }
 
-    /// As [`warn_many`](Self::warn_many), with a finding of its own for what it is `about`.
+    /// Reports as [`warn_many`](Self::warn_many) does, in a separate finding for each `about`.
     fn warn_about(
         &mut self,
         about: &str,

@@ -29,7 +29,7 @@ pub(super) struct Measured {
     pub(super) row: usize,
 }
 
-/// What is wrong in the rows of the subjects of one file.
+/// Collects the findings about the events of each subject in one file.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     subject: i64,
