@@ -124,11 +124,39 @@ proptest! {
         if let Ok(tree) = serde_json::from_str::<Value>(&whole) {
             let a = read(&tree).map_err(|e| e.to_string());
             let b = RaggedTable::from_json_text(whole.as_bytes(), &JsonOptions::default());
-            prop_assert_eq!(a.is_ok(), b.is_ok(), "{}", whole);
+            if holds_ambiguous_number(&tree["x"]) {
+                prop_assert!(a.is_ok() <= b.is_ok() || !whole.contains(['e', 'E', '.']), "{}", whole);
+            } else {
+                prop_assert_eq!(a.is_ok(), b.is_ok(), "{}", whole);
+            }
         } else {
             prop_assert!(RaggedTable::from_json_text(whole.as_bytes(), &JsonOptions::default()).is_err());
         }
     }
+}
+
+/// Whether a tree holds a number that serde_json parses alike from a float (`1E20`) and from an
+/// integer beyond 64 bits.
+fn holds_ambiguous_number(value: &Value) -> bool {
+    match value {
+        Value::Array(list) => list.iter().any(holds_ambiguous_number),
+        Value::Number(n) => {
+            n.as_i128().is_none() && n.as_f64().is_some_and(|x| (9.2e18..1e30).contains(&x.abs()))
+        }
+        _ => false,
+    }
+}
+
+#[test]
+fn text_tells_large_floats_from_overlong_integers_and_a_tree_cannot() {
+    let from_text =
+        |text: &str| RaggedTable::from_json_text(text.as_bytes(), &JsonOptions::default());
+    let float = from_text(r#"{"x": [1E20]}"#).unwrap();
+    assert_eq!(float.column("x").unwrap().data_type(), &DataType::Float32);
+    assert!(from_text(r#"{"x": [100000000000000000000]}"#).is_err());
+    assert!(read(&json!({"x": [1E20]})).is_err());
+    assert!(read(&json!({"x": [1E20, 0.5]})).is_ok());
+    assert!(read_as(&json!({"x": [1E20]}), "x", DataType::Float64).is_ok());
 }
 
 fn cases(file: &str) -> Vec<Value> {
