@@ -12,8 +12,8 @@
 //!
 //! * Sums, means and extremes of floats over rows (`sum(f)`, `min(f)`): additions have no order, and
 //!   stock `min` of NaN depends on the batches. They are over integers here.
-//! * -0.0 as a single value: ORDER BY puts it before 0.0, and the filter that TopK pushes down takes the
-//!   two for equal. Lists have it.
+//! * The order of -0.0 and 0.0, which plain DataFusion tells apart in ORDER BY, and which of the two
+//!   stands for both in a group. Lists hold both.
 //! * The words of errors: two that fail are equal. An error of the reference that another plan does not
 //!   meet is none where rows or columns can be left out (`Statement::may_skip`); the other way round it
 //!   is a difference.

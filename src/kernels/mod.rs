@@ -7,6 +7,8 @@
 pub mod at;
 pub mod between;
 pub mod broadcast;
+#[cfg(feature = "sql")]
+pub(crate) mod canonical;
 mod compress;
 pub mod concat;
 pub mod coords;

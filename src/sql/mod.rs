@@ -30,6 +30,7 @@ mod empty;
 mod errors;
 mod exec;
 mod flat_filters;
+mod float_keys;
 mod from;
 mod guard;
 mod guarded_rules;
@@ -69,7 +70,6 @@ mod whole;
 mod windows;
 mod written;
 mod yielding;
-mod zeros;
 
 pub use crate::config::{NrtNan, SerrateOptions};
 pub use crate::functions::{register_functions, register_operators};

@@ -19,6 +19,7 @@ use super::batches::LeafBatches;
 use super::below_joins::BelowJoins;
 use super::contains::ContainsPushdown;
 use super::flat_filters::FlatFilters;
+use super::float_keys::FloatKeys;
 use super::guard::NamedFiles;
 use super::guarded_rules::GuardedRule;
 use super::lambdas::LambdaParameters;
@@ -29,7 +30,7 @@ use super::partitions::LeafPartitions;
 use super::scan_order::OrderedScanLimits;
 use super::sort_lists::SortLists;
 use super::yielding::YieldingJoins;
-use super::zeros::OneZero;
+
 use crate::config::SerrateOptions;
 
 pub(super) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
@@ -47,8 +48,8 @@ pub(super) fn remove_logical_rules(rules: &mut Vec<LogicalRule>) {
 /// Logical rules, after those of DataFusion in each pass.
 pub(super) fn logical_rules() -> [LogicalRule; 4] {
     [
-        // Dynamic filters of joins tell the two zeros apart.
-        Arc::new(OneZero),
+        // Comparisons and keys know two zeros and many NaN.
+        Arc::new(FloatKeys),
         Arc::new(Switched(FlatFilters)),
         Arc::new(Switched(BelowJoins)),
         // Last, so that no other rule sees its columns.
