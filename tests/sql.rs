@@ -34,6 +34,8 @@ mod from;
 mod headings;
 #[path = "sql/joins.rs"]
 mod joins;
+#[path = "sql/limits.rs"]
+mod limits;
 #[path = "sql/merged.rs"]
 mod merged;
 #[path = "sql/numbers.rs"]

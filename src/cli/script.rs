@@ -77,6 +77,8 @@ pub(super) fn split(sql: &str, dialect: &Dialect) -> Result<Script, Broken> {
     let mut open: Option<(Location, Location)> = None;
     // The comment at hand, and the line it ends on.
     let mut title: (Vec<String>, u64) = (Vec::new(), 0);
+    // Where the last word or semicolon stands: a comment behind it is about it, and no title.
+    let mut last_line = 0;
     let mut close = |open: &mut Option<(Location, Location)>, title: &mut Vec<String>| {
         let title = std::mem::take(title);
         if let Some((at, end)) = open.take() {
@@ -88,10 +90,13 @@ pub(super) fn split(sql: &str, dialect: &Dialect) -> Result<Script, Broken> {
     for token in tokens {
         match token.token {
             Token::EOF => {}
-            Token::SemiColon => close(&mut open, &mut title.0),
+            Token::SemiColon => {
+                last_line = token.span.start.line;
+                close(&mut open, &mut title.0);
+            }
             Token::Whitespace(Whitespace::SingleLineComment { comment, .. }) => {
                 let line = token.span.start.line;
-                if open.is_none() {
+                if open.is_none() && line != last_line {
                     // A blank line parts a comment from the one before.
                     if line > title.1 + 1 {
                         title.0.clear();
@@ -107,6 +112,7 @@ pub(super) fn split(sql: &str, dialect: &Dialect) -> Result<Script, Broken> {
                 | Whitespace::MultiLineComment(_),
             ) => {}
             _ => {
+                last_line = token.span.end.line;
                 // Made offsets where a statement ends: each counts the characters of its line.
                 let end = token.span.end;
                 open = Some(match open {
@@ -180,10 +186,10 @@ mod tests {
 
     #[test]
     fn the_comment_right_above_a_statement_is_its_title() {
-        let sql = "-- file\n\n-- One\n--  more\nSELECT 1; -- not this\n-- Two\n\nSELECT 2";
+        let sql = "-- file\n\n-- One\n--  more\nSELECT 1; -- not this\n-- Two\n\nSELECT 2; -- nor this\nSELECT 3";
         let titles: Vec<_> =
             split(sql, &Dialect::DuckDB).unwrap().statements.into_iter().map(|s| s.title).collect();
-        assert_eq!(titles, [vec!["One", "more"], vec![]]);
+        assert_eq!(titles, [vec!["One", "more"], vec![], vec![]]);
     }
 
     #[test]

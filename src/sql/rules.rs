@@ -24,11 +24,13 @@ use super::guard::NamedFiles;
 use super::guarded_rules::GuardedRule;
 use super::lambdas::LambdaParameters;
 use super::lengths::{LengthsBelow, LengthsIntoScan};
+use super::limits::OpaqueLimits;
 use super::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
 use super::parquet::ParquetLists;
 use super::partitions::LeafPartitions;
 use super::scan_order::OrderedScanLimits;
 use super::sort_lists::SortLists;
+use super::topk::WholeFloatGroups;
 use super::yielding::YieldingJoins;
 
 use crate::config::SerrateOptions;
@@ -75,8 +77,10 @@ pub(super) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     // Once conditions have gone into scans, before something that deals out rows comes between.
     let filters = rules.iter().position(|rule| rule.name() == "FilterPushdown");
     rules.insert(filters.map_or(rules.len(), |at| at + 1), Arc::new(Switched(LengthsIntoScan)));
+    let topk = rules.iter().position(|rule| rule.name() == "TopKAggregation");
+    rules.insert(topk.map_or(rules.len(), |at| at + 1), Arc::new(WholeFloatGroups));
     for rule in rules.iter_mut() {
-        *rule = GuardedRule::guard(Arc::clone(rule));
+        *rule = OpaqueLimits::guard(GuardedRule::guard(Arc::clone(rule)));
     }
 }
 

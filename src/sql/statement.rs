@@ -14,7 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr as SqlExpr, Query, Select, SelectFlavor, SelectItem, Statement as SqlStatement,
     TableFactor, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
-use datafusion::logical_expr::sqlparser::dialect::{Dialect as SqlDialect, dialect_from_str};
+use datafusion::logical_expr::sqlparser::dialect::Dialect as SqlDialect;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, col};
 use datafusion::optimizer::AnalyzerRule;
@@ -23,6 +23,7 @@ use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, St
 
 use super::clauses::{self, using_sample};
 use super::depth::{balance, check_depth, deep};
+use super::dialect::parser_dialect;
 use super::dok::DokFormatFactory;
 use super::errors::of_statement;
 use super::from::{rewrite_factor, summarize_text};
@@ -96,7 +97,7 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     let state = ctx.state_ref();
     let state = state.read();
     let options = &state.config_options().sql_parser;
-    let Some(dialect) = dialect_from_str(options.dialect) else {
+    let Some(dialect) = parser_dialect(options.dialect) else {
         return plan_err!("there is no SQL dialect {}", options.dialect);
     };
     let text = batches_options(text, dialect.as_ref());

@@ -102,3 +102,51 @@ async fn stock_comparisons_tell_zeros_and_nan_apart() {
         assert_ne!(rows, right, "{sql}: DataFusion answers it now");
     }
 }
+
+const GROUPS: &str = "SELECT * FROM (VALUES (3, 16.0), (3, 'NaN'::DOUBLE), (0, 'NaN'::DOUBLE), (1, 5.0), (2, 7.0)) n(g, v)";
+
+/// Groups that are ordered by a float and cut, over a subquery.
+const CUT_GROUPS: [(&str, &str); 4] = [
+    ("SELECT g, max(v) FROM n GROUP BY g ORDER BY 2 DESC, g LIMIT 2", "0 NaN 3 NaN"),
+    ("SELECT g, max(v) FROM n GROUP BY g ORDER BY 2 DESC LIMIT 3", ""),
+    ("SELECT DISTINCT v FROM n ORDER BY v DESC LIMIT 2", "NaN 16.0"),
+    ("SELECT v FROM n GROUP BY v ORDER BY v LIMIT 4", "5.0 7.0 16.0 NaN"),
+];
+
+#[tokio::test]
+async fn groups_of_floats_are_counted_before_they_are_cut() {
+    let ctx = four();
+    text(&ctx, &format!("CREATE TABLE n AS {GROUPS}")).await;
+    let dir = tempfile::tempdir().unwrap();
+    let path = show(&dir.path().join("n.parquet"));
+    text(&ctx, &format!("COPY n TO '{path}'")).await;
+    for source in ["n".to_owned(), format!("'{path}'")] {
+        for (sql, expected) in CUT_GROUPS {
+            let sql = sql.replace("FROM n", &format!("FROM {source}"));
+            let found = texts(&ctx, &sql).await;
+            match expected {
+                "" => {
+                    assert_eq!(found.iter().filter(|row| row.ends_with("NaN")).count(), 2, "{sql}")
+                }
+                expected => assert_eq!(found.join(" "), expected, "{sql}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn stock_topk_of_floats_is_still_wrong() {
+    let ctx = SessionContext::new();
+    ctx.sql(&format!("CREATE TABLE n AS {GROUPS}")).await.unwrap().collect().await.unwrap();
+    let sql = "SELECT DISTINCT v FROM n ORDER BY v DESC LIMIT 2";
+    let plan = ctx.sql(sql).await.unwrap();
+    let found = tokio::spawn(plan.collect()).await;
+    let right = match found {
+        Ok(Ok(batches)) => {
+            let shown = datafusion::arrow::util::pretty::pretty_format_batches(&batches).unwrap();
+            shown.to_string().contains("NaN") && shown.to_string().contains("16.0")
+        }
+        _ => false,
+    };
+    assert!(!right, "DataFusion answers it now");
+}
