@@ -57,6 +57,7 @@ use doc::Section;
 pub(crate) use dok::{Names, with_names};
 pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
+pub(crate) use naming::literal;
 pub(crate) use planner::{
     FILTER, ON_LISTS, PREDICATES, TESTS, folded, is_constant, plans_predicates,
 };

@@ -2,6 +2,7 @@
 
 use arrow::array::Array;
 use arrow::datatypes::DataType;
+use arrow::util::display::array_value_to_string;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
@@ -114,7 +115,7 @@ fn precedence(word: &str) -> Option<u8> {
 }
 
 /// A literal as SQL writes it; long lists are cut.
-fn literal(value: &ScalarValue) -> String {
+pub(crate) fn literal(value: &ScalarValue) -> String {
     const SHOWN: usize = 8;
     let list = |values: &dyn Array| {
         let mut parts: Vec<String> = (0..values.len().min(SHOWN))
@@ -137,6 +138,11 @@ fn literal(value: &ScalarValue) -> String {
             let text = v.to_string();
             let plain = text.chars().all(|c| c.is_ascii_digit() || c == '-');
             if plain { format!("{text}.0") } else { text }
+        }
+        // `Display` of these prints their fields.
+        v if matches!(v.data_type(), DataType::Interval(_) | DataType::Duration(_)) => {
+            let shown = v.to_array().and_then(|a| Ok(array_value_to_string(&a, 0)?));
+            shown.map_or_else(|_| v.to_string(), |text| format!("INTERVAL '{text}'"))
         }
         v => v.to_string(),
     }

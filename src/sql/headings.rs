@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::functions::literal;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
@@ -174,7 +175,7 @@ fn of_column(column: &Column, schema: &DFSchema, input: &LogicalPlan) -> String 
     }
 }
 
-/// An expression whose columns are named as they are shown.
+/// An expression whose columns are named as they are shown, and literals as SQL writes them.
 fn unqualified(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     let schema = input.schema();
     let plain = expr.transform(|e| {
@@ -186,6 +187,10 @@ fn unqualified(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
             Expr::OuterReferenceColumn(field, column) => {
                 let plain = Column::new_unqualified(column.name);
                 Transformed::yes(Expr::OuterReferenceColumn(field, plain))
+            }
+            // `Int64(1)` is what DataFusion calls 1.
+            Expr::Literal(value, _) => {
+                Transformed::yes(Expr::Column(Column::new_unqualified(literal(&value))))
             }
             other => Transformed::no(other),
         })

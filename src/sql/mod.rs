@@ -54,6 +54,7 @@ mod positions;
 mod precedence;
 mod predicates;
 mod relation;
+mod repeated_keys;
 mod rules;
 mod safetensors;
 mod scan_order;

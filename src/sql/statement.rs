@@ -37,6 +37,7 @@ use super::positions;
 use super::precedence::regroup_distinct;
 use super::predicates;
 use super::relation::as_unnest;
+use super::repeated_keys;
 use super::safetensors::SafetensorsFormatFactory;
 use super::times;
 use super::training::BATCHES;
@@ -412,10 +413,12 @@ impl VisitorMut for Rewrite {
     fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<DataFusionError> {
         regroup_distinct(expr);
         balance(expr);
+        repeated_keys::drop_in_call(expr);
         as_flow(rewrite_expr(expr))
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+        repeated_keys::drop_in_query(query);
         as_flow(write_out_windows(query))
     }
 }

@@ -52,3 +52,33 @@ async fn stock_sorts_still_move_below_limits() {
     let (sql, right) = STATEMENTS[0];
     assert_ne!(ints(&ctx, &sql.replace("{t}", "t")).await, right, "DataFusion answers it now");
 }
+
+const REPEATED: [(&str, &[i64]); 3] = [
+    ("SELECT DISTINCT ON (id % 2) id FROM t ORDER BY id % 2 DESC, id % 2, id, id", &[1, 0]),
+    ("SELECT unnest(array_agg(id ORDER BY id DESC, id)) FROM t WHERE id > 2", &[9, 4, 3]),
+    ("SELECT first_value(id) OVER (ORDER BY id, id DESC) FROM t WHERE id < 2", &[0, 0]),
+];
+
+#[tokio::test]
+async fn repeated_keys_order_nothing() {
+    let ctx = four();
+    text(&ctx, ROWS).await;
+    for (sql, expected) in REPEATED {
+        let batches = serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
+        let found: Vec<i64> = batches
+            .iter()
+            .flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec())
+            .collect();
+        assert_eq!(found, expected, "{sql}");
+    }
+}
+
+/// [`repeated_keys_order_nothing`] mends a panic of DataFusion's.
+#[tokio::test]
+async fn stock_repeated_keys_still_panic() {
+    let ctx = SessionContext::new();
+    ctx.sql(ROWS).await.unwrap().collect().await.unwrap();
+    let plan = ctx.sql(REPEATED[0].0).await.unwrap();
+    let found = tokio::spawn(plan.collect()).await;
+    assert!(!matches!(found, Ok(Ok(_))), "DataFusion answers it now");
+}
