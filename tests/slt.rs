@@ -40,7 +40,7 @@ fn shown() -> FormatOptions<'static> {
 }
 
 pub(crate) async fn run(ctx: &SessionContext, sql: &str) -> Result<(SchemaRef, Vec<RecordBatch>)> {
-    let frame = ctx.sql(sql).await?;
+    let frame = serrate::sql::sql(ctx, sql).await?;
     let schema = Arc::new(frame.schema().as_arrow().clone());
     Ok((schema, frame.collect().await?))
 }

@@ -343,8 +343,8 @@ list. Lists keep their kind (`List`, `LargeList`); a `FixedSizeList` comes back 
 said otherwise. What decides the type of a result (an axis, the sizes of a tensor) is written out in
 the query; columns and parameters are refused there.
 
-An equals sign right inside the parentheses of a call, `f(x = 3)`, names an argument in SQL as it is
-read here: write `f(x == 3)` or `f((x = 3))` to compare.
+`f(x = 3)` compares, and `f(x => 3)` names an argument. In `ctx.sql` of DataFusion the first names one as
+well: write `f(x == 3)` or `f((x = 3))` there.
 
 Every example below is run by the tests.
 
