@@ -10,8 +10,6 @@
 //!
 //! What is not asked, since engines may differ in it:
 //!
-//! * Sums, means and extremes of floats over rows (`sum(f)`, `min(f)`): additions have no order, and
-//!   stock `min` of NaN depends on the batches. They are over integers here.
 //! * -0.0 as a single value: ORDER BY puts it before 0.0, and the filter that TopK pushes down takes the
 //!   two for equal. Lists have it.
 //! * The words of errors: two that fail are equal. An error of the reference that another plan does not

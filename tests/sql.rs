@@ -24,6 +24,8 @@ mod dok;
 mod exact;
 #[path = "sql/files.rs"]
 mod files;
+#[path = "sql/float_aggregates.rs"]
+mod float_aggregates;
 #[path = "sql/formats.rs"]
 mod formats;
 #[path = "sql/from.rs"]
