@@ -10,8 +10,6 @@
 //!
 //! What is not asked, since engines may differ in it:
 //!
-//! * Sums, means and extremes of floats over rows (`sum(f)`, `min(f)`): additions have no order, and
-//!   stock `min` of NaN depends on the batches. They are over integers here.
 //! * The order of -0.0 and 0.0, which plain DataFusion tells apart in ORDER BY, and which of the two
 //!   stands for both in a group. Lists hold both.
 //! * The words of errors: two that fail are equal. An error of the reference that another plan does not

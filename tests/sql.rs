@@ -24,6 +24,8 @@ mod dok;
 mod exact;
 #[path = "sql/files.rs"]
 mod files;
+#[path = "sql/float_aggregates.rs"]
+mod float_aggregates;
 #[path = "sql/float_keys.rs"]
 mod float_keys;
 #[path = "sql/formats.rs"]

@@ -41,7 +41,7 @@ use super::urls::PathTables;
 use super::visible::with_visible_files;
 use super::whole::WholeFileFormatFactory;
 use crate::config::SerrateOptions;
-use crate::functions::{float_extremes, register_functions, register_operators};
+use crate::functions::{exact_floats, float_extremes, register_functions, register_operators};
 
 /// A session with everything: settings `serrate.*`, functions, operators on lists, file formats,
 /// files by path in FROM, extension types.
@@ -77,8 +77,8 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     let _ = register_functions(&mut ctx);
     let _ = register_operators(&ctx);
     let _ = register_dok_names(&ctx);
-    for extreme in float_extremes() {
-        ctx.register_udaf(extreme);
+    for aggregate in float_extremes().into_iter().chain(exact_floats()) {
+        ctx.register_udaf(aggregate);
     }
     register_wide(&ctx);
     ctx
@@ -103,7 +103,8 @@ fn with_paths(ctx: SessionContext) -> SessionContext {
 /// the builder has, or else gets here, are wrapped for that.
 ///
 /// Call it before or after `with_default_features`; afterwards call [`register_functions`] on the
-/// finished session.
+/// finished session. Aggregates of floats stay DataFusion's there; [`session_with`] replaces them (`sum`,
+/// `avg`, `stddev`, `min`, .. that do not depend on batches and partitions).
 pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let config = builder.config().get_or_insert_with(SessionConfig::new);
     if config.options().extensions.get::<SerrateOptions>().is_none() {

@@ -15,11 +15,25 @@ pub struct Call {
 }
 
 impl Call {
-    /// Whether DuckDB has it, with this name and meaning: there `/` of integers is a float, and `BETWEEN`
-    /// and `IN` bind stronger than `=`.
+    /// Whether DuckDB has it, with this name and meaning: there `/` of integers is a float, `BETWEEN` and
+    /// `IN` bind stronger than `=`, and sums of floats are rounded on the way.
     pub fn is_shared(&self) -> bool {
-        let other =
-            [" / ", "ragged_", "array_reverse", "array_concat", "first_value(<?> ORDER", "⟦"];
+        let other = [
+            " / ",
+            "ragged_",
+            "array_reverse",
+            "array_concat",
+            "first_value(<?> ORDER",
+            "⟦",
+            "sum(<f",
+            "avg(<f",
+            "min(<f",
+            "max(<f",
+            "stddev",
+            "var_",
+            "corr(",
+            "regr_",
+        ];
         !self.fails && !other.iter().any(|o| self.text.contains(o))
     }
 }
@@ -349,6 +363,17 @@ pub const AGGREGATES: &[Call] = &[
     call("s", "max(<s>)"),
     call("t", "max(<t>)"),
     call("f", "avg(<i>)"),
+    call("f", "sum(<f>)"),
+    call("f", "sum(<f>) FILTER (WHERE <b>)"),
+    call("f", "sum(DISTINCT <f>)"),
+    call("f", "avg(<f>)"),
+    call("f", "avg(DISTINCT <f>)"),
+    call("f", "min(<f>)"),
+    call("f", "max(<f>)"),
+    call("f", "stddev(<f>)"),
+    call("f", "var_pop(<f>)"),
+    call("f", "corr(<f>, <f>)"),
+    call("f", "regr_intercept(<f>, <i>)"),
     call("b", "bool_or(<b>)"),
     call("b", "bool_and(<b>)"),
     call("?", "first_value(<?> ORDER BY ORDER)"),
@@ -379,6 +404,9 @@ pub const WINDOWS: &[Call] = &[
         "sum(<i>) OVER (PARTITION BY <i> ORDER BY ORDER ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
     ),
     call("i", "sum(<i>) OVER (PARTITION BY <s>)"),
+    call("f", "sum(<f>) OVER (ORDER BY ORDER ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING)"),
+    call("f", "avg(<f>) OVER (PARTITION BY <i> ORDER BY ORDER)"),
+    call("f", "stddev(<f>) OVER (PARTITION BY <s>)"),
     call("i", "count(<?>) OVER (ORDER BY <i>)"),
     call("?", "first_value(<?>) OVER (PARTITION BY <i> ORDER BY ORDER)"),
     call("l?", "ragged_nest_agg(<?>) OVER (PARTITION BY <i> ORDER BY ORDER)"),

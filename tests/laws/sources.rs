@@ -173,7 +173,8 @@ pub fn register(
 }
 
 /// Plain DataFusion over tables in memory: our functions and syntax, none of our rules, and of its own
-/// those alone without which there is no plan.
+/// those alone without which there is no plan. Aggregates of floats are those of a session of ours: its own
+/// depend on the cut, and these are compared to the bit.
 pub fn reference(world: &World) -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
@@ -198,6 +199,9 @@ pub fn reference(world: &World) -> SessionContext {
     let mut ctx = SessionContext::new_with_state(builder.build());
     serrate::sql::register_functions(&mut ctx).unwrap();
     serrate::sql::register_operators(&ctx).unwrap();
+    for (_, aggregate) in serrate::sql::session().state_ref().read().aggregate_functions() {
+        ctx.register_udaf(aggregate.as_ref().clone());
+    }
     register_names(&ctx);
     for table in &world.tables {
         register(&ctx, &table.name, vec![vec![table.rows.clone()]], &table.rows);

@@ -20,8 +20,15 @@ impl Single {
 
 impl Accumulator for Single {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let rows = values.first().map_or(0, |v| v.len());
-        Ok(self.0.update(values, &vec![0; rows])?)
+        Ok(self.0.update_one(values)?)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        Ok(self.0.retract_one(values)?)
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        self.0.retracts()
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {

@@ -5,10 +5,13 @@
 
 mod adapter;
 mod concat;
+mod different;
 mod elementwise;
+mod exact_floats;
 mod extremes;
 mod histogram;
 mod max_shape;
+mod moments;
 mod nest;
 mod rows;
 
@@ -33,6 +36,7 @@ use super::lists::Lists;
 use crate::array::list_depth;
 use crate::error::{Error, Result};
 use adapter::{Grouped, Single};
+pub(crate) use exact_floats::{exact_deviation, exact_mean, udafs as exact_floats};
 pub(crate) use extremes::udafs as float_extremes;
 
 /// Every aggregate, in the order of the documentation.
@@ -172,6 +176,22 @@ pub(super) trait Fold: fmt::Debug + Send + Sync {
 
     /// Takes up rows: the arguments, then what ORDER BY sorts by.
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()>;
+
+    /// Takes up rows of group 0.
+    fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let rows = values.first().map_or(0, |v| v.len());
+        self.update(values, &vec![0; rows])
+    }
+
+    /// Whether rows can be taken away again.
+    fn retracts(&self) -> bool {
+        false
+    }
+
+    /// Takes rows of group 0 away that were taken up before.
+    fn retract_one(&mut self, _values: &[ArrayRef]) -> Result<()> {
+        Err(Error::invalid("rows of this aggregate cannot be taken away again"))
+    }
 
     /// Takes up what [`state`](Self::state) of another gave.
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()>;

@@ -57,7 +57,7 @@ use crate::error::{Error, Result};
 use groups::Groups;
 
 #[cfg(feature = "sql")]
-pub(crate) use exact::Exact;
+pub(crate) use exact::{Exact, ExactSums, Terms, Whole};
 pub use masked::reduce_where;
 pub(in crate::kernels) use numbers::{native_int, reinterpret};
 pub use quantile::{quantile, quantiles};

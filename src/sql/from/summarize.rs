@@ -5,7 +5,7 @@ use datafusion::common::{Column, plan_err};
 use datafusion::error::Result;
 use datafusion::functions::expr_fn::round;
 use datafusion::functions_aggregate::expr_fn::{
-    approx_distinct, approx_percentile_cont, avg, count, max, min, stddev,
+    approx_distinct, approx_percentile_cont, count, max, min,
 };
 use datafusion::functions_nested::expr_fn::array_to_string;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
@@ -143,8 +143,8 @@ fn of_values(value: Expr, data_type: &DataType, i: usize) -> Result<Vec<Expr>> {
         return Ok(out);
     }
     let number = cast(value, DataType::Float64);
-    out.push(avg(number.clone()).alias(format!("avg{i}")));
-    out.push(stddev(number.clone()).alias(format!("std{i}")));
+    out.push(functions::exact_mean(number.clone()).alias(format!("avg{i}")));
+    out.push(functions::exact_deviation(number.clone()).alias(format!("std{i}")));
     for (name, at) in QUARTILES {
         let quartile = approx_percentile_cont(number.clone().sort(true, false), lit(at), None);
         out.push(quartile.alias(format!("{name}{i}")));

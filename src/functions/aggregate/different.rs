@@ -1,0 +1,142 @@
+//! Aggregates of DISTINCT rows: each combination of arguments counts once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, UInt64Array};
+use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
+use datafusion::common::ScalarValue;
+use datafusion::common::utils::SingleRowListArrayBuilder;
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::Accumulator;
+
+use super::Fold;
+use crate::error::{Error, Result};
+
+/// Bits of up to two arguments.
+type Key = [u64; 2];
+
+/// A fold over the different rows of one group, whose rows may leave again.
+#[derive(Debug)]
+pub(super) struct Different {
+    fold: Box<dyn Fold>,
+    types: Vec<DataType>,
+    /// How often each row is there.
+    seen: HashMap<Key, u64>,
+}
+
+impl Different {
+    pub(super) fn new(fold: Box<dyn Fold>, types: Vec<DataType>) -> Self {
+        Self { fold, types, seen: HashMap::new() }
+    }
+
+    fn take_up(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let mut fresh = Vec::new();
+        for key in keys(values)? {
+            let count = self.seen.entry(key).or_default();
+            *count += 1;
+            if *count == 1 {
+                fresh.push(key);
+            }
+        }
+        match fresh.is_empty() {
+            true => Ok(()),
+            false => self.fold.update_one(&arrays(&self.types, &fresh)),
+        }
+    }
+
+    fn take_away(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let mut gone = Vec::new();
+        for key in keys(values)? {
+            match self.seen.get_mut(&key) {
+                Some(count) if *count > 1 => *count -= 1,
+                Some(_) => {
+                    self.seen.remove(&key);
+                    gone.push(key);
+                }
+                None => {}
+            }
+        }
+        match gone.is_empty() {
+            true => Ok(()),
+            false => self.fold.retract_one(&arrays(&self.types, &gone)),
+        }
+    }
+}
+
+impl Accumulator for Different {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
+        Ok(self.take_up(values)?)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
+        Ok(self.take_away(values)?)
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        self.fold.retracts()
+    }
+
+    fn evaluate(&mut self) -> DfResult<ScalarValue> {
+        ScalarValue::try_from_array(&self.fold.result(1)?, 0)
+    }
+
+    fn state(&mut self) -> DfResult<Vec<ScalarValue>> {
+        let keys: Vec<Key> = self.seen.keys().copied().collect();
+        let arrays = arrays(&self.types, &keys).into_iter();
+        Ok(arrays.map(|a| SingleRowListArrayBuilder::new(a).build_list_scalar()).collect())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> DfResult<()> {
+        let rows = states.first().map_or(0, |s| s.len());
+        for row in 0..rows {
+            let lists = states.iter().filter(|s| s.is_valid(row));
+            let lists: Option<Vec<ArrayRef>> =
+                lists.map(|s| Some(s.as_list_opt::<i32>()?.value(row))).collect();
+            if let Some(lists) = lists {
+                self.take_up(&lists)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.fold.size() + self.seen.capacity() * size_of::<(Key, u64)>()
+    }
+}
+
+/// Rows without NULL; both zeros are one value, and so are all NaN.
+fn keys(values: &[ArrayRef]) -> Result<Vec<Key>> {
+    let rows = values.first().map_or(0, |v| v.len());
+    let mut keys = vec![Some([0; 2]); rows];
+    for (column, array) in values.iter().enumerate().take(2) {
+        let mut set = |row: usize, bits: Option<u64>| match (&mut keys[row], bits) {
+            (Some(key), Some(bits)) => key[column] = bits,
+            (key, _) => *key = None,
+        };
+        if let Some(floats) = array.as_primitive_opt::<Float64Type>() {
+            let one = |v: f64| if v.is_nan() { f64::NAN } else { v + 0.0 };
+            floats.iter().enumerate().for_each(|(row, v)| set(row, v.map(|v| one(v).to_bits())));
+        } else if let Some(integers) = array.as_primitive_opt::<Int64Type>() {
+            let integers = integers.iter().enumerate();
+            integers.for_each(|(row, v)| set(row, v.map(i64::cast_unsigned)));
+        } else if let Some(integers) = array.as_primitive_opt::<UInt64Type>() {
+            integers.iter().enumerate().for_each(|(row, v)| set(row, v));
+        } else {
+            return Err(Error::type_of("DISTINCT numbers", "64 bits", array.data_type()));
+        }
+    }
+    Ok(keys.into_iter().flatten().collect())
+}
+
+fn arrays(types: &[DataType], keys: &[Key]) -> Vec<ArrayRef> {
+    let column = |(i, data_type): (usize, &DataType)| -> ArrayRef {
+        let bits = keys.iter().map(|key| key.get(i).copied().unwrap_or(0));
+        match data_type {
+            DataType::Int64 => Arc::new(Int64Array::from_iter_values(bits.map(u64::cast_signed))),
+            DataType::UInt64 => Arc::new(UInt64Array::from_iter_values(bits)),
+            _ => Arc::new(Float64Array::from_iter_values(bits.map(f64::from_bits))),
+        }
+    };
+    types.iter().enumerate().map(column).collect()
+}

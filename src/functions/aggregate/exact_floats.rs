@@ -1,0 +1,260 @@
+//! `sum`, `avg`, `var`, `stddev`, `covar`, `corr` and `regr_*` of floats, of exact sums.
+//!
+//! DataFusion's own add floats in the order in which rows come, so that batches, partitions and files
+//! decide what the last digits are, and a frame that slides keeps what was rounded, and every NaN, after
+//! the rows have left it. Those here hold every sum exactly and round when it is read: the same rows give
+//! the same result, to the bit. What is no float (decimals, integers but for their mean, durations,
+//! intervals) stays DataFusion's.
+//!
+//! Those here can go when `stock_float_aggregates_still_depend_on_the_cut` of the SQL tests fails.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::ScalarValue;
+use datafusion::common::types::{
+    NativeType, logical_float64, logical_int8, logical_int16, logical_int32, logical_int64,
+    logical_uint8, logical_uint16, logical_uint32, logical_uint64,
+};
+use datafusion::error::Result as DfResult;
+use datafusion::functions_aggregate::average::avg_udaf;
+use datafusion::functions_aggregate::correlation::corr_udaf;
+use datafusion::functions_aggregate::covariance::{covar_pop_udaf, covar_samp_udaf};
+use datafusion::functions_aggregate::regr::{
+    regr_avgx_udaf, regr_avgy_udaf, regr_count_udaf, regr_intercept_udaf, regr_r2_udaf,
+    regr_slope_udaf, regr_sxx_udaf, regr_sxy_udaf, regr_syy_udaf,
+};
+use datafusion::functions_aggregate::stddev::{stddev_pop_udaf, stddev_udaf};
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::functions_aggregate::variance::{var_pop_udaf, var_samp_udaf};
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Coercion, Documentation, Expr, GroupsAccumulator,
+    Operator, ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs, TypeSignature,
+    TypeSignatureClass, Volatility,
+};
+
+use super::adapter::{Grouped, Single};
+use super::different::Different;
+use super::moments::{Moments, Statistic};
+use crate::kernels::reduce::Exact;
+
+/// All of them, to be registered in the place of DataFusion's.
+pub(crate) fn udafs() -> Vec<AggregateUDF> {
+    let all = [
+        (sum_udaf(), Statistic::Sum),
+        (avg_udaf(), Statistic::Mean),
+        (var_samp_udaf(), Statistic::Variance { sample: true }),
+        (var_pop_udaf(), Statistic::Variance { sample: false }),
+        (stddev_udaf(), Statistic::Deviation { sample: true }),
+        (stddev_pop_udaf(), Statistic::Deviation { sample: false }),
+        (covar_samp_udaf(), Statistic::Covariance { sample: true }),
+        (covar_pop_udaf(), Statistic::Covariance { sample: false }),
+        (corr_udaf(), Statistic::Correlation),
+        (regr_slope_udaf(), Statistic::Slope),
+        (regr_intercept_udaf(), Statistic::Intercept),
+        (regr_count_udaf(), Statistic::Count),
+        (regr_r2_udaf(), Statistic::Determination),
+        (regr_avgx_udaf(), Statistic::MeanX),
+        (regr_avgy_udaf(), Statistic::MeanY),
+        (regr_sxx_udaf(), Statistic::SquaresX),
+        (regr_syy_udaf(), Statistic::SquaresY),
+        (regr_sxy_udaf(), Statistic::ProductsXy),
+    ];
+    let own = |(stock, statistic)| AggregateUDF::new_from_impl(ExactFloats::new(stock, statistic));
+    all.into_iter().map(own).collect()
+}
+
+/// `avg(of)`.
+pub(crate) fn exact_mean(of: Expr) -> Expr {
+    AggregateUDF::new_from_impl(ExactFloats::new(avg_udaf(), Statistic::Mean)).call(vec![of])
+}
+
+/// `stddev(of)`.
+pub(crate) fn exact_deviation(of: Expr) -> Expr {
+    let statistic = Statistic::Deviation { sample: true };
+    AggregateUDF::new_from_impl(ExactFloats::new(stddev_udaf(), statistic)).call(vec![of])
+}
+
+/// A stock aggregate, but for floats.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ExactFloats {
+    stock: Arc<AggregateUDF>,
+    statistic: Statistic,
+    signature: Signature,
+}
+
+impl ExactFloats {
+    fn new(stock: Arc<AggregateUDF>, statistic: Statistic) -> Self {
+        let signature = match statistic {
+            Statistic::Mean => mean_signature(),
+            _ => stock.signature().clone(),
+        };
+        Self { stock, statistic, signature }
+    }
+
+    /// What numbers of the arguments' types are, if they are not left to the stock aggregate.
+    fn numbers(&self, fields: &[FieldRef]) -> Option<Exact> {
+        let is = |wanted: &DataType| fields.iter().all(|f| f.data_type() == wanted);
+        match self.statistic {
+            _ if fields.len() != self.statistic.arguments() => None,
+            _ if is(&DataType::Float64) => Some(Exact::Float),
+            Statistic::Mean if is(&DataType::Int64) => Some(Exact::Signed),
+            Statistic::Mean if is(&DataType::UInt64) => Some(Exact::Unsigned),
+            _ => None,
+        }
+    }
+
+    fn begin(&self, args: &AccumulatorArgs<'_>) -> Option<Moments> {
+        Some(Moments::new(self.statistic, self.numbers(args.expr_fields)?))
+    }
+
+    fn single(&self, args: &AccumulatorArgs<'_>) -> Option<Box<dyn Accumulator>> {
+        let moments = Box::new(self.begin(args)?);
+        let types = || args.expr_fields.iter().map(|f| f.data_type().clone()).collect();
+        Some(match args.is_distinct {
+            true => Box::new(Different::new(moments, types())),
+            false => Box::new(Single::new(moments)),
+        })
+    }
+}
+
+/// That of `avg`, with integers as they are: a float of 64 bits holds no integer beyond 2^53.
+fn mean_signature() -> Signature {
+    let class = |class| TypeSignature::Coercible(vec![Coercion::new_exact(class)]);
+    let widened = |to, from: Vec<TypeSignatureClass>, native| {
+        let to = TypeSignatureClass::Native(to);
+        TypeSignature::Coercible(vec![Coercion::new_implicit(to, from, native)])
+    };
+    let native = |types: [_; 3]| types.map(TypeSignatureClass::Native).to_vec();
+    let signed = native([logical_int8(), logical_int16(), logical_int32()]);
+    let unsigned = native([logical_uint8(), logical_uint16(), logical_uint32()]);
+    Signature::one_of(
+        vec![
+            class(TypeSignatureClass::Decimal),
+            class(TypeSignatureClass::Duration),
+            widened(logical_uint64(), unsigned, NativeType::UInt64),
+            widened(logical_int64(), signed, NativeType::Int64),
+            widened(logical_float64(), vec![TypeSignatureClass::Float], NativeType::Float64),
+        ],
+        Volatility::Immutable,
+    )
+}
+
+impl AggregateUDFImpl for ExactFloats {
+    fn name(&self) -> &str {
+        self.stock.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.stock.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
+        self.stock.return_type(types)
+    }
+
+    fn is_nullable(&self) -> bool {
+        self.stock.is_nullable()
+    }
+
+    fn default_value(&self, data_type: &DataType) -> DfResult<ScalarValue> {
+        self.stock.default_value(data_type)
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
+        match self.single(&args) {
+            Some(own) => Ok(own),
+            None => self.stock.accumulator(args),
+        }
+    }
+
+    fn create_sliding_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> DfResult<Box<dyn Accumulator>> {
+        match self.single(&args) {
+            Some(own) => Ok(own),
+            None => self.stock.create_sliding_accumulator(args),
+        }
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
+        match self.numbers(args.expr_fields) {
+            Some(_) => !args.is_distinct,
+            None => self.stock.groups_accumulator_supported(args),
+        }
+    }
+
+    fn create_groups_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> DfResult<Box<dyn GroupsAccumulator>> {
+        match self.begin(&args) {
+            Some(moments) => Ok(Box::new(Grouped::new(Box::new(moments)))),
+            None => self.stock.create_groups_accumulator(args),
+        }
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
+        if self.numbers(args.input_fields).is_none() {
+            return self.stock.state_fields(args);
+        }
+        let types = match args.is_distinct {
+            true => {
+                let inputs = args.input_fields.iter().map(|f| f.data_type().clone());
+                inputs.map(|t| DataType::new_list(t, true)).collect()
+            }
+            false => self.statistic.state(),
+        };
+        let state = |(i, t)| Arc::new(Field::new(format!("{}[{i}]", args.name), t, true));
+        Ok(types.into_iter().enumerate().map(state).collect())
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        ReversedUDAF::Identical
+    }
+
+    /// `sum(x + 0.1)` is not `sum(x) + 0.1 * count(x)` where floats are rounded.
+    fn simplify_expr_op_literal(
+        &self,
+        function: &AggregateFunction,
+        arg: &Expr,
+        op: Operator,
+        literal: &Expr,
+        arg_is_left: bool,
+    ) -> DfResult<Option<Expr>> {
+        match literal {
+            Expr::Literal(value, _) if value.data_type().is_floating() => Ok(None),
+            _ => {
+                self.stock.inner().simplify_expr_op_literal(function, arg, op, literal, arg_is_left)
+            }
+        }
+    }
+
+    /// Sums of files are rounded.
+    fn value_from_stats(&self, args: &StatisticsArgs<'_>) -> Option<ScalarValue> {
+        match args.return_type.is_floating() {
+            true => None,
+            false => self.stock.value_from_stats(args),
+        }
+    }
+
+    fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
+        self.stock.inner().set_monotonicity(data_type)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.stock.documentation()
+    }
+}

@@ -1,0 +1,422 @@
+//! Statistics of numbers and of pairs of numbers that are functions of exact sums.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, ListArray, PrimitiveArray, UInt64Array,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::datatypes::{ArrowPrimitiveType, DataType, Field, Float64Type, Int64Type, UInt64Type};
+
+use super::Fold;
+use crate::error::{Error, Result};
+use crate::kernels::reduce::{Exact, ExactSums, Terms, Whole};
+
+/// What is made of the sums of `x`, and of `y` where there are two arguments: `f(y, x)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Statistic {
+    Sum,
+    Mean,
+    Variance { sample: bool },
+    Deviation { sample: bool },
+    Covariance { sample: bool },
+    Correlation,
+    Slope,
+    Intercept,
+    Count,
+    Determination,
+    MeanX,
+    MeanY,
+    SquaresX,
+    SquaresY,
+    ProductsXy,
+}
+
+/// What is added up of each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Term {
+    X,
+    Y,
+    Xx,
+    Yy,
+    Xy,
+}
+
+impl Statistic {
+    /// Number of arguments.
+    pub(super) fn arguments(self) -> usize {
+        match self {
+            Self::Sum | Self::Mean | Self::Variance { .. } | Self::Deviation { .. } => 1,
+            _ => 2,
+        }
+    }
+
+    fn terms(self) -> &'static [Term] {
+        match self {
+            Self::Count => &[],
+            Self::Sum | Self::Mean | Self::MeanX => &[Term::X],
+            Self::MeanY => &[Term::Y],
+            Self::Variance { .. } | Self::Deviation { .. } | Self::SquaresX => &[Term::X, Term::Xx],
+            Self::SquaresY => &[Term::Y, Term::Yy],
+            Self::Covariance { .. } | Self::ProductsXy => &[Term::X, Term::Y, Term::Xy],
+            Self::Slope | Self::Intercept => &[Term::X, Term::Y, Term::Xx, Term::Xy],
+            Self::Correlation | Self::Determination => {
+                &[Term::X, Term::Y, Term::Xx, Term::Yy, Term::Xy]
+            }
+        }
+    }
+
+    /// Types of what is passed on between partitions: the count, and the words of every sum.
+    pub(super) fn state(self) -> Vec<DataType> {
+        let sums = self.terms().iter().map(|_| Exact::words());
+        std::iter::once(DataType::UInt64).chain(sums).collect()
+    }
+}
+
+/// Sums of groups, and of how many rows.
+#[derive(Debug)]
+pub(super) struct Moments {
+    statistic: Statistic,
+    /// The type of the numbers.
+    numbers: Exact,
+    counts: Vec<u64>,
+    sums: Vec<(Term, ExactSums)>,
+}
+
+impl Moments {
+    pub(super) fn new(statistic: Statistic, numbers: Exact) -> Self {
+        let sums = statistic.terms().iter().map(|term| {
+            let terms = match (term, numbers) {
+                (Term::Xx | Term::Yy | Term::Xy, _) => Terms::Products,
+                (_, Exact::Float) => Terms::Floats,
+                (_, Exact::Signed) => Terms::Signed,
+                (_, Exact::Unsigned) => Terms::Unsigned,
+            };
+            (*term, ExactSums::new(terms))
+        });
+        Self { statistic, numbers, counts: Vec::new(), sums: sums.collect() }
+    }
+
+    fn resize(&mut self, groups: usize) {
+        if groups > self.counts.len() {
+            self.counts.resize(groups, 0);
+            self.sums.iter_mut().for_each(|(_, sums)| sums.resize(groups));
+        }
+    }
+
+    /// Calls `add` with every row that counts and its group.
+    fn take_up(&mut self, values: &[ArrayRef], groups: Groups<'_>, minus: bool) -> Result<()> {
+        let (Some(first), Some(last)) = (values.first(), values.last()) else { return Ok(()) };
+        let valid = NullBuffer::union(first.nulls(), last.nulls());
+        let valid = valid.filter(|valid| valid.null_count() > 0);
+        let rows = Rows { groups, valid: valid.as_ref(), len: first.len() };
+        if minus {
+            rows.each(|_, group| self.counts[group] = self.counts[group].saturating_sub(1));
+        } else {
+            rows.count(&mut self.counts);
+        }
+        for (term, sums) in &mut self.sums {
+            match (&term, self.numbers) {
+                (Term::X | Term::Y, Exact::Float) => {
+                    let array = if *term == Term::X { last } else { first };
+                    let values = floats(array)?;
+                    match rows {
+                        Rows { groups: Groups::One, valid: None, .. } if !minus => {
+                            sums.add_run(0, values);
+                        }
+                        _ if minus => rows.each(|row, group| sums.subtract(group, values[row])),
+                        _ => rows.each(|row, group| sums.add(group, values[row])),
+                    }
+                }
+                (Term::X | Term::Y, Exact::Signed) => {
+                    let values = of_type::<Int64Type>(last)?.values();
+                    let sign = if minus { -1 } else { 1 };
+                    rows.each(|row, group| {
+                        sums.add_integer(group, sign * i128::from(values[row]));
+                    });
+                }
+                (Term::X | Term::Y, Exact::Unsigned) => {
+                    let values = of_type::<UInt64Type>(last)?.values();
+                    let sign = if minus { -1 } else { 1 };
+                    rows.each(|row, group| {
+                        sums.add_integer(group, sign * i128::from(values[row]));
+                    });
+                }
+                (Term::Xx | Term::Yy | Term::Xy, _) => {
+                    let (x, y) = (floats(last)?, floats(first)?);
+                    let (a, b) = match term {
+                        Term::Xx => (x, x),
+                        Term::Yy => (y, y),
+                        _ => (x, y),
+                    };
+                    if minus {
+                        rows.each(|row, group| sums.add_product(group, -a[row], b[row]));
+                    } else {
+                        rows.each(|row, group| sums.add_product(group, a[row], b[row]));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sums(&self, wanted: Term) -> Result<&ExactSums> {
+        let found = self.sums.iter().find(|(term, _)| *term == wanted);
+        found.map(|(_, sums)| sums).ok_or_else(|| Error::invalid("a sum that is not kept"))
+    }
+
+    /// `n Σab - Σa Σb`; `None` where NaN or an infinity is in it.
+    fn spread(&self, group: usize, a: Term, b: Term, ab: Term) -> Result<Option<Whole>> {
+        let (sum_a, sum_b) = (self.sums(a)?, self.sums(b)?);
+        if sum_a.special(group).or(sum_b.special(group)).is_some() {
+            return Ok(None);
+        }
+        let n = Whole::of(self.counts[group]);
+        let (products, sum_a) = (self.sums(ab)?.whole(group), sum_a.whole(group));
+        let sum_b = if a == b { sum_a.clone() } else { sum_b.whole(group) };
+        Ok(Some(Whole::determinant([&n, &products], [&sum_a, &sum_b])))
+    }
+
+    fn spread_x(&self, group: usize) -> Result<Option<Whole>> {
+        self.spread(group, Term::X, Term::X, Term::Xx)
+    }
+
+    fn spread_y(&self, group: usize) -> Result<Option<Whole>> {
+        self.spread(group, Term::Y, Term::Y, Term::Yy)
+    }
+
+    fn spread_xy(&self, group: usize) -> Result<Option<Whole>> {
+        self.spread(group, Term::X, Term::Y, Term::Xy)
+    }
+
+    /// The statistic of one group; `None` is NULL. NULL is given where DataFusion gives NULL.
+    fn found(&self, group: usize) -> Result<Option<f64>> {
+        let count = self.counts[group];
+        if count == 0 {
+            return Ok(None);
+        }
+        let over = |spread: Option<Whole>, by: u128| {
+            spread.map_or(f64::NAN, |spread| spread.over(by).float())
+        };
+        let n = u128::from(count);
+        let squared = |sample: bool| if sample { n * (n - 1) } else { n * n };
+        Ok(match self.statistic {
+            Statistic::Sum => Some(self.sums(Term::X)?.float(group)),
+            Statistic::Mean | Statistic::MeanX => Some(self.sums(Term::X)?.mean(group, count)),
+            Statistic::MeanY => Some(self.sums(Term::Y)?.mean(group, count)),
+            Statistic::Variance { sample: true }
+            | Statistic::Deviation { sample: true }
+            | Statistic::Covariance { sample: true }
+                if count < 2 =>
+            {
+                None
+            }
+            Statistic::Variance { sample } => Some(over(self.spread_x(group)?, squared(sample))),
+            Statistic::Deviation { sample } => {
+                let root = |spread: Whole| spread.over(squared(sample)).root().float();
+                Some(self.spread_x(group)?.map_or(f64::NAN, root))
+            }
+            Statistic::Covariance { sample } => Some(over(self.spread_xy(group)?, squared(sample))),
+            Statistic::SquaresX => Some(over(self.spread_x(group)?, n)),
+            Statistic::SquaresY => Some(over(self.spread_y(group)?, n)),
+            Statistic::ProductsXy => Some(over(self.spread_xy(group)?, n)),
+            Statistic::Correlation => self.correlation(group)?,
+            Statistic::Slope | Statistic::Intercept | Statistic::Determination => {
+                self.line(group)?
+            }
+            Statistic::Count => None,
+        })
+    }
+
+    /// NaN where both columns have NaN; NULL where one has, and where one is constant.
+    fn correlation(&self, group: usize) -> Result<Option<f64>> {
+        let special = |term| Ok::<_, Error>(self.sums(term)?.special(group));
+        let nan = |sum: Option<f64>| sum.is_some_and(f64::is_nan);
+        let (x, y) = (nan(special(Term::X)?), nan(special(Term::Y)?));
+        if x && y {
+            return Ok(Some(f64::NAN));
+        }
+        if x || y || self.counts[group] < 2 {
+            return Ok(None);
+        }
+        let (Some(xx), Some(yy), Some(xy)) =
+            (self.spread_x(group)?, self.spread_y(group)?, self.spread_xy(group)?)
+        else {
+            return Ok(Some(f64::NAN));
+        };
+        if xx.is_zero() || yy.is_zero() {
+            return Ok(None);
+        }
+        let root = xx.real().times(yy.real()).root();
+        Ok(Some(xy.real().over(root).float().clamp(-1.0, 1.0)))
+    }
+
+    /// Of the line through the points; NULL where all `x` are one, and all `y` where that matters.
+    fn line(&self, group: usize) -> Result<Option<f64>> {
+        let (xx, xy) = (self.spread_x(group)?, self.spread_xy(group)?);
+        let one = |spread: &Option<Whole>| spread.as_ref().is_some_and(Whole::is_zero);
+        if self.counts[group] < 2 || one(&xx) {
+            return Ok(None);
+        }
+        if self.statistic == Statistic::Determination {
+            let yy = self.spread_y(group)?;
+            let (Some(xx), Some(yy), Some(xy)) = (xx, &yy, xy) else {
+                return Ok((!one(&yy)).then_some(f64::NAN));
+            };
+            if yy.is_zero() {
+                return Ok(None);
+            }
+            let squares = xx.real().times(yy.real());
+            let xy = xy.real();
+            return Ok(Some(xy.times(xy).over(squares).float().min(1.0)));
+        }
+        let (Some(xx), Some(xy)) = (xx, xy) else { return Ok(Some(f64::NAN)) };
+        if self.statistic == Statistic::Slope {
+            return Ok(Some(xy.real().over(xx.real()).float()));
+        }
+        // (Σy Σxx - Σx Σxy) / (n Σxx - Σx Σx)
+        let whole = |term| Ok::<_, Error>(self.sums(term)?.whole(group));
+        let (x, y) = (whole(Term::X)?, whole(Term::Y)?);
+        let above = Whole::determinant([&y, &whole(Term::Xx)?], [&x, &whole(Term::Xy)?]);
+        Ok(Some(above.real().over(xx.real()).float()))
+    }
+}
+
+/// The groups of rows.
+#[derive(Clone, Copy)]
+enum Groups<'a> {
+    One,
+    Each(&'a [usize]),
+}
+
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    groups: Groups<'a>,
+    /// `None` if all rows count.
+    valid: Option<&'a NullBuffer>,
+    len: usize,
+}
+
+impl Rows<'_> {
+    #[inline]
+    fn each(self, mut row: impl FnMut(usize, usize)) {
+        match (self.groups, self.valid) {
+            (Groups::Each(groups), None) => {
+                groups.iter().enumerate().for_each(|(i, group)| row(i, *group));
+            }
+            (Groups::Each(groups), Some(valid)) => {
+                valid.valid_indices().for_each(|i| row(i, groups[i]));
+            }
+            (Groups::One, None) => (0..self.len).for_each(|i| row(i, 0)),
+            (Groups::One, Some(valid)) => valid.valid_indices().for_each(|i| row(i, 0)),
+        }
+    }
+
+    fn count(self, counts: &mut [u64]) {
+        match self.groups {
+            Groups::One => {
+                counts[0] += (self.len - self.valid.map_or(0, NullBuffer::null_count)) as u64
+            }
+            Groups::Each(_) => self.each(|_, group| counts[group] += 1),
+        }
+    }
+}
+
+fn of_type<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&PrimitiveArray<T>> {
+    array
+        .as_primitive_opt::<T>()
+        .ok_or_else(|| Error::type_of("an exact sum", T::DATA_TYPE.to_string(), array.data_type()))
+}
+
+fn floats(array: &ArrayRef) -> Result<&[f64]> {
+    Ok(of_type::<Float64Type>(array)?.values())
+}
+
+impl Fold for Moments {
+    fn fresh(&self) -> Result<Box<dyn Fold>> {
+        Ok(Box::new(Self::new(self.statistic, self.numbers)))
+    }
+
+    fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        self.resize(groups.iter().max().map_or(0, |g| g + 1));
+        self.take_up(values, Groups::Each(groups), false)
+    }
+
+    fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.resize(1);
+        self.take_up(values, Groups::One, false)
+    }
+
+    fn retracts(&self) -> bool {
+        true
+    }
+
+    fn retract_one(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.resize(1);
+        self.take_up(values, Groups::One, true)
+    }
+
+    fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
+        self.resize(groups.iter().max().map_or(0, |g| g + 1));
+        let [counts, words @ ..] = states else { return Ok(()) };
+        let counts = of_type::<UInt64Type>(counts)?;
+        for (count, group) in counts.iter().zip(groups) {
+            self.counts[*group] += count.unwrap_or(0);
+        }
+        for ((_, sums), lists) in self.sums.iter_mut().zip(words) {
+            let lists = lists.as_list_opt::<i32>().ok_or_else(|| {
+                Error::type_of("the words of a sum", "List(Int64)", lists.data_type())
+            })?;
+            let words = of_type::<Int64Type>(lists.values())?.values();
+            let ends = lists.value_offsets();
+            for (row, group) in groups.iter().enumerate().filter(|(row, _)| lists.is_valid(*row)) {
+                let at = |i: usize| usize::try_from(ends[i]).unwrap_or(0);
+                sums.add_words(*group, &words[at(row)..at(row + 1)]);
+            }
+        }
+        Ok(())
+    }
+
+    fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
+        self.resize(groups);
+        let counts = UInt64Array::from_iter_values(self.counts.iter().take(groups).copied());
+        let mut out: Vec<ArrayRef> = vec![Arc::new(counts)];
+        let item = Arc::new(Field::new_list_field(DataType::Int64, true));
+        for (_, sums) in &self.sums {
+            let (mut words, mut lengths) = (Vec::new(), Vec::with_capacity(groups));
+            for group in 0..groups {
+                let before = words.len();
+                sums.write_words(group, &mut words);
+                lengths.push(words.len() - before);
+            }
+            if i32::try_from(words.len()).is_err() {
+                return Err(Error::Overflow("words of the sums of a batch".into()));
+            }
+            let words = Arc::new(PrimitiveArray::<Int64Type>::from(words));
+            let lists = OffsetBuffer::from_lengths(lengths);
+            out.push(Arc::new(ListArray::try_new(Arc::clone(&item), lists, words, None)?));
+        }
+        Ok(out)
+    }
+
+    fn result(&mut self, groups: usize) -> Result<ArrayRef> {
+        self.resize(groups);
+        if self.statistic == Statistic::Count {
+            let counts = self.counts.iter().take(groups).copied();
+            return Ok(Arc::new(UInt64Array::from_iter_values(counts)));
+        }
+        let found = (0..groups).map(|group| self.found(group));
+        Ok(Arc::new(found.collect::<Result<Float64Array>>()?))
+    }
+
+    fn forget(&mut self, groups: usize) -> Result<()> {
+        self.counts.drain(..groups.min(self.counts.len()));
+        self.sums.iter_mut().for_each(|(_, sums)| sums.forget(groups));
+        Ok(())
+    }
+
+    fn size(&self) -> usize {
+        let sums: usize = self.sums.iter().map(|(_, sums)| size_of_val(sums) + sums.size()).sum();
+        self.counts.capacity() * size_of::<u64>() + sums
+    }
+}

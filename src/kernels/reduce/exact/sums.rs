@@ -1,0 +1,519 @@
+//! [`ExactSums`]: sums of many groups that are exact until they are read.
+//!
+//! A sum is an integer in two's complement, in limbs of 64 bits; the unit of floats is the smallest of
+//! them, 2^-1074, and that of their products 2^-2148. All groups have the same limbs of it, those that the
+//! numbers so far reach into, and one above: 2^63 numbers fit. Limbs of a group lie side by side, so
+//! that a number costs one place in memory; most columns need two to four.
+
+use std::collections::HashMap;
+
+use super::real::{Real, Whole, add_limbs, add_wide, halves};
+
+/// The numbers that are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Terms {
+    /// Floats of 64 bits.
+    Floats,
+    /// Products of two such floats.
+    Products,
+    /// Integers of 64 bits.
+    Signed,
+    /// Integers of 64 bits without a sign.
+    Unsigned,
+}
+
+impl Terms {
+    /// What the lowest bit of the lowest limb counts, as a power of 2.
+    fn unit(self) -> i64 {
+        match self {
+            Self::Floats => -1074,
+            Self::Products => -2148,
+            Self::Signed | Self::Unsigned => 0,
+        }
+    }
+
+    /// Most bits of a number.
+    fn bits(self) -> usize {
+        match self {
+            Self::Floats => 53,
+            Self::Products => 106,
+            Self::Signed | Self::Unsigned => 64,
+        }
+    }
+}
+
+/// Exact sums of groups, which are numbers from 0.
+#[derive(Debug)]
+pub(crate) struct ExactSums {
+    terms: Terms,
+    groups: usize,
+    /// The lowest limb that is kept.
+    first: usize,
+    /// Limbs of each group.
+    width: usize,
+    limbs: Vec<u64>,
+    /// Where the lowest bit of a number may be that fits `width` limbs: `span` bits from `low` on.
+    low: u32,
+    span: u32,
+    /// How many NaN, infinities and negative infinities there are of groups that have any.
+    special: HashMap<usize, [i64; 3]>,
+    /// Sums of floats of one exponent each, for long runs of one group.
+    by_exponent: Vec<i64>,
+}
+
+/// Additions before a sum of integers of 53 bits may not fit 64.
+const RUN: usize = 1 << 10;
+/// Fewest numbers that [`ExactSums::add_run`] takes up by exponents.
+const LONG_RUN: usize = 256;
+/// Position of floats that are infinite or NaN.
+const SPECIAL: u32 = 0x7fe;
+
+/// The place of the lowest bit of a float, in bits from 2^-1074 on, and its digits.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "an exponent has 11 bits")]
+fn place(value: f64) -> (u32, u64) {
+    let bits = value.to_bits();
+    let exponent = bits >> 52 & 0x7ff;
+    let normal = u64::from(exponent != 0);
+    ((exponent - normal) as u32, bits & ((1 << 52) - 1) | normal << 52)
+}
+
+impl ExactSums {
+    pub(crate) fn new(terms: Terms) -> Self {
+        Self {
+            terms,
+            groups: 0,
+            first: 0,
+            width: 0,
+            limbs: Vec::new(),
+            low: 0,
+            span: 0,
+            special: HashMap::new(),
+            by_exponent: Vec::new(),
+        }
+    }
+
+    /// There are `groups` groups at least.
+    pub(crate) fn resize(&mut self, groups: usize) {
+        if groups > self.groups {
+            self.groups = groups;
+            self.limbs.resize(groups * self.width, 0);
+        }
+    }
+
+    /// Bytes in use.
+    pub(crate) fn size(&self) -> usize {
+        size_of_val(&*self.by_exponent)
+            + self.limbs.capacity() * size_of::<u64>()
+            + self.special.capacity() * size_of::<(usize, [i64; 3])>()
+    }
+
+    /// Forgets the first `groups` groups; those behind move up.
+    pub(crate) fn forget(&mut self, groups: usize) {
+        let groups = groups.min(self.groups);
+        self.groups -= groups;
+        self.limbs.drain(..groups * self.width);
+        let special = std::mem::take(&mut self.special);
+        let behind = |(group, counts): (usize, _)| Some((group.checked_sub(groups)?, counts));
+        self.special = special.into_iter().filter_map(behind).collect();
+    }
+
+    /// Makes every sum 0.
+    pub(crate) fn clear(&mut self) {
+        self.limbs.fill(0);
+        self.special.clear();
+    }
+
+    /// Makes room for numbers with bits from `low` up to `end`, and for carries above.
+    #[cold]
+    fn grow(&mut self, low: usize, end: usize) {
+        let (first, last) = match self.width {
+            0 => (low / 64, (end - 1) / 64 + 2),
+            w => ((low / 64).min(self.first), ((end - 1) / 64 + 2).max(self.first + w)),
+        };
+        let (width, below) = (last - first, self.first.saturating_sub(first));
+        if self.width == 0 {
+            self.limbs = vec![0; self.groups * width];
+        } else if width > self.width {
+            let mut limbs = Vec::with_capacity(self.groups * width);
+            for sum in self.limbs.chunks_exact(self.width) {
+                let sign = sign_of(sum);
+                limbs.resize(limbs.len() + below, 0);
+                limbs.extend_from_slice(sum);
+                limbs.resize(limbs.len() + width - below - self.width, sign);
+            }
+            self.limbs = limbs;
+        }
+        (self.first, self.width) = (first, width);
+        let low = 64 * first;
+        let mut span = (64 * (width - 1) + 1).saturating_sub(self.terms.bits());
+        if self.terms == Terms::Floats {
+            span = span.min((SPECIAL as usize).saturating_sub(low));
+        }
+        self.low = u32::try_from(low).unwrap_or(u32::MAX);
+        self.span = u32::try_from(span).unwrap_or(0);
+    }
+
+    /// Makes room for a number whose lowest bit is at `position`.
+    #[cold]
+    fn grow_for(&mut self, position: u32) {
+        let position = position as usize;
+        self.grow(position, position + self.terms.bits());
+    }
+
+    /// Limbs of a group from that of a bit on, which is `offset` bits above the lowest one.
+    #[inline]
+    fn limbs_from(&mut self, group: usize, offset: u32) -> &mut [u64] {
+        let start = group * self.width;
+        let from = start + (offset / 64) as usize;
+        self.limbs.get_mut(from..start + self.width).unwrap_or_default()
+    }
+
+    /// Adds a float to a group below the number of [`resize`](Self::resize).
+    #[inline]
+    pub(crate) fn add(&mut self, group: usize, value: f64) {
+        let (position, digits) = place(value);
+        let offset = position.wrapping_sub(self.low);
+        if offset >= self.span {
+            return self.add_outside(group, value);
+        }
+        let wide = u128::from(digits) << (offset % 64);
+        add_wide(self.limbs_from(group, offset), wide, value.is_sign_negative());
+    }
+
+    #[cold]
+    fn add_outside(&mut self, group: usize, value: f64) {
+        if !value.is_finite() {
+            self.count_special(group, value, 1);
+        } else if value != 0.0 {
+            self.grow_for(place(value).0);
+            self.add(group, value);
+        }
+    }
+
+    fn count_special(&mut self, group: usize, value: f64, by: i64) {
+        let counts = self.special.entry(group).or_default();
+        counts[if value.is_nan() { 0 } else { 1 + usize::from(value < 0.0) }] += by;
+        if *counts == [0; 3] {
+            self.special.remove(&group);
+        }
+    }
+
+    /// Takes a float that was added away again.
+    pub(crate) fn subtract(&mut self, group: usize, value: f64) {
+        match value.is_finite() {
+            true => self.add(group, -value),
+            false => self.count_special(group, value, -1),
+        }
+    }
+
+    /// Adds the product of two floats; nothing where one is NaN or infinite, which their own sums tell.
+    #[inline]
+    pub(crate) fn add_product(&mut self, group: usize, x: f64, y: f64) {
+        let ((p, a), (q, b)) = (place(x), place(y));
+        let position = p + q;
+        let offset = position.wrapping_sub(self.low);
+        let wide = u128::from(a) * u128::from(b);
+        if offset >= self.span || p == SPECIAL || q == SPECIAL {
+            if wide != 0 && p != SPECIAL && q != SPECIAL {
+                self.grow_for(position);
+                self.add_product(group, x, y);
+            }
+            return;
+        }
+        let shift = offset % 64;
+        let (_, top) = halves(wide >> 1 >> (127 - shift));
+        let negative = x.is_sign_negative() != y.is_sign_negative();
+        let (middle, low) = halves(wide << shift);
+        add_limbs(self.limbs_from(group, offset), [low, middle, top], negative);
+    }
+
+    /// Adds an integer of 64 bits, with a sign or without.
+    #[inline]
+    pub(crate) fn add_integer(&mut self, group: usize, value: i128) {
+        if self.span == 0 {
+            self.grow_for(0);
+        }
+        add_wide(self.limbs_from(group, 0), value.unsigned_abs(), value < 0);
+    }
+
+    /// Adds floats to one group.
+    pub(crate) fn add_run(&mut self, group: usize, values: &[f64]) {
+        if values.len() < LONG_RUN {
+            return values.iter().for_each(|v| self.add(group, *v));
+        }
+        let mut sums = std::mem::take(&mut self.by_exponent);
+        sums.resize(1 << 11, 0);
+        for run in values.chunks(RUN) {
+            let mut special = false;
+            for value in run {
+                let (position, digits) = place(*value);
+                special |= position == SPECIAL;
+                let sign = value.to_bits().cast_signed() >> 63;
+                // 2^10 numbers of 53 bits fit.
+                if let Some(sum) = sums.get_mut(position as usize) {
+                    *sum += (digits.cast_signed() ^ sign) - sign;
+                }
+            }
+            if special {
+                sums[SPECIAL as usize] = 0;
+                let special = run.iter().filter(|v| !v.is_finite());
+                special.for_each(|v| self.count_special(group, *v, 1));
+            }
+            for (block, sums) in sums.chunks_exact_mut(16).enumerate() {
+                if sums.iter().fold(0, |any, sum| any | *sum) == 0 {
+                    continue;
+                }
+                for (i, sum) in sums.iter_mut().enumerate().filter(|(_, sum)| **sum != 0) {
+                    self.add_shifted(group, 16 * block + i, std::mem::take(sum));
+                }
+            }
+        }
+        self.by_exponent = sums;
+    }
+
+    /// Adds `value` times 2 to the power of `position`, in units.
+    fn add_shifted(&mut self, group: usize, position: usize, value: i64) {
+        let end = position + 64;
+        if self.width == 0 || position < 64 * self.first || end > 64 * (self.first + self.width - 1)
+        {
+            self.grow(position, end);
+        }
+        let offset = u32::try_from(position - 64 * self.first).unwrap_or(0);
+        let wide = u128::from(value.unsigned_abs()) << (offset % 64);
+        add_wide(self.limbs_from(group, offset), wide, value < 0);
+    }
+
+    /// NaN and infinities of a sum that has any.
+    pub(crate) fn special(&self, group: usize) -> Option<f64> {
+        match self.special.get(&group)? {
+            [0, _, 0] => Some(f64::INFINITY),
+            [0, 0, _] => Some(f64::NEG_INFINITY),
+            _ => Some(f64::NAN),
+        }
+    }
+
+    fn sum(&self, group: usize) -> &[u64] {
+        self.limbs.get(group * self.width..(group + 1) * self.width).unwrap_or_default()
+    }
+
+    /// The sum without its NaN and infinities.
+    pub(crate) fn whole(&self, group: usize) -> Whole {
+        let exponent = i64::try_from(64 * self.first).unwrap_or(0) + self.terms.unit();
+        Whole::from_signed(self.sum(group).to_vec(), exponent)
+    }
+
+    /// The float nearest to the sum.
+    pub(crate) fn float(&self, group: usize) -> f64 {
+        self.special(group).unwrap_or_else(|| self.whole(group).real().float())
+    }
+
+    /// The float nearest to the sum divided by a count.
+    pub(crate) fn mean(&self, group: usize, count: u64) -> f64 {
+        self.special(group).unwrap_or_else(|| self.whole(group).over(count.into()).float())
+    }
+
+    /// The sum of integers. 2^63 of 64 bits fit.
+    pub(crate) fn integer(&self, group: usize) -> i128 {
+        match self.sum(group) {
+            [low, high, ..] => (u128::from(*high) << 64 | u128::from(*low)).cast_signed(),
+            _ => 0,
+        }
+    }
+
+    /// Appends the words of a sum, as few as they can be.
+    pub(crate) fn write_words(&self, group: usize, out: &mut Vec<i64>) {
+        if let Some(special) = self.special(group) {
+            return out.push(special.to_bits().cast_signed());
+        }
+        let sum = self.sum(group);
+        let Some(low) = sum.iter().position(|limb| *limb != 0) else { return };
+        let one = match self.terms {
+            Terms::Floats => exact_float(&self.whole(group).real()),
+            Terms::Products => None,
+            Terms::Signed => i64::try_from(self.integer(group)).ok(),
+            Terms::Unsigned => u64::try_from(self.integer(group)).ok().map(u64::cast_signed),
+        };
+        if let Some(one) = one {
+            return out.push(one);
+        }
+        let sign = sign_of(sum);
+        // The highest limb that is kept has the sign.
+        let mut end = sum.len();
+        while end > low + 1 && sum[end - 1] == sign && (sum[end - 2] ^ sign) >> 63 == 0 {
+            end -= 1;
+        }
+        out.push(i64::try_from(self.first + low).unwrap_or(0));
+        out.extend(sum[low..end].iter().map(|limb| limb.cast_signed()));
+    }
+
+    /// Adds what [`write_words`](Self::write_words) wrote.
+    pub(crate) fn add_words(&mut self, group: usize, words: &[i64]) {
+        match (words, self.terms) {
+            ([], _) => {}
+            ([word], Terms::Floats) => self.add(group, f64::from_bits(word.cast_unsigned())),
+            ([_], Terms::Products) => {}
+            ([word], Terms::Signed) => self.add_integer(group, i128::from(*word)),
+            ([word], Terms::Unsigned) => {
+                self.add_integer(group, i128::from(word.cast_unsigned()));
+            }
+            ([first, limbs @ ..], _) => {
+                // Nothing is beyond the products of the largest floats.
+                let first = usize::try_from(*first).unwrap_or(0).min(68);
+                let (low, end) = (64 * first, 64 * (first + limbs.len().min(70)));
+                if self.width == 0
+                    || first < self.first
+                    || first + limbs.len() > self.first + self.width - 1
+                {
+                    self.grow(low, end);
+                }
+                let from = u32::try_from(low - 64 * self.first).unwrap_or(0);
+                let sign = limbs.last().map_or(0, |top| (*top >> 63).cast_unsigned());
+                let words = limbs.iter().map(|limb| limb.cast_unsigned());
+                let words = words.chain(std::iter::repeat(sign));
+                let mut carry = false;
+                for (to, word) in self.limbs_from(group, from).iter_mut().zip(words) {
+                    let (sum, a) = to.overflowing_add(word);
+                    let (sum, b) = sum.overflowing_add(u64::from(carry));
+                    (*to, carry) = (sum, a | b);
+                }
+            }
+        }
+    }
+}
+
+/// The bits of the float that a number is.
+fn exact_float(number: &Real) -> Option<i64> {
+    let (value, exact) = number.rounded();
+    exact.then(|| value.to_bits().cast_signed())
+}
+
+/// What limbs above those of a sum would be.
+fn sign_of(sum: &[u64]) -> u64 {
+    sum.last().map_or(0, |top| (top.cast_signed() >> 63).cast_unsigned())
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    /// Finite floats of all sizes, of few, or of one.
+    fn float(rng: &mut ChaCha8Rng, kind: u32) -> f64 {
+        match kind {
+            0 => Some(f64::from_bits(rng.random())).filter(|v| v.is_finite()).unwrap_or(1.5),
+            1 => f64::from(rng.random_range(-99..99i8)) * 5e-324,
+            2 => rng.random_range(-1e3..1e3),
+            _ => 1e9 + rng.random_range(0.0..1e-3),
+        }
+    }
+
+    fn words(sums: &ExactSums, group: usize) -> Vec<i64> {
+        let mut out = Vec::new();
+        sums.write_words(group, &mut out);
+        out
+    }
+
+    #[test]
+    fn what_is_taken_away_leaves_no_trace() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(31);
+        for trial in 0..200 {
+            let (mut all, mut kept) =
+                (ExactSums::new(Terms::Floats), ExactSums::new(Terms::Floats));
+            let (mut products, mut kept_products) =
+                (ExactSums::new(Terms::Products), ExactSums::new(Terms::Products));
+            for sums in [&mut all, &mut kept, &mut products, &mut kept_products] {
+                sums.resize(3);
+            }
+            for _ in 0..rng.random_range(0..30) {
+                let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0];
+                let x = match rng.random_range(0..12usize) {
+                    at @ 0..4 => special[at],
+                    _ => float(rng, trial % 4),
+                };
+                let (y, group) = (float(rng, trial % 4), rng.random_range(0..3));
+                all.add(group, x);
+                products.add_product(group, x, y);
+                if rng.random_range(0..2) == 0 {
+                    all.subtract(group, x);
+                    products.add_product(group, -x, y);
+                } else {
+                    kept.add(group, x);
+                    kept_products.add_product(group, x, y);
+                }
+            }
+            for group in 0..3 {
+                assert_eq!(words(&all, group), words(&kept, group));
+                assert_eq!(words(&products, group), words(&kept_products, group));
+                assert_eq!(all.float(group).to_bits(), kept.float(group).to_bits());
+            }
+        }
+    }
+
+    #[test]
+    fn runs_groups_and_words_are_one_sum() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(32);
+        for trial in 0..40 {
+            let n = [0, 5, 300, 3000][trial % 4];
+            let mut values: Vec<f64> = (0..n).map(|_| float(rng, trial as u32 / 4 % 4)).collect();
+            if trial % 7 == 3 {
+                values.push(f64::INFINITY);
+            }
+            let mut run = ExactSums::new(Terms::Floats);
+            run.resize(2);
+            run.add_run(1, &values);
+            let mut each = ExactSums::new(Terms::Floats);
+            let mut merged = ExactSums::new(Terms::Floats);
+            merged.resize(1);
+            each.resize(7);
+            for (i, value) in values.iter().enumerate() {
+                each.add(i % 7, *value);
+            }
+            for group in 0..7 {
+                merged.add_words(0, &words(&each, group));
+            }
+            assert_eq!(words(&run, 1), words(&merged, 0));
+            assert!(words(&run, 0).is_empty());
+            // Groups move up.
+            let behind: Vec<_> = (3..7).map(|group| words(&each, group)).collect();
+            each.forget(3);
+            let moved: Vec<_> = (0..4).map(|group| words(&each, group)).collect();
+            assert_eq!(behind, moved);
+            each.resize(6);
+            assert!(words(&each, 5).is_empty());
+        }
+    }
+
+    /// Products whose exact sum 128 bits hold.
+    #[test]
+    fn products_are_what_integers_say() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(33);
+        for _ in 0..500 {
+            let mut sums = ExactSums::new(Terms::Products);
+            sums.resize(1);
+            let mut expected = 0i128;
+            let scale = 2f64.powi(rng.random_range(-40..40));
+            for _ in 0..rng.random_range(1..20) {
+                let mut integer = || rng.random::<i64>() >> rng.random_range(11..60);
+                let (x, y) = (integer(), integer());
+                expected += i128::from(x) * i128::from(y);
+                sums.add_product(0, x as f64 * scale, y as f64 / scale);
+            }
+            assert_eq!(sums.float(0), expected as f64);
+            let n = rng.random_range(1..99u32);
+            let divided = sums.whole(0).over(u128::from(n) << rng.random_range(0..100));
+            assert_eq!(divided.rounded().0 == 0.0, expected == 0);
+        }
+    }
+
+    #[test]
+    fn bytes_in_use_are_few() {
+        let mut sums = ExactSums::new(Terms::Floats);
+        sums.resize(1000);
+        (0..1000).for_each(|group| sums.add(group, 0.1 * group as f64));
+        assert!(sums.size() <= 1000 * 32, "{}", sums.size());
+        assert_eq!(sums.float(7), 0.1 * 7.0);
+    }
+}
