@@ -14,6 +14,8 @@ mod asof;
 mod clauses;
 #[path = "sql/codes.rs"]
 mod codes;
+#[path = "sql/conditions.rs"]
+mod conditions;
 #[path = "sql/damaged.rs"]
 mod damaged;
 #[path = "sql/depth.rs"]

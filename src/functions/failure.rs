@@ -1,37 +1,69 @@
 //! Whether evaluating an expression can fail over values.
 
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
 use super::def::{Def, Fails};
+use super::harmless::{cast_cannot_fail, is_harmless, is_plain, operator_cannot_fail};
 use super::{DEFS, is_ours};
 use crate::array::list_depth;
 
 /// Whether an expression yields a value for every row whose columns have the types of a schema, so that
 /// a rewrite may evaluate it for rows that the query does not evaluate it for.
 ///
-/// Columns, literals, calls of ours that cannot fail and slices and elements of lists at written
-/// positions do; of everything else, nothing is known.
+/// Columns, literals, operators and casts that have a value for all values, calls of ours that cannot
+/// fail and harmless ones of DataFusion do; of everything else, nothing is known. A query within an
+/// expression counts by what is beside it: it runs once, whatever the rows are.
 pub(crate) fn cannot_fail(e: &Expr, schema: &DFSchema) -> Result<bool> {
-    Ok(match e {
-        Expr::Column(_) | Expr::Literal(..) => true,
-        Expr::Alias(alias) => cannot_fail(&alias.expr, schema)?,
-        Expr::ScalarFunction(call) => {
-            for arg in &call.args {
-                if !cannot_fail(arg, schema)? {
-                    return Ok(false);
-                }
-            }
-            is_fixed_slice(call) || call_cannot_fail(call, schema)?
-        }
+    let alone = match e {
+        Expr::Column(_)
+        | Expr::Literal(..)
+        | Expr::OuterReferenceColumn(..)
+        | Expr::Placeholder(_)
+        | Expr::Alias(_)
+        | Expr::Not(_)
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsTrue(_)
+        | Expr::IsFalse(_)
+        | Expr::IsUnknown(_)
+        | Expr::IsNotTrue(_)
+        | Expr::IsNotFalse(_)
+        | Expr::IsNotUnknown(_)
+        | Expr::Between(_)
+        | Expr::InList(_)
+        | Expr::Case(_)
+        | Expr::TryCast(_)
+        | Expr::ScalarSubquery(_)
+        | Expr::Exists(_)
+        | Expr::InSubquery(_) => true,
+        Expr::BinaryExpr(operation) => operator_cannot_fail(operation, schema)?,
+        Expr::Negative(of) => is_plain(of, schema)?,
+        Expr::Like(like) => matches!(*like.pattern, Expr::Literal(..)),
+        Expr::Cast(cast) => cast_cannot_fail(&cast.expr.get_type(schema)?, cast.field.data_type()),
+        Expr::ScalarFunction(call) => is_fixed_slice(call) || call_cannot_fail(call, schema)?,
         _ => false,
-    })
+    };
+    let mut whole = alone;
+    if alone {
+        e.apply_children(|child| {
+            whole = cannot_fail(child, schema)?;
+            Ok(match whole {
+                true => TreeNodeRecursion::Continue,
+                false => TreeNodeRecursion::Stop,
+            })
+        })?;
+    }
+    Ok(whole)
 }
 
 fn call_cannot_fail(call: &ScalarFunction, schema: &DFSchema) -> Result<bool> {
-    let Some(def) = our_def(call) else { return Ok(false) };
+    let Some(def) = our_def(call) else {
+        return Ok(!is_ours(&call.func) && is_harmless(call.name()));
+    };
     let types = call.args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<_>>>()?;
     let shapes: Vec<Option<&Column>> = call.args.iter().map(|arg| shape_of(arg, schema)).collect();
     Ok(!def.can_fail(&types, &shapes, has_written_arguments(call)))

@@ -20,6 +20,7 @@ mod doc;
 mod dok;
 mod failure;
 mod filter;
+mod harmless;
 mod index;
 mod kept;
 mod lambda;
@@ -56,6 +57,7 @@ use def::{Def, RaggedUdf};
 use doc::Section;
 pub(crate) use dok::{Names, with_names};
 pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
+pub(crate) use harmless::physical_cannot_fail;
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
 pub(crate) use naming::literal;
 pub(crate) use planner::{

@@ -17,6 +17,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::asof::{AsOfOrder, AsOfProjections};
 use super::batches::LeafBatches;
 use super::below_joins::BelowJoins;
+use super::conditions::{LazyConditions, PushDownFree};
 use super::contains::ContainsPushdown;
 use super::flat_filters::FlatFilters;
 use super::float_keys::FloatKeys;
@@ -30,9 +31,9 @@ use super::parquet::ParquetLists;
 use super::partitions::LeafPartitions;
 use super::scan_order::OrderedScanLimits;
 use super::sort_lists::SortLists;
+use super::sorts::{MissingSorts, UnorderedKeys};
 use super::topk::WholeFloatGroups;
 use super::yielding::YieldingJoins;
-
 use crate::config::SerrateOptions;
 
 pub(super) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
@@ -45,6 +46,15 @@ pub(super) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 /// `stock_grouping_by_a_cast_still_fails` in `tests/sql/planning.rs` fails once it can come back.
 pub(super) fn remove_logical_rules(rules: &mut Vec<LogicalRule>) {
     rules.retain(|rule| rule.name() != "eliminate_group_by_constant");
+}
+
+/// Keeps conditions that can fail from being evaluated for rows that the query does not evaluate them for.
+pub(super) fn guard_logical_rules(rules: &mut Vec<LogicalRule>) {
+    for rule in rules.iter_mut() {
+        *rule = PushDownFree::around(Arc::clone(rule));
+    }
+    // Before expressions are simplified, and joins made of conditions.
+    rules.insert(0, Arc::new(LazyConditions));
 }
 
 /// Logical rules, after those of DataFusion in each pass.
@@ -79,6 +89,15 @@ pub(super) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     rules.insert(filters.map_or(rules.len(), |at| at + 1), Arc::new(Switched(LengthsIntoScan)));
     let topk = rules.iter().position(|rule| rule.name() == "TopKAggregation");
     rules.insert(topk.map_or(rules.len(), |at| at + 1), Arc::new(WholeFloatGroups));
+    // Once nothing sorts any more, before plans are checked.
+    let check = rules.iter().position(|rule| rule.name() == "SanityCheckPlan");
+    let check = check.unwrap_or(rules.len());
+    let orders: [PhysicalRule; 2] = [
+        // Takes orders away, which may leave sorts to be made.
+        Arc::new(UnorderedKeys),
+        Arc::new(MissingSorts),
+    ];
+    rules.splice(check..check, orders);
     for rule in rules.iter_mut() {
         *rule = OpaqueLimits::guard(GuardedRule::guard(Arc::clone(rule)));
     }

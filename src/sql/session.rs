@@ -31,7 +31,10 @@ use super::nrt::NrtFormatFactory;
 use super::parquet::ParquetFileFormatFactory;
 use super::positions::PositionsPlanner;
 use super::relation::UnnestPlanner;
-use super::rules::{add_physical_rules, last_physical_rules, logical_rules, remove_logical_rules};
+use super::rules::{
+    add_physical_rules, guard_logical_rules, last_physical_rules, logical_rules,
+    remove_logical_rules,
+};
 use super::safetensors::SafetensorsFormatFactory;
 use super::statement::FromAlone;
 use super::texts::OneText;
@@ -133,7 +136,9 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     analyzer.push(Arc::new(FromAlone));
     analyzer.push(Arc::new(PlainChanges));
     analyzer.push(Arc::new(UnnestDependencies));
-    remove_logical_rules(&mut builder.optimizer().get_or_insert_default().rules);
+    let rules = &mut builder.optimizer().get_or_insert_default().rules;
+    remove_logical_rules(rules);
+    guard_logical_rules(rules);
     builder.optimizer_rules().get_or_insert_default().extend(logical_rules());
     add_physical_rules(&mut builder.physical_optimizers().get_or_insert_default().rules);
     builder.physical_optimizer_rules().get_or_insert_default().extend(last_physical_rules());

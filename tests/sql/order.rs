@@ -349,3 +349,79 @@ async fn stock_limits_drop_row_groups() {
         [2800, 2801, 2802]
     );
 }
+
+const CONSTANT_UNIONS: [&str; 5] = [
+    "SELECT id, k FROM (SELECT id, 1 AS k FROM t WHERE id = 3 UNION ALL SELECT id, id AS k FROM t WHERE id < 3) ORDER BY k",
+    "SELECT id, k FROM (SELECT id, id AS k FROM t WHERE id < 3 UNION ALL SELECT id, 1 AS k FROM t WHERE id = 3) ORDER BY k, id",
+    "SELECT id, k FROM (SELECT id, 1 AS k FROM t WHERE id = 3 UNION ALL SELECT id, id AS k FROM t WHERE id < 3) ORDER BY k DESC LIMIT 2",
+    "SELECT k, sum(id) OVER (ORDER BY k) AS s FROM (SELECT id, 1 AS k FROM t WHERE id = 3 UNION ALL SELECT id, id AS k FROM t WHERE id < 3) ORDER BY k",
+    "SELECT a, b, c FROM (SELECT 5 AS a, id AS b, 7 AS c FROM t WHERE id = 1 UNION ALL SELECT id, id, id FROM t WHERE id < 4 UNION ALL SELECT 2, 2, id FROM t) ORDER BY a, c, b",
+];
+
+fn one_row_batches(partitions: usize) -> SessionConfig {
+    SessionConfig::new().with_target_partitions(partitions).with_batch_size(1)
+}
+
+const SMALL: &str = "CREATE TABLE t AS SELECT * FROM (VALUES (2), (3), (1)) t(id)";
+
+#[tokio::test]
+async fn unions_with_a_constant_branch_are_sorted() {
+    for partitions in [1, 2, 4] {
+        let ctx = serrate::sql::session_with(one_row_batches(partitions));
+        batches(&ctx, SMALL).await.unwrap();
+        for (sql, expected) in CONSTANT_UNIONS.into_iter().zip([
+            &[1, 1, 2][..],
+            &[1, 1, 2],
+            &[2, 1],
+            &[1, 1, 2],
+            &[1, 2, 2, 2, 2, 3, 5],
+        ]) {
+            let column = usize::from(sql.starts_with("SELECT id"));
+            let rows = batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let rows =
+                datafusion::arrow::compute::concat_batches(&rows[0].schema(), &rows).unwrap();
+            let keys = rows.column(column).as_primitive::<Int64Type>();
+            assert_eq!(keys.values(), expected, "{sql}");
+        }
+    }
+}
+
+/// DataFusion's own plan still fails. Once this fails, `MissingSorts` in `sql::sorts` can go.
+#[tokio::test]
+async fn stock_unions_with_a_constant_still_fail() {
+    let stock = SessionContext::new_with_config(one_row_batches(2));
+    batches(&stock, SMALL).await.unwrap();
+    let message = error(&stock, CONSTANT_UNIONS[0]).await;
+    assert!(message.contains("does not satisfy order requirements"), "{message}");
+}
+
+const CONSTANT_LISTS: [(&str, usize); 5] = [
+    ("SELECT DISTINCT id AS a, [[1]] AS c FROM t WHERE id < 3", 2),
+    ("SELECT id, c, count(*) AS n FROM (SELECT id, [[1]] AS c FROM t) GROUP BY id, c", 3),
+    ("SELECT id, [[1], []] AS c, count(*) AS n FROM t GROUP BY id, [[1], []]", 3),
+    ("SELECT DISTINCT id, named_struct('a', [id > 0]) AS s, [[[1.5]]] AS c FROM t", 3),
+    ("SELECT DISTINCT id, l FROM (SELECT id, [[id]] AS l FROM t) WHERE l = [[2]]", 1),
+];
+
+#[tokio::test]
+async fn constant_lists_of_lists_are_grouped() {
+    for partitions in [1, 4] {
+        let ctx = serrate::sql::session_with(one_row_batches(partitions));
+        batches(&ctx, SMALL).await.unwrap();
+        for (sql, expected) in CONSTANT_LISTS {
+            let found = batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let found: usize = found.iter().map(RecordBatch::num_rows).sum();
+            assert_eq!(found, expected, "{sql}");
+        }
+    }
+}
+
+/// DataFusion's own plan still fails. Once this fails, `UnorderedKeys` in `sql::sorts` can go.
+#[tokio::test]
+async fn stock_distinct_of_constant_lists_still_fails() {
+    let stock = SessionContext::new_with_config(one_row_batches(1));
+    batches(&stock, SMALL).await.unwrap();
+    let sql = "SELECT DISTINCT id AS a, make_array(make_array(1)) AS c FROM t WHERE id < 3";
+    let message = error(&stock, sql).await;
+    assert!(message.contains("Uncomparable values"), "{message}");
+}

@@ -1,0 +1,235 @@
+//! Which expressions and functions of DataFusion's own yield a value for every row.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema, TimeUnit};
+use datafusion::common::DFSchema;
+use datafusion::error::Result;
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
+use datafusion::physical_expr::expressions::{
+    BinaryExpr as PhysicalBinaryExpr, CastExpr, Column as PhysicalColumn, IsNullExpr, Literal,
+    NotExpr,
+};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::scalar::ScalarValue;
+
+use super::{DEFS, scalar};
+
+/// Functions of DataFusion that have a value for every argument of a type that planning accepts.
+///
+/// Not among them are those that fail over some values: `abs` of the least integer, `power`, `chr`,
+/// `repeat`, `to_timestamp`, `split_part` at 0, `regexp_like` of a computed pattern.
+const FUNCTIONS: [&str; 77] = [
+    "acos",
+    "array_has",
+    "array_has_all",
+    "array_has_any",
+    "array_length",
+    "array_ndims",
+    "arrow_typeof",
+    "ascii",
+    "asin",
+    "atan",
+    "atan2",
+    "bit_length",
+    "btrim",
+    "cardinality",
+    "cbrt",
+    "ceil",
+    "character_length",
+    "coalesce",
+    "concat",
+    "concat_ws",
+    "contains",
+    "cos",
+    "cosh",
+    "cot",
+    "current_date",
+    "date_part",
+    "degrees",
+    "empty",
+    "ends_with",
+    "exp",
+    "float_key",
+    "floor",
+    "get_field",
+    "greatest",
+    "initcap",
+    "isnan",
+    "iszero",
+    "least",
+    "left",
+    "levenshtein",
+    "ln",
+    "log10",
+    "log2",
+    "lower",
+    "ltrim",
+    "make_array",
+    "map_keys",
+    "map_values",
+    "md5",
+    "named_struct",
+    "nanvl",
+    "now",
+    "nullif",
+    "nvl",
+    "nvl2",
+    "octet_length",
+    "pi",
+    "radians",
+    "replace",
+    "reverse",
+    "right",
+    "rtrim",
+    "sha224",
+    "sha256",
+    "sha384",
+    "sha512",
+    "signum",
+    "sin",
+    "sinh",
+    "sqrt",
+    "starts_with",
+    "strpos",
+    "struct",
+    "tan",
+    "tanh",
+    "translate",
+    "upper",
+];
+
+/// Whether a function of DataFusion has a value for all values of its arguments.
+pub(super) fn is_harmless(name: &str) -> bool {
+    FUNCTIONS.binary_search(&name).is_ok()
+}
+
+/// Whether an operator has a value for all values of its operands.
+pub(super) fn operator_cannot_fail(e: &BinaryExpr, schema: &DFSchema) -> Result<bool> {
+    use Operator::{
+        And, BitwiseAnd, BitwiseOr, BitwiseXor, Divide, Eq, Gt, GtEq, IsDistinctFrom,
+        IsNotDistinctFrom, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Or, Plus, StringConcat,
+    };
+    Ok(match e.op {
+        Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom | And | Or
+        | BitwiseAnd | BitwiseOr | BitwiseXor | StringConcat => true,
+        // Integers wrap around; decimals, times and intervals do not.
+        Plus | Minus | Multiply => is_plain(&e.left, schema)? && is_plain(&e.right, schema)?,
+        Divide | Modulo => {
+            let floats = e.left.get_type(schema)?.is_floating();
+            floats && e.right.get_type(schema)?.is_floating()
+                || e.left.get_type(schema)?.is_integer() && is_divisor(&e.right)
+        }
+        _ => false,
+    })
+}
+
+/// Whether an expression is of integers or floats.
+pub(super) fn is_plain(e: &Expr, schema: &DFSchema) -> Result<bool> {
+    let t = e.get_type(schema)?;
+    Ok(t.is_integer() || t.is_floating())
+}
+
+/// Whether every integer can be divided by an expression: a literal but 0 and -1, by which the least
+/// integer overflows.
+fn is_divisor(e: &Expr) -> bool {
+    match e {
+        Expr::Literal(value, _) if value.data_type().is_integer() => {
+            let is = |n: i64| value.cast_to(&DataType::Int64).ok() == Some(ScalarValue::from(n));
+            value.is_null() || !(is(0) || is(-1))
+        }
+        _ => false,
+    }
+}
+
+/// Whether a physical expression is known to have a value for every row of a schema; less is known of one
+/// than of a logical expression.
+pub(crate) fn physical_cannot_fail(e: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    let plain = |e: &Arc<dyn PhysicalExpr>| {
+        e.data_type(schema).is_ok_and(|t| t.is_integer() || t.is_floating())
+    };
+    let alone = if let Some(operation) = e.downcast_ref::<PhysicalBinaryExpr>() {
+        use Operator::{And, Eq, Gt, GtEq, Lt, LtEq, Minus, Multiply, NotEq, Or, Plus};
+        match operation.op() {
+            And | Or | Eq | NotEq | Lt | LtEq | Gt | GtEq => true,
+            Plus | Minus | Multiply => plain(operation.left()) && plain(operation.right()),
+            _ => false,
+        }
+    } else if let Some(cast) = e.downcast_ref::<CastExpr>() {
+        cast.expr().data_type(schema).is_ok_and(|t| cast_cannot_fail(&t, cast.cast_type()))
+    } else if let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() {
+        let literal = |e: &Arc<dyn PhysicalExpr>| e.is::<Literal>();
+        let types = call.args().iter().map(|arg| arg.data_type(schema)).collect::<Result<Vec<_>>>();
+        match (scalar(call.name()), DEFS.iter().find(|def| def.name == call.name()), types) {
+            (Some(ours), Some(def), Ok(types)) if ours.as_ref() == call.fun() => {
+                let shapes = vec![None; types.len()];
+                !def.can_fail(&types, &shapes, call.args().iter().skip(1).all(literal))
+            }
+            (None, None, _) => is_harmless(call.name()),
+            _ => false,
+        }
+    } else {
+        e.is::<PhysicalColumn>() || e.is::<Literal>() || e.is::<NotExpr>() || e.is::<IsNullExpr>()
+    };
+    alone && e.children().into_iter().all(|child| physical_cannot_fail(child, schema))
+}
+
+/// Whether a cast has a value for every value of a type.
+pub(super) fn cast_cannot_fail(from: &DataType, to: &DataType) -> bool {
+    use DataType::{
+        Binary, BinaryView, Boolean, Date32, Date64, Dictionary, FixedSizeList, LargeBinary,
+        LargeList, LargeUtf8, List, Null, Timestamp, Utf8, Utf8View,
+    };
+    if from == to || *from == Null {
+        return true;
+    }
+    match (from, to) {
+        (Dictionary(_, from), to) => cast_cannot_fail(from, to),
+        (Boolean, to) => to.is_numeric() && !to.is_decimal() || to.is_string(),
+        (from, to) if from.is_integer() && to.is_integer() => {
+            let (Some(from_bits), Some(to_bits)) = (from.primitive_width(), to.primitive_width())
+            else {
+                return false;
+            };
+            match (from.is_signed_integer(), to.is_signed_integer()) {
+                (true, true) | (false, false) => from_bits <= to_bits,
+                (false, true) => from_bits < to_bits,
+                (true, false) => false,
+            }
+        }
+        // What does not fit is infinite.
+        (from, to) if (from.is_integer() || from.is_floating()) && to.is_floating() => true,
+        (from, to) if from.is_integer() && to.is_decimal() => {
+            let digits = match from.primitive_width() {
+                Some(1) => 3,
+                Some(2) => 5,
+                Some(4) => 10,
+                _ => 20,
+            };
+            matches!(to, DataType::Decimal32(p, s) | DataType::Decimal64(p, s)
+                | DataType::Decimal128(p, s) | DataType::Decimal256(p, s)
+                if i16::from(*p) - i16::from(*s) >= digits)
+        }
+        (from, to) if from.is_decimal() && to.is_floating() => true,
+        (Utf8 | LargeUtf8 | Utf8View, LargeUtf8 | Utf8View | LargeBinary | BinaryView) => true,
+        (Utf8 | Utf8View, Utf8 | Binary) => true,
+        (Binary | LargeBinary | BinaryView, LargeBinary | BinaryView) => true,
+        (from, Utf8 | LargeUtf8 | Utf8View) => from.is_numeric(),
+        (Date32, Date64) | (Timestamp(TimeUnit::Nanosecond, _), Date32) => true,
+        (Timestamp(from, from_zone), Timestamp(to, to_zone)) => {
+            let scale = |unit: &TimeUnit| match unit {
+                TimeUnit::Second => 0,
+                TimeUnit::Millisecond => 1,
+                TimeUnit::Microsecond => 2,
+                TimeUnit::Nanosecond => 3,
+            };
+            from_zone == to_zone && scale(from) >= scale(to)
+        }
+        (List(from), List(to) | LargeList(to))
+        | (LargeList(from), LargeList(to))
+        | (FixedSizeList(from, _), List(to) | LargeList(to)) => {
+            cast_cannot_fail(from.data_type(), to.data_type())
+        }
+        _ => false,
+    }
+}

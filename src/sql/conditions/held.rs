@@ -1,0 +1,194 @@
+//! Conditions that are evaluated where they stand.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{DFSchema, internal_datafusion_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{Case, ScalarFunction};
+use datafusion::logical_expr::utils::{
+    conjunction, find_out_reference_exprs, split_conjunction_owned,
+};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, Filter, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility, lit,
+};
+
+use crate::functions::cannot_fail;
+
+/// The function around a condition that no rule may move: it is volatile, and gives its argument back.
+static HERE: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedHere::default())));
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct EvaluatedHere {
+    signature: Signature,
+}
+
+impl Default for EvaluatedHere {
+    fn default() -> Self {
+        Self { signature: Signature::variadic_any(Volatility::Volatile) }
+    }
+}
+
+impl ScalarUDFImpl for EvaluatedHere {
+    fn name(&self) -> &str {
+        "evaluated_here"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let value = args.args.into_iter().next();
+        value.ok_or_else(|| internal_datafusion_err!("no condition"))
+    }
+}
+
+/// The conditions of a filter, or of a join beside its keys, in their order.
+#[derive(Debug, Default)]
+pub(super) struct Conditions {
+    /// Those that may be evaluated anywhere, for any row.
+    pub(super) free: Vec<Expr>,
+    /// Those that can fail over values or differ from one evaluation to the next.
+    pub(super) held: Vec<Expr>,
+}
+
+impl Conditions {
+    /// Adds the conjuncts of a predicate.
+    pub(super) fn add(&mut self, predicate: Expr, schema: &DFSchema) {
+        for condition in split_conjunction_owned(predicate) {
+            match is_held(&condition) {
+                // On its way into the join that the query becomes.
+                true if condition.contains_outer() => self.free.push(condition),
+                true => self.held.extend(conjuncts_of(condition)),
+                false if is_free(&condition, schema) => self.free.push(condition),
+                false => self.held.push(condition),
+            }
+        }
+    }
+}
+
+/// Whether a condition may be evaluated anywhere, for any row. One with a query that becomes a join has
+/// to stay visible to the rules that make it one.
+pub(super) fn is_free(condition: &Expr, schema: &DFSchema) -> bool {
+    let joins = condition
+        .exists(|e| Ok(matches!(e, Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))))
+        .unwrap_or(true);
+    joins || (!condition.is_volatile() && cannot_fail(condition, schema).unwrap_or(false))
+}
+
+/// Whether a condition is held.
+pub(super) fn is_held(e: &Expr) -> bool {
+    matches!(e, Expr::ScalarFunction(call) if call.func == *HERE)
+}
+
+/// One held condition that is true where all of some are, each evaluated where those before it are true.
+pub(super) fn hold(conditions: Vec<Expr>) -> Option<Expr> {
+    let all = conditions.into_iter().rev().reduce(|rest, first| and_then(first, rest))?;
+    let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![all]);
+    Some(Expr::ScalarFunction(call))
+}
+
+/// One held condition, of a row of a query within an expression, that goes where the conditions go that
+/// correlate the query: rows that meet none of the outer query are not to be evaluated.
+fn hold_beside(condition: Expr, outer: Expr) -> Expr {
+    let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![condition, outer]);
+    Expr::ScalarFunction(call)
+}
+
+/// A query within EXISTS or IN whose conditions that can fail go into the join that it becomes.
+pub(super) fn correlate(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    match plan {
+        LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
+            let inputs = plan.inputs();
+            let Some(input) = inputs.first() else { return Ok(None) };
+            let Some(input) = correlate(input)? else { return Ok(None) };
+            plan.with_new_exprs(plan.expressions(), vec![input]).map(Some)
+        }
+        LogicalPlan::Filter(filter) => {
+            let conditions = split_conjunction_owned(filter.predicate.clone());
+            let outer = conditions.iter().filter(|e| !is_held(e)).find_map(|e| {
+                let correlated = is_free(e, filter.input.schema());
+                correlated.then(|| find_out_reference_exprs(e).into_iter().next()).flatten()
+            });
+            let Some(outer) = outer else { return Ok(None) };
+            let mut changed = false;
+            let conditions = conditions.into_iter().map(|e| {
+                let free = is_held(&e) || e.contains_outer();
+                if free || is_free(&e, filter.input.schema()) {
+                    return e;
+                }
+                changed = true;
+                hold_beside(e, outer.clone())
+            });
+            let Some(predicate) = conjunction(conditions.collect::<Vec<_>>()) else {
+                return Ok(None);
+            };
+            let filter = Filter::try_new(predicate, Arc::clone(&filter.input))?;
+            Ok(changed.then_some(LogicalPlan::Filter(filter)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The conditions that were held together.
+fn conjuncts_of(held: Expr) -> Vec<Expr> {
+    let mut found = Vec::new();
+    let mut rest = match held {
+        Expr::ScalarFunction(mut call) if !call.args.is_empty() => call.args.swap_remove(0),
+        other => other,
+    };
+    loop {
+        match as_and_then(rest) {
+            Ok((first, then)) => {
+                found.push(first);
+                rest = then;
+            }
+            Err(last) => {
+                found.push(last);
+                return found;
+            }
+        }
+    }
+}
+
+/// Two conditions of which the second is evaluated where the first is true.
+///
+/// DataFusion evaluates the right side of AND for all rows unless few of a batch are left. It makes AND
+/// of `CASE WHEN a THEN b ELSE false END` again, but not of CASE over an operand.
+pub(super) fn and_then(first: Expr, then: Expr) -> Expr {
+    choose(first, vec![(lit(true), then)], lit(false))
+}
+
+/// The parts of [`and_then`], or else the expression.
+fn as_and_then(e: Expr) -> std::result::Result<(Expr, Expr), Expr> {
+    match e {
+        Expr::Case(Case { expr: Some(first), mut when_then_expr, else_expr: Some(other) })
+            if when_then_expr.len() == 1
+                && *when_then_expr[0].0 == lit(true)
+                && *other == lit(false) =>
+        {
+            let (_, then) = when_then_expr.remove(0);
+            Ok((*first, *then))
+        }
+        e => Err(e),
+    }
+}
+
+/// `CASE of WHEN .. THEN .. ELSE other END`.
+pub(super) fn choose(of: Expr, arms: Vec<(Expr, Expr)>, other: Expr) -> Expr {
+    let arms = arms.into_iter().map(|(when, then)| (Box::new(when), Box::new(then))).collect();
+    Expr::Case(Case::new(Some(Box::new(of)), arms, Some(Box::new(other))))
+}
+
+/// The predicate of a filter: free conditions, then those that are held.
+pub(super) fn predicate(free: Vec<Expr>, held: Vec<Expr>) -> Option<Expr> {
+    conjunction(free.into_iter().chain(hold(held)))
+}

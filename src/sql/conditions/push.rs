@@ -1,0 +1,287 @@
+//! [`PushDownFree`]: `PushDownFilter` of DataFusion for conditions that may be evaluated anywhere.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{JoinType, NullEquality, internal_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::utils::{conjunction, find_valid_equijoin_key_pair};
+use datafusion::logical_expr::{
+    Aggregate, BinaryExpr, Distinct, Expr, Filter, Join, LogicalPlan, Operator,
+};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+use super::held::{Conditions, is_free, is_held, predicate};
+use crate::sql::rules::LogicalRule;
+
+/// `PushDownFilter` of DataFusion, which moves the conditions that cannot fail as ever, and the others as
+/// far as they are evaluated for the same rows.
+///
+/// DataFusion moves every condition below joins and into scans, and puts cheap ones before expensive ones.
+/// A condition that can fail is then evaluated for rows that a join or another condition drops, and
+/// one that is volatile once per row of a side. It moves conditions without columns, as that of
+/// `HAVING random() > 2`, below an aggregate without keys, which gives a row where it should give none.
+/// `stock_conditions_still_move` in `tests/sql/conditions.rs` fails once that is mended.
+#[derive(Debug)]
+pub(in crate::sql) struct PushDownFree {
+    stock: LogicalRule,
+}
+
+impl PushDownFree {
+    /// The rule around that of DataFusion; any other rule as it is.
+    pub(in crate::sql) fn around(rule: LogicalRule) -> LogicalRule {
+        match rule.name() {
+            "push_down_filter" => Arc::new(Self { stock: rule }),
+            _ => rule,
+        }
+    }
+
+    fn push(
+        &self,
+        free: Vec<Expr>,
+        input: Arc<LogicalPlan>,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let Some(free) = conjunction(free) else {
+            return Ok(Transformed::no(Arc::unwrap_or_clone(input)));
+        };
+        match Arc::unwrap_or_clone(input) {
+            LogicalPlan::Join(join) => self.push_over(Some(free), join, config),
+            // Without keys there is a row whatever the input is; grouping sets may be without keys.
+            LogicalPlan::Aggregate(aggregate) if may_group_nothing(&aggregate) => {
+                Ok(Transformed::no(filter(free, LogicalPlan::Aggregate(aggregate))?))
+            }
+            input => self.stock.rewrite(filter(free, input)?, config),
+        }
+    }
+
+    /// A join with the conditions above it that may move, if there are any.
+    fn push_over(
+        &self,
+        above: Option<Expr>,
+        mut join: Join,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        if join.null_aware {
+            return self.stock.rewrite(over(above, join)?, config);
+        }
+        let was = join.filter.clone();
+        let schema = Arc::new(join.left.schema().join(join.right.schema())?);
+        let mut conditions = Conditions::default();
+        let moved = take_keys(&mut join);
+        if let Some(condition) = join.filter.take() {
+            conditions.add(condition, &schema);
+        }
+        let rekeyed = !moved.is_empty();
+        conditions.held.splice(0..0, moved);
+        if conditions.held.is_empty() {
+            join.filter = was;
+            return self.stock.rewrite(over(above, join)?, config);
+        }
+        join.filter = conjunction(conditions.free);
+        let bare = join.filter.clone();
+        let pushed = self.stock.rewrite(over(above, join)?, config)?;
+        let held = conditions.held;
+        let same = !pushed.transformed && !rekeyed;
+        let mut changed = pushed.transformed || rekeyed;
+        let plan = with_join(pushed.data, |join| {
+            join.filter = held_together(join, held);
+            changed |= !(same && (join.filter == was || bare == was));
+        })?;
+        Ok(Transformed::new_transformed(plan, changed))
+    }
+
+    fn filter(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let (filters, input) = stacked(&plan);
+        let mut conditions = Conditions::default();
+        for filter in filters.iter().rev() {
+            conditions.add(filter.predicate.clone(), input.schema());
+        }
+        let Conditions { free, held } = conditions;
+        if held.is_empty() {
+            return self.push(free, Arc::new(input.clone()), config);
+        }
+        let done = filters.len() == 1 && free.is_empty() && is_held(&filters[0].predicate)
+            || filters.len() == 2
+                && is_held(&filters[0].predicate)
+                && !filters[1].predicate.exists(|e| Ok(is_held(e)))?;
+        match input {
+            LogicalPlan::TableScan(_) if free.is_empty() && held.len() == 1 => {
+                // There is no row that it is not evaluated for.
+                let [only] = &held[..] else { return Ok(Transformed::no(plan)) };
+                if only.is_volatile() {
+                    return Ok(Transformed::no(plan));
+                }
+                let bare = filter(only.clone(), input.clone())?;
+                let changed = is_held(&filters[0].predicate);
+                let pushed = self.stock.rewrite(bare, config)?;
+                Ok(Transformed::new_transformed(pushed.data, changed || pushed.transformed))
+            }
+            LogicalPlan::Join(join) if join.join_type == JoinType::Inner && join.on.is_empty() => {
+                // Pairs that fail are dropped before their rows are copied.
+                let mut join = join.clone();
+                let all = join.filter.take().into_iter().chain(predicate(Vec::new(), held));
+                join.filter = conjunction(all);
+                let pushed = self.push(free, Arc::new(LogicalPlan::Join(join)), config)?;
+                Ok(Transformed::yes(pushed.data))
+            }
+            input if lets_through(input, &held) => {
+                let all = predicate(free, held);
+                let Some(all) = all else { return Ok(Transformed::no(plan)) };
+                let pushed = self.stock.rewrite(filter(all, input.clone())?, config)?;
+                let split = split(pushed.data)?;
+                Ok(Transformed::new_transformed(split, pushed.transformed || !done))
+            }
+            _ if done => Ok(Transformed::no(plan)),
+            input => {
+                let below = self.push(free, Arc::new(input.clone()), config)?;
+                let Some(held) = predicate(Vec::new(), held) else {
+                    return Ok(below);
+                };
+                Ok(Transformed::yes(filter(held, below.data)?))
+            }
+        }
+    }
+}
+
+impl OptimizerRule for PushDownFree {
+    fn name(&self) -> &str {
+        self.stock.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.stock.apply_order()
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        match plan {
+            LogicalPlan::Filter(_) => self.filter(plan, config),
+            LogicalPlan::Join(join) => self.push_over(None, join, config),
+            plan => self.stock.rewrite(plan, config),
+        }
+    }
+}
+
+fn filter(predicate: Expr, input: LogicalPlan) -> Result<LogicalPlan> {
+    Filter::try_new(predicate, Arc::new(input)).map(LogicalPlan::Filter)
+}
+
+fn over(above: Option<Expr>, join: Join) -> Result<LogicalPlan> {
+    match above {
+        Some(above) => filter(above, LogicalPlan::Join(join)),
+        None => Ok(LogicalPlan::Join(join)),
+    }
+}
+
+/// Filters one above the other, the uppermost first, and what they are over.
+fn stacked(mut plan: &LogicalPlan) -> (Vec<&Filter>, &LogicalPlan) {
+    let mut filters = Vec::new();
+    while let LogicalPlan::Filter(filter) = plan {
+        filters.push(filter);
+        plan = &filter.input;
+    }
+    (filters, plan)
+}
+
+/// Whether conditions below a node, where DataFusion puts them, are evaluated for the rows that they
+/// are evaluated for above it; of groups and windows, for some row of each.
+fn lets_through(node: &LogicalPlan, conditions: &[Expr]) -> bool {
+    let stable = || conditions.iter().all(|e| !e.is_volatile() && !e.column_refs().is_empty());
+    match node {
+        LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Union(_) => true,
+        LogicalPlan::Sort(sort) => sort.fetch.is_none(),
+        LogicalPlan::Distinct(Distinct::All(_)) | LogicalPlan::Window(_) => stable(),
+        LogicalPlan::Aggregate(aggregate) => {
+            let plain = |e: &Expr| !matches!(e, Expr::GroupingSet(_));
+            stable() && !aggregate.group_expr.is_empty() && aggregate.group_expr.iter().all(plain)
+        }
+        _ => false,
+    }
+}
+
+/// Whether an aggregate may give a row that no row of its input is in.
+fn may_group_nothing(aggregate: &Aggregate) -> bool {
+    aggregate.group_expr.iter().all(|e| matches!(e, Expr::GroupingSet(_)))
+}
+
+/// Puts held conditions that a rule has left beside others above them.
+fn split(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let LogicalPlan::Filter(found) = plan else { return Ok(plan) };
+    let mut conditions = Conditions::default();
+    conditions.add(found.predicate.clone(), found.input.schema());
+    let mut plan = Arc::unwrap_or_clone(found.input);
+    if let Some(free) = conjunction(conditions.free) {
+        plan = filter(free, plan)?;
+    }
+    match predicate(Vec::new(), conditions.held) {
+        Some(held) => filter(held, plan),
+        None => Ok(plan),
+    }
+}
+
+/// Takes the keys of a join that can fail, beside one that cannot.
+fn take_keys(join: &mut Join) -> Vec<Expr> {
+    let (l, r) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
+    let is_whole = |(left, right): &(Expr, Expr)| is_free(left, &l) && is_free(right, &r);
+    if !join.on.iter().any(is_whole) {
+        return Vec::new();
+    }
+    let (keys, moved): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut join.on).into_iter().partition(is_whole);
+    join.on = keys;
+    let op = match join.null_equality {
+        NullEquality::NullEqualsNothing => Operator::Eq,
+        NullEquality::NullEqualsNull => Operator::IsNotDistinctFrom,
+    };
+    let equal =
+        |(l, r): (Expr, Expr)| Expr::BinaryExpr(BinaryExpr::new(Box::new(l), op, Box::new(r)));
+    moved.into_iter().map(equal).collect()
+}
+
+/// The filter of a join: conditions that become keys, and the rest in the order in which they are
+/// evaluated, those that can fail last.
+fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
+    let (l, r) = (join.left.schema(), join.right.schema());
+    let mut conditions = Conditions::default();
+    let schema = l.join(r).ok()?;
+    if let Some(free) = join.filter.take() {
+        conditions.add(free, &schema);
+    }
+    let is_key = |e: &Expr| match e {
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::Eq | Operator::IsNotDistinctFrom,
+            right,
+        }) => {
+            matches!(find_valid_equijoin_key_pair(left, right, l, r), Ok(Some(_)))
+        }
+        _ => false,
+    };
+    let (keys, first): (Vec<_>, Vec<_>) = conditions.free.into_iter().partition(is_key);
+    let ordered = first.into_iter().chain(conditions.held).chain(held).collect();
+    predicate(keys, ordered)
+}
+
+/// A plan with its join, right there or below filters, changed.
+fn with_join(plan: LogicalPlan, change: impl FnOnce(&mut Join)) -> Result<LogicalPlan> {
+    match plan {
+        LogicalPlan::Join(mut join) => {
+            change(&mut join);
+            Ok(LogicalPlan::Join(join))
+        }
+        LogicalPlan::Filter(mut found) => {
+            let input = with_join(Arc::unwrap_or_clone(found.input), change)?;
+            found.input = Arc::new(input);
+            Ok(LogicalPlan::Filter(found))
+        }
+        plan => internal_err!("no join under {}", plan.display()),
+    }
+}

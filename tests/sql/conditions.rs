@@ -1,0 +1,274 @@
+//! Conditions that can fail over a value, or differ from one evaluation to the next, are evaluated for the
+//! rows that a query evaluates them for, over files as over tables in memory.
+
+use super::*;
+
+/// Rows of `a` fail in `1 / x`, in `CAST(s AS INT)` and in `ragged_sum(l)` where `id` is 2, and `b` has no
+/// partner for them.
+const TABLES: [(&str, &str); 2] = [
+    (
+        "a",
+        "SELECT * FROM (VALUES (1, 1, '7', [1, 2], true), (2, 0, 'x', [9223372036854775807, 9], false),
+         (3, 2, '8', [3], true), (4, 1, '9', [4], true)) t(id, x, s, l, ok)",
+    ),
+    ("b", "SELECT * FROM (VALUES (1, 5), (3, 6), (5, 7)) t(id, y)"),
+];
+
+/// Statements over `{a}` and `{b}`, with the first columns of their rows.
+const STATEMENTS: [(&str, &str); 34] = [
+    // Joins.
+    ("SELECT a.id FROM {a} a JOIN {b} b ON a.id = b.id WHERE 1 / a.x >= 0", "1 3"),
+    ("SELECT a.id FROM {a} a JOIN {b} b ON a.id = b.id WHERE ragged_sum(a.l) > 0", "1 3"),
+    ("SELECT a.id FROM {a} a JOIN {b} b USING (id) WHERE CAST(a.s AS INT) > 7", "3"),
+    ("SELECT a.id FROM {a} a JOIN {b} b ON a.id = b.id AND 1 / a.x >= 0", "1 3"),
+    ("SELECT b.id FROM {b} b LEFT JOIN {a} a ON a.id = b.id AND 1 / a.x >= 0", "1 3 5"),
+    ("SELECT a.id FROM {a} a LEFT JOIN {b} b ON a.id = b.id AND 1 / a.x >= 0", "1 2 3 4"),
+    ("SELECT a.id FROM {a} a LEFT JOIN {b} b ON a.ok AND 1 / a.x >= 0 AND a.id = b.id", "1 2 3 4"),
+    (
+        "SELECT b.id FROM {a} a FULL JOIN {b} b ON a.id = b.id AND 1 / a.x > 0 WHERE b.id > 0",
+        "1 3 5",
+    ),
+    ("SELECT a.id FROM {a} a JOIN {b} b ON a.id = b.id AND CAST(a.s AS INT) = b.y + 2", "1 3"),
+    ("SELECT a.id FROM {a} a, {b} b WHERE a.id = b.id AND CAST(a.s AS INT) = b.y + 2", "1 3"),
+    ("SELECT a.id FROM {a} a, {b} b WHERE a.ok AND CAST(a.s AS INT) = b.y + 2", "1 3 4"),
+    ("SELECT a.id FROM {a} a JOIN {b} b ON a.x < b.y AND a.ok AND 3 / a.x > b.id", "1 4"),
+    (
+        "SELECT a.id FROM {a} a JOIN {b} b ON a.id = b.id AND a.x <> b.y AND 1 / (a.x - b.y) = 0",
+        "1 3",
+    ),
+    (
+        "SELECT b.id FROM {b} b LEFT JOIN {a} a ON a.id = b.id WHERE a.id IS NULL OR 1 / a.x >= 0",
+        "1 3 5",
+    ),
+    ("SELECT id FROM {a} WHERE id IN (SELECT id FROM {b}) AND 1 / x >= 0", "1 3"),
+    ("SELECT id FROM {a} WHERE 1 / x >= 0 AND id IN (SELECT id FROM {b})", "1 3"),
+    (
+        "SELECT id FROM {a} a WHERE EXISTS (SELECT 1 FROM {b} b WHERE a.id = b.id) AND 1 / x >= 0",
+        "1 3",
+    ),
+    (
+        "SELECT id FROM {a} a WHERE NOT EXISTS (SELECT 1 FROM {b} b WHERE b.id = a.id - 1) AND 1 / x > 0",
+        "1",
+    ),
+    (
+        "SELECT id FROM {a} a WHERE EXISTS (SELECT 1 FROM {b} b WHERE a.id = b.id AND 1 / a.x >= 0)",
+        "1 3",
+    ),
+    // Conditions beside and below.
+    ("SELECT id FROM {a} WHERE ok AND 1 / x > 0", "1 4"),
+    ("SELECT id FROM {a} WHERE x <> 0 AND 4 / x > 1 AND 1 / (id - 2) >= 0", "3 4"),
+    ("SELECT id FROM (SELECT id, x FROM {a} WHERE x <> 0) WHERE 1 / x > 0", "1 4"),
+    ("SELECT id FROM (SELECT id, 1 / x AS y FROM {a} WHERE ok) WHERE y > 0", "1 4"),
+    ("SELECT id FROM {a} WHERE ragged_any(l < 5) AND 1 / x > 0", "1 4"),
+    ("SELECT id FROM {a} WHERE CAST(id AS VARCHAR) <> '2' AND 1 / x > 0", "1 4"),
+    ("SELECT id FROM {a} WHERE x = 0 OR 1 / x > 0", "1 2 4"),
+    ("SELECT id FROM {a} WHERE NOT (x = 0 OR 1 / x > 0)", "3"),
+    ("SELECT id FROM {a} WHERE CASE WHEN x <> 0 THEN 1 / x > 0 ELSE false END", "1 4"),
+    ("SELECT id FROM {a} WHERE CASE WHEN x = 0 THEN NULL WHEN 1 / x > 0 THEN ok END", "1 4"),
+    ("SELECT x FROM {a} WHERE x <> 0 GROUP BY x HAVING 2 / x > 0 AND count(*) > 0", "1 2"),
+    ("SELECT x FROM (SELECT DISTINCT x FROM {a} WHERE ok) WHERE 2 / x > 1", "1"),
+    (
+        "SELECT id FROM (SELECT id, x, ok FROM {a} UNION ALL SELECT id, y, true FROM {b}) WHERE ok AND 9 / x > 4",
+        "1 4",
+    ),
+    (
+        "SELECT id FROM (SELECT id, x, ok, count(*) OVER (PARTITION BY x) n FROM {a}) WHERE ok AND 1 / x > 0",
+        "1 4",
+    ),
+    (
+        "SELECT id FROM (SELECT id, x, unnest(l) u FROM {a} WHERE ok) WHERE u < 3 AND 1 / x > 0",
+        "1 1",
+    ),
+];
+
+async fn ids(ctx: &SessionContext, sql: &str) -> String {
+    let sql = format!("SELECT string_agg(CAST(v AS VARCHAR), ' ' ORDER BY v) FROM ({sql}) q(v)");
+    let batches = batches(ctx, &sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    let column = datafusion::arrow::compute::cast(
+        batches[0].column(0),
+        &datafusion::arrow::datatypes::DataType::Utf8,
+    );
+    column.unwrap().as_string::<i32>().value(0).to_owned()
+}
+
+/// Sessions that differ in how rows are cut and in what scans are given.
+fn sessions() -> Vec<SessionContext> {
+    let config = SessionConfig::new;
+    vec![
+        four(),
+        serrate::sql::session_with(config().with_target_partitions(1).with_batch_size(1)),
+        serrate::sql::session_with(
+            config().set_bool("datafusion.execution.parquet.reorder_filters", true),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn conditions_that_can_fail_see_the_rows_that_others_leave() {
+    let dir = tempfile::tempdir().unwrap();
+    for ctx in sessions() {
+        for (name, query) in TABLES {
+            batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
+            let file = show(&dir.path().join(format!("{name}.parquet")));
+            batches(&ctx, &format!("COPY ({query}) TO '{file}'")).await.unwrap();
+        }
+        for (sql, expected) in STATEMENTS {
+            let [a, b] = ["a", "b"].map(|n| show(&dir.path().join(format!("{n}.parquet"))));
+            let files = sql.replace("{a}", &format!("'{a}'")).replace("{b}", &format!("'{b}'"));
+            assert_eq!(ids(&ctx, &sql.replace(['{', '}'], "")).await, expected, "{sql}");
+            assert_eq!(ids(&ctx, &files).await, expected, "{files}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn truth_values_fail_where_they_are_asked_for_alone() {
+    let ctx = four();
+    batches(&ctx, &format!("CREATE TABLE a AS {}", TABLES[0].1)).await.unwrap();
+    for (e, expected) in [
+        ("x <> 0 AND 2 / x > 1", "true false false true"),
+        ("x = 0 OR 2 / x > 1", "true true false true"),
+        ("nullif(x, 2) <> 0 AND 2 / x > 1", "true false false true"),
+        ("nullif(x, 2) <> 0 AND 4 / x > 1", "true false NULL true"),
+        ("nullif(x, 2) = 0 OR 4 / x > 1", "true true true true"),
+        ("nullif(x, 2) = 0 OR 4 / x < 1", "false true NULL false"),
+        ("CASE WHEN x <> 0 THEN 2 / x > 1 END", "true NULL false true"),
+        ("CASE WHEN x <> 0 THEN 2 / x > 1 ELSE x = 0 END", "true true false true"),
+    ] {
+        let sql = format!(
+            "SELECT string_agg(coalesce(CAST(v AS VARCHAR), 'NULL'), ' ' ORDER BY id) AS v
+             FROM (SELECT id, {e} AS v FROM a)"
+        );
+        let text = text(&ctx, &sql).await;
+        assert!(text.contains(&format!(" {expected} ")), "{e}\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_condition_that_fails_for_a_row_of_the_result_fails() {
+    let ctx = four();
+    for (name, query) in TABLES {
+        batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
+    }
+    for sql in [
+        "SELECT id FROM a WHERE 1 / x > 0",
+        "SELECT a.id FROM a LEFT JOIN b ON a.id = b.id WHERE 1 / a.x > 0",
+        "SELECT a.id FROM a JOIN b ON a.x < b.y AND 1 / a.x > 0",
+        "SELECT id FROM a WHERE NOT ok AND 1 / x > 0",
+    ] {
+        assert!(error(&ctx, sql).await.contains("Divide by zero"), "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn conditions_without_columns_stay_above_an_aggregate_without_keys() {
+    let ctx = four();
+    for (name, query) in TABLES {
+        batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
+    }
+    for sql in [
+        "SELECT count(*) FROM a HAVING random() > 2",
+        "SELECT count(*) FROM a HAVING (SELECT max(y) FROM b) > 100",
+        "SELECT * FROM (SELECT sum(x) FROM a) WHERE random() > 2",
+        "SELECT * FROM (SELECT 'x' AS s, count(*) AS n FROM a) WHERE s = 'b'",
+        "SELECT * FROM (SELECT 'x' AS s, count(*) AS n FROM a UNION ALL SELECT 'y', count(*) FROM a) WHERE s = 'z'",
+        "SELECT * FROM (SELECT x, 1 AS n FROM a GROUP BY ROLLUP (x)) WHERE n = 2",
+        "SELECT * FROM (SELECT x, 1 AS n FROM a GROUP BY GROUPING SETS ((x), ())) WHERE n = 2",
+        "SELECT * FROM (SELECT x, 1 AS n FROM a GROUP BY CUBE (x)) WHERE n = 2",
+    ] {
+        let batches = batches(&ctx, sql).await.unwrap();
+        assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 0, "{sql}");
+    }
+}
+
+/// A volatile condition is evaluated for each pair of rows, not for each row of a side.
+#[tokio::test]
+async fn volatile_conditions_stay_above_joins() {
+    let ctx = four();
+    for (name, query) in TABLES {
+        batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
+    }
+    for sql in [
+        "SELECT a.id FROM a JOIN b ON a.id = b.id WHERE random() < 0.5",
+        "SELECT a.id FROM a JOIN b ON a.id = b.id WHERE a.x < random()",
+        "SELECT a.id FROM a JOIN b ON a.id = b.id AND a.x < random()",
+    ] {
+        let plan = text(&ctx, &format!("EXPLAIN {sql}")).await;
+        let line = |what: &str| plan.lines().position(|line| line.contains(what)).unwrap();
+        assert!(line("evaluated_here") <= line("Join: "), "{plan}");
+    }
+}
+
+/// What cannot fail moves as ever.
+#[tokio::test]
+async fn conditions_that_cannot_fail_still_move() {
+    let ctx = four();
+    for (name, query) in TABLES {
+        batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
+    }
+    for condition in [
+        "a.x = 1",
+        "a.x + 1 > 2",
+        "a.x % 2 = 1",
+        "upper(a.s) = 'A'",
+        "a.s LIKE '7%'",
+        "a.x IN (1, 2)",
+        "ragged_any(a.l == 4)",
+        "a.l[1] = 3",
+        "array_has(a.l, 4)",
+        "CAST(a.x AS DOUBLE) > 0.5",
+        "a.x > (SELECT min(y) FROM b)",
+        "NOT a.ok OR a.x BETWEEN 1 AND 2",
+    ] {
+        let sql =
+            format!("EXPLAIN SELECT a.id FROM a LEFT JOIN b ON a.id = b.id WHERE {condition}");
+        let plan = text(&ctx, &sql).await;
+        assert!(!plan.contains("evaluated_here"), "{plan}");
+        let (join, filter) = (plan.find("Join"), plan.find("Filter: "));
+        assert!(filter > join, "{plan}");
+    }
+}
+
+/// DataFusion still moves conditions as if none could fail. Once this fails, see what of `sql::conditions`
+/// can go.
+#[tokio::test]
+async fn stock_conditions_still_move() {
+    let stock = SessionContext::new();
+    for (name, query) in TABLES {
+        let query = query.replace('[', "make_array(").replace(']', ")");
+        batches(&stock, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
+    }
+    for sql in [
+        "SELECT a.id FROM a JOIN b ON a.id = b.id WHERE 1 / a.x >= 0",
+        "SELECT id FROM (SELECT id, x FROM a WHERE x <> 0) WHERE 1 / x > 0",
+        "SELECT CASE WHEN x <> 0 THEN 1 / x > 0 ELSE false END FROM a",
+    ] {
+        assert!(error(&stock, sql).await.contains("Divide by zero"), "{sql}");
+    }
+    let found = batches(&stock, "SELECT count(*) FROM a HAVING random() > 2").await.unwrap();
+    assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), 1, "none is right");
+}
+
+/// Whether a query fails does not depend on the dynamic filter of a join, which scans of files have alone.
+#[tokio::test]
+async fn expressions_that_fail_do_so_over_files_as_in_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    for (name, query) in TABLES {
+        batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
+        let file = show(&dir.path().join(format!("{name}.parquet")));
+        batches(&ctx, &format!("COPY ({query}) TO '{file}'")).await.unwrap();
+    }
+    let [a, b] = ["a", "b"].map(|n| show(&dir.path().join(format!("{n}.parquet"))));
+    for sql in [
+        "SELECT id, c FROM (SELECT id, ragged_cumsum(l) AS c FROM {a}) WHERE id IN (SELECT id FROM {b})",
+        "SELECT q.id, c FROM {b} b JOIN (SELECT id, 1 / x AS c FROM {a}) q ON q.id = b.id",
+        "SELECT id, c FROM (SELECT id, ragged_cumprod(l) AS c FROM {a}) WHERE id IN (SELECT id FROM {b} WHERE id = 1)",
+        "SELECT id, CAST(s AS INT) AS c FROM {a} ORDER BY id LIMIT 1",
+    ] {
+        let files = sql.replace("{a}", &format!("'{a}'")).replace("{b}", &format!("'{b}'"));
+        let memory = batches(&ctx, &sql.replace(['{', '}'], "")).await;
+        let files = batches(&ctx, &files).await;
+        assert_eq!(memory.is_err(), files.is_err(), "{sql}\n{memory:?}\n{files:?}");
+    }
+}
