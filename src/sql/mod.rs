@@ -44,6 +44,7 @@ mod merged;
 mod modifiers;
 mod nrt;
 mod order;
+mod order_all;
 mod output;
 mod parquet;
 mod partitions;

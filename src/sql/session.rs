@@ -49,6 +49,10 @@ use crate::functions::{float_extremes, register_functions, register_operators};
 /// It speaks the DuckDB dialect, the one with lambdas (`lambda v: v + 1`, `v -> v + 1`), `[1, 2]`,
 /// `FROM t` for all columns and `//` for integer division. `FROM unnest(..)`, which that dialect
 /// lacks, works too. A list of a table is unnested in SELECT, not in FROM.
+///
+/// Statements for it are run by [`sql`](super::sql): `ctx.sql` is DataFusion's own entry, which has all of
+/// the session but what is done to the text and the syntax tree of a statement, and gives other answers in
+/// a few cases that [`sql`](super::sql) lists.
 pub fn session() -> SessionContext {
     session_with(SessionConfig::new())
 }
@@ -103,7 +107,9 @@ fn with_paths(ctx: SessionContext) -> SessionContext {
 /// the builder has, or else gets here, are wrapped for that.
 ///
 /// Call it before or after `with_default_features`; afterwards call [`register_functions`] on the
-/// finished session.
+/// finished session. Without what [`session`] registers beyond that, functions of DataFusion's keep their
+/// own ways: `min` and `max` of floats, `date_trunc`, `date_bin`, `to_timestamp` and `now()` are those in
+/// nanoseconds. Statements for it are run by [`sql`](super::sql), as for [`session`].
 pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let config = builder.config().get_or_insert_with(SessionConfig::new);
     if config.options().extensions.get::<SerrateOptions>().is_none() {
