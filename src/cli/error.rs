@@ -57,6 +57,17 @@ impl Failure {
     }
 
     /// Says what happened on stderr; the exit code of the process.
+    /// An error of a file, which says its name.
+    pub(super) fn of_file(self, path: &Path) -> Self {
+        let name = path.display().to_string();
+        match self {
+            Self::Failed(message) if !message.contains(&name) => {
+                Self::Failed(format!("{name}: {message}"))
+            }
+            other => other,
+        }
+    }
+
     pub(super) fn report(&self) -> ExitCode {
         match self {
             Self::Closed => ExitCode::SUCCESS,

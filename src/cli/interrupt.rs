@@ -3,10 +3,14 @@
 
 use std::future::Future;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::{StreamExt, stream};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::{AbortHandle, JoinHandle};
 
 use super::error::{Failure, Outcome};
 
@@ -22,6 +26,11 @@ static SHELL: AtomicBool = AtomicBool::new(false);
 
 /// How long work that was told to end may take to clean up.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How long an interrupted statement is waited for, which mostly ends at once.
+const SOON: Duration = Duration::from_millis(700);
+/// Tasks of statements that are not gone yet.
+static TASKS: AtomicUsize = AtomicUsize::new(0);
 
 /// Starts to listen, on a thread with a runtime of its own: the workers of the other one may all be busy.
 pub(super) fn listen() -> Outcome {
@@ -119,5 +128,95 @@ pub(super) async fn or_cancel<T>(work: impl Future<Output = Outcome<T>>) -> Outc
     tokio::select! {
         result = work => result,
         () = pressed => Err(Failure::Interrupted),
+    }
+}
+
+/// Counts a task for as long as it is there.
+struct Counted;
+
+impl Counted {
+    fn new() -> Self {
+        TASKS.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        TASKS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A task that ends with whoever waits for it.
+struct Task<T> {
+    handle: JoinHandle<T>,
+    abort: AbortHandle,
+}
+
+impl<T: Send + 'static> Task<T> {
+    fn spawn(work: impl Future<Output = T> + Send + 'static) -> Self {
+        let counted = Counted::new();
+        let handle = tokio::spawn(async move {
+            let _counted = counted;
+            work.await
+        });
+        Self { abort: handle.abort_handle(), handle }
+    }
+
+    /// What it gave; its panic is one here.
+    async fn join(&mut self) -> T {
+        match (&mut self.handle).await {
+            Ok(given) => given,
+            Err(e) => match e.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime ends.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.abort.abort();
+    }
+}
+
+/// Runs work on another thread, so that an interrupt does not wait for it to yield.
+pub(super) async fn on_worker<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
+    Task::spawn(work).join().await
+}
+
+/// The batches of a stream that is polled on another thread, as [`on_worker`].
+pub(super) fn stream_on_worker(mut input: SendableRecordBatchStream) -> SendableRecordBatchStream {
+    let schema = input.schema();
+    let (sender, receiver) = mpsc::channel(1);
+    let task = Task::spawn(async move {
+        while let Some(batch) = input.next().await {
+            if sender.send(batch).await.is_err() {
+                break;
+            }
+        }
+    });
+    let batches = stream::unfold((receiver, task), |(mut receiver, mut task)| async move {
+        match receiver.recv().await {
+            Some(batch) => Some((batch, (receiver, task))),
+            None => {
+                task.join().await;
+                None
+            }
+        }
+    });
+    Box::pin(RecordBatchStreamAdapter::new(schema, batches))
+}
+
+/// Waits for the tasks of an interrupted statement to be gone, with the files that they had begun; not for
+/// long, and not for one that does not yield.
+pub(super) async fn settle() {
+    let start = Instant::now();
+    while TASKS.load(Ordering::SeqCst) > 0 && start.elapsed() < SOON {
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

@@ -156,7 +156,11 @@ impl Runner {
         let sql = statement.in_place();
         // A panic ends the statement, not the shell with its tables.
         let execute = AssertUnwindSafe(self.execute(&context, &sql)).catch_unwind();
-        let result = interrupt::or_cancel(async { Ok(execute.await) }).await?;
+        let result = interrupt::or_cancel(async { Ok(execute.await) }).await;
+        if result.is_err() {
+            interrupt::settle().await;
+        }
+        let result = result?;
         result.unwrap_or_else(|panic| Err(panics::failure(panic.as_ref())))?;
         if self.timing {
             eprintln!("elapsed_ms={:.3}", start.elapsed().as_secs_f64() * 1e3);
@@ -165,21 +169,12 @@ impl Runner {
     }
 
     async fn execute(&mut self, context: &SessionContext, sql: &str) -> Outcome {
-        let mut statements = crate::sql::parse(context, sql)?;
-        let Some(statement) = statements.pop() else { return Ok(()) };
-        let plan = crate::sql::plan(context, statement).await?;
-        let done = match &plan {
-            LogicalPlan::Copy(copy) => Some(("wrote", format!(" to {}", copy.output_url))),
-            LogicalPlan::Dml(dml) => Some(("changed", format!(" of {}", dml.table_name))),
-            _ => None,
-        };
-        let explains = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
-        let frame = context.execute_logical_plan(plan).await.map_err(of_statement)?;
-        let task = Arc::new(frame.task_ctx());
-        let plan = frame.create_physical_plan().await.map_err(of_statement)?;
-        let stream = execute_stream(Arc::clone(&plan), task)?;
-        self.results_of(stream, done, explains).await?;
-        note_labels(&plan);
+        let (context, sql) = (context.clone(), sql.to_owned());
+        // Planning reads files, and neither it nor a kernel yields.
+        let Some(begun) = interrupt::on_worker(begin(context, sql)).await? else { return Ok(()) };
+        let stream = interrupt::stream_on_worker(begun.stream);
+        self.results_of(stream, begun.done, begun.explains).await?;
+        note_labels(&begun.plan);
         Ok(())
     }
 
@@ -268,6 +263,33 @@ impl Runner {
         self.target.commit()?;
         Ok(())
     }
+}
+
+/// A statement that runs.
+struct Begun {
+    plan: Arc<dyn ExecutionPlan>,
+    stream: SendableRecordBatchStream,
+    /// What one that writes does, and to what.
+    done: Option<(&'static str, String)>,
+    explains: bool,
+}
+
+/// Plans a statement and starts it; `None` of no statement.
+async fn begin(context: SessionContext, sql: String) -> Outcome<Option<Begun>> {
+    let mut statements = crate::sql::parse(&context, &sql)?;
+    let Some(statement) = statements.pop() else { return Ok(None) };
+    let plan = crate::sql::plan(&context, statement).await?;
+    let done = match &plan {
+        LogicalPlan::Copy(copy) => Some(("wrote", format!(" to {}", copy.output_url))),
+        LogicalPlan::Dml(dml) => Some(("changed", format!(" of {}", dml.table_name))),
+        _ => None,
+    };
+    let explains = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
+    let frame = context.execute_logical_plan(plan).await.map_err(of_statement)?;
+    let task = Arc::new(frame.task_ctx());
+    let plan = frame.create_physical_plan().await.map_err(of_statement)?;
+    let stream = execute_stream(Arc::clone(&plan), task)?;
+    Ok(Some(Begun { plan, stream, done, explains }))
 }
 
 /// How a folder is read whose name was taken for that of a table.

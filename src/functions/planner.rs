@@ -128,7 +128,7 @@ fn filtered(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     if list_depth(&found) == 0 || *leaf_type(&found) != DataType::Boolean {
         let shown = mask.schema_name();
         return plan_err!(
-            "{name}(..) FILTER (WHERE ..) takes a mask, a list of booleans as in FILTER (WHERE x > 3), and {shown} is {found}: {name} is about the list of one row; WHERE chooses rows, and CASE WHEN {shown} THEN {name}(..) END leaves them NULL"
+            "{name}(..) FILTER (WHERE ..) takes a mask, a list of booleans as in FILTER (WHERE x > 3), and this is one {found} for the row: {name} is about the list of one row; WHERE chooses rows, and CASE WHEN {shown} THEN {name}(..) END leaves them NULL"
         );
     }
     let Some(list) = function.args.first_mut() else {

@@ -15,6 +15,7 @@ use object_store::{
     RenameOptions,
 };
 
+use super::urls::shown_location;
 use crate::io::arrow_ipc::Checker;
 
 /// A store of Arrow files and streams: an object is checked when it is asked for as a whole, and its
@@ -31,7 +32,7 @@ impl CheckedArrow {
 }
 
 fn damaged(location: &Path, message: impl fmt::Display) -> object_store::Error {
-    let source = format!("{location}: damaged: {message}").into();
+    let source = format!("{}: damaged: {message}", shown_location(location)).into();
     object_store::Error::Generic { store: "Arrow file", source }
 }
 

@@ -6,6 +6,8 @@ use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::Result;
 use futures::TryStreamExt;
 
+use super::urls::shown_location;
+
 /// Formats whose smallest file has a header.
 const WITH_HEADERS: [&str; 4] = ["nrt", "safetensors", "parquet", "arrow"];
 
@@ -33,8 +35,8 @@ pub(super) async fn refuse_empty(
     match empty.first() {
         None => Ok(()),
         Some(file) => plan_err!(
-            "/{} has 0 bytes, which is no .{format} file: was it written to the end?",
-            file.location
+            "{} has 0 bytes, which is no .{format} file: was it written to the end?",
+            shown_location(&file.location)
         ),
     }
 }

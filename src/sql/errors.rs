@@ -21,6 +21,10 @@ pub(crate) fn of_statement(e: DataFusionError) -> DataFusionError {
         E::Internal(message) => E::Plan(plain(&message)),
         E::Plan(message) if message.contains(INTERNAL) => E::Plan(plain(&message)),
         E::Execution(message) if message.contains(INTERNAL) => E::Execution(plain(&message)),
+        E::NotImplemented(message) => match as_value(&message) {
+            Some(said) => E::Plan(said.into()),
+            None => E::NotImplemented(message),
+        },
         E::Context(context, inner) => E::Context(context, Box::new(of_statement(*inner))),
         E::Diagnostic(diagnostic, inner) => {
             E::Diagnostic(diagnostic, Box::new(of_statement(*inner)))
@@ -32,6 +36,19 @@ pub(crate) fn of_statement(e: DataFusionError) -> DataFusionError {
         },
         other => other,
     }
+}
+
+/// A condition with a subquery where a value stands, which DataFusion has no plan for.
+fn as_value(message: &str) -> Option<&'static str> {
+    let of = message.strip_prefix("Physical plan does not support logical expression ")?;
+    if of.starts_with("Exists(") {
+        return Some(
+            "EXISTS (SELECT ..) is a condition of WHERE; as a value, write (SELECT count(*) > 0 FROM ..)",
+        );
+    }
+    of.starts_with("InSubquery(").then_some(
+        "x IN (SELECT y FROM t) is a condition of WHERE; as a value, write (SELECT count(*) > 0 FROM t WHERE y = x)",
+    )
 }
 
 /// A message without the words around internal errors.

@@ -34,12 +34,14 @@ use object_store::path::Path as Location;
 use object_store::{ObjectMeta, ObjectStore};
 
 use super::arrow_files::CheckedArrow;
+use super::urls::shown_location;
 use crate::io::contain::panic_text;
 
 /// The error that a panic of a file's reader is.
 fn damaged(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
     exec_datafusion_err!(
-        "{file}: damaged: a length, an offset or a type in it makes no sense ({})",
+        "{}: damaged: a length, an offset or a type in it makes no sense ({})",
+        shown_location(file),
         panic_text(panic)
     )
 }
@@ -63,7 +65,7 @@ fn named(file: &Location, error: DataFusionError) -> DataFusionError {
     };
     let text = error.strip_backtrace();
     match of_reader && !text.contains(file.as_ref()) {
-        true => exec_datafusion_err!("{file}: {text}"),
+        true => exec_datafusion_err!("{}: {text}", shown_location(file)),
         false => error,
     }
 }
@@ -105,7 +107,7 @@ pub(super) async fn infer_guarded(
         let schema = guarded(&object.location, format.infer_schema(state, store, one)).await;
         schema.map_err(|e| match e.strip_backtrace() {
             text if text.contains(object.location.as_ref()) => e,
-            text => exec_datafusion_err!("{}: {text}", object.location),
+            text => exec_datafusion_err!("{}: {text}", shown_location(&object.location)),
         })?;
     }
     // One by one they are fine: it is their schemas that do not go together.

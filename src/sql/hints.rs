@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, plan_err};
+use datafusion::common::{Column, DFSchema, SchemaError, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{Select, Visit, Visitor};
@@ -204,6 +204,26 @@ pub(super) fn explained(e: DataFusionError, conditions: &[String]) -> DataFusion
         DataFusionError::Plan(message) => {
             DataFusionError::Plan(reworded(&message, conditions).unwrap_or(message))
         }
+        DataFusionError::SchemaError(error, backtrace) => {
+            DataFusionError::SchemaError(Box::new(without_calls(*error)), backtrace)
+        }
+        other => other,
+    }
+}
+
+/// Columns of calls in FROM without the name that the call has as a table, such as `"meds()".code`.
+fn without_calls(error: SchemaError) -> SchemaError {
+    match error {
+        SchemaError::FieldNotFound { field, valid_fields } => {
+            let plain = |column: Column| match &column.relation {
+                Some(table) if table.table().ends_with("()") => {
+                    Column::new_unqualified(column.name)
+                }
+                _ => column,
+            };
+            let valid_fields = valid_fields.into_iter().map(plain).collect();
+            SchemaError::FieldNotFound { field, valid_fields }
+        }
         other => other,
     }
 }
@@ -345,6 +365,9 @@ fn about_call(message: &str) -> Option<String> {
     let call = call.split_once("'. You might").map_or(call, |(call, _)| call);
     let (name, types) = call.split_once('(')?;
     let is_list = ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| types.contains(l));
+    if let Some(text) = about_element(name, types.strip_suffix(')').unwrap_or(types)) {
+        return Some(text);
+    }
     if !is_list || name.starts_with("ragged_") || name.starts_with("array_") {
         return None;
     }
@@ -372,6 +395,33 @@ fn about_call(message: &str) -> Option<String> {
             if lists > 1 { "v, w" } else { "v" },
             args.join(", ")
         ),
+    })
+}
+
+/// A list of lists with one of its values, where a list has to stand.
+fn about_element(name: &str, types: &str) -> Option<String> {
+    let types = top_level(types);
+    let depth = |t: &&str| t.matches("List(").count();
+    let (list, value) = match (name, types.as_slice()) {
+        ("array_has" | "array_append" | "array_position" | "array_remove", [list, value]) => {
+            (list, value)
+        }
+        ("array_prepend", [value, list]) => (list, value),
+        _ => return None,
+    };
+    if depth(list) < 2 || depth(value) > 0 {
+        return None;
+    }
+    Some(match name {
+        "array_has" => format!(
+            "list_contains and = ANY look for an element, and the elements of {list} are lists: list_contains(x, [1]) looks for a list, ragged_any(x == 1) for a value at any depth"
+        ),
+        "array_append" | "array_prepend" => format!(
+            "|| puts an element into a list, and the elements of {list} are lists: x || [2] puts a list into it"
+        ),
+        _ => {
+            format!("{name} takes an element, and the elements of {list} are lists: {name}(x, [1])")
+        }
     })
 }
 

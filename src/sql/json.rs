@@ -15,6 +15,8 @@ use datafusion::physical_expr::Partitioning;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
+use super::urls::shown_location;
+
 /// The same format for lists of records, if it is one of JSON that is not compressed (the first
 /// character of what is compressed says nothing) and that has not been told which form there is.
 pub(super) fn as_array(format: &Arc<dyn FileFormat>) -> Option<Arc<dyn FileFormat>> {
@@ -47,8 +49,8 @@ pub(super) async fn are_arrays(
     match (find(true), find(false)) {
         (Some(list), Some(lines)) => plan_err!(
             "{} is a list of records and {} has one record per line; files of one table have one form",
-            list.location,
-            lines.location
+            shown_location(&list.location),
+            shown_location(&lines.location)
         ),
         (list, _) => Ok(list.is_some()),
     }

@@ -48,6 +48,7 @@ mod merged;
 mod modifiers;
 mod nrt;
 mod order;
+mod order_all;
 mod output;
 mod parquet;
 mod partitions;

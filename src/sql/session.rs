@@ -52,6 +52,10 @@ use crate::functions::{exact_floats, float_extremes, register_functions, registe
 /// It speaks the DuckDB dialect, the one with lambdas (`lambda v: v + 1`, `v -> v + 1`), `[1, 2]`,
 /// `FROM t` for all columns and `//` for integer division. `FROM unnest(..)`, which that dialect
 /// lacks, works too. A list of a table is unnested in SELECT, not in FROM.
+///
+/// Statements for it are run by [`sql`](super::sql): `ctx.sql` is DataFusion's own entry, which has all of
+/// the session but what is done to the text and the syntax tree of a statement, and gives other answers in
+/// a few cases that [`sql`](super::sql) lists.
 pub fn session() -> SessionContext {
     session_with(SessionConfig::new())
 }
@@ -106,8 +110,10 @@ fn with_paths(ctx: SessionContext) -> SessionContext {
 /// the builder has, or else gets here, are wrapped for that.
 ///
 /// Call it before or after `with_default_features`; afterwards call [`register_functions`] on the
-/// finished session. Aggregates of floats stay DataFusion's there; [`session_with`] replaces them (`sum`,
-/// `avg`, `stddev`, `min`, .. that do not depend on batches and partitions).
+/// finished session. Without what [`session`] registers beyond that, functions of DataFusion's keep their
+/// own ways: aggregates of floats (`sum`, `avg`, `stddev`, `min`, ..) depend on batches and partitions, and
+/// `date_trunc`, `date_bin`, `to_timestamp` and `now()` are in nanoseconds. Statements for it are run by
+/// [`sql`](super::sql), as for [`session`].
 pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let config = builder.config().get_or_insert_with(SessionConfig::new);
     if config.options().extensions.get::<SerrateOptions>().is_none() {

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::future::Future;
 use std::ops::ControlFlow;
 
-use datafusion::common::plan_err;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{plan_datafusion_err, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
@@ -32,6 +32,7 @@ use super::hints::{check, conditions, explained};
 use super::lambdas;
 use super::merged;
 use super::nrt::NrtFormatFactory;
+use super::order_all;
 use super::parquet::ParquetFileFormatFactory;
 use super::positions;
 use super::precedence::regroup_distinct;
@@ -45,8 +46,14 @@ use super::whole::WholeFileFormatFactory;
 use super::windows::write_out_windows;
 use super::written::rewrite_expr;
 
-/// Runs one SQL statement, as `ctx.sql` does, and a little more:
+/// Runs one SQL statement. This, and [`parse`] with [`plan`] or [`execute`], is the entry to use: `ctx.sql` on
+/// the same session is DataFusion's own, which plans the statement as its parser gives it. It has the functions,
+/// operators, formats and rules of the session, but nothing of the following, which changes the statement before
+/// it is planned:
 ///
+/// * `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; `ctx.sql` compares with `b AND c`;
+/// * `TIMESTAMP` is in microseconds, of all years; `ctx.sql` plans nanoseconds, which end in 2262;
+/// * columns that USING and NATURAL merge are those of the side that has a value;
 /// * `LIKE`, `ILIKE`, `IN`, `starts_with` and `regexp_like` test the values of lists;
 /// * `ragged_mean(x) FILTER (WHERE x > 3)`, and that of every reduction of a list, is the reduction of the
 ///   values that the mask is true for;
@@ -110,14 +117,32 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
             .with_recursion_limit(options.recursion_limit.get())
             .build()?
             .parse_statements();
-        let mut statements: Vec<Statement> =
-            parsed.map_err(|e| using_sample(&text).unwrap_or(e))?.into();
+        let mut statements: Vec<Statement> = parsed
+            .map_err(|e| using_sample(&text).unwrap_or_else(|| copy_options(&text, e)))?
+            .into();
         for statement in &mut statements {
             prepare(&state, statement)?;
         }
         Ok(statements)
     };
     deep(parse)
+}
+
+/// An error of the parser, with what to write instead of the options of COPY of other engines.
+fn copy_options(text: &str, e: DataFusionError) -> DataFusionError {
+    let message = match e.find_root() {
+        DataFusionError::SQL(e, _) => e.to_string(),
+        _ => return e,
+    };
+    let copies = text.split_whitespace().any(|word| word.eq_ignore_ascii_case("COPY"));
+    // `(FORMAT csv, HEADER)`, and `WITH (HEADER)`.
+    if !copies || !message.contains("found: (") {
+        return e;
+    }
+    let message = message.trim_start_matches("sql parser error: ");
+    plan_datafusion_err!(
+        "{message}; options of COPY are written COPY .. TO 'x.csv' OPTIONS (format.has_header true), and a format is the ending of the name, or COPY .. TO 'x' STORED AS CSV"
+    )
 }
 
 /// Plans a statement of [`parse`]; statements that define something take effect.
@@ -200,12 +225,14 @@ fn as_operators(state: &SessionState, mut statement: &mut Statement) {
     loop {
         match statement {
             Statement::Statement(inner) => {
+                order_all::write_out(inner.as_mut());
                 times::in_microseconds(state, inner.as_mut());
                 return predicates::as_operators(state, inner.as_mut());
             }
             Statement::CopyTo(copy) => {
                 return match &mut copy.source {
                     CopyToSource::Query(query) => {
+                        order_all::write_out(query.as_mut());
                         times::in_microseconds(state, query.as_mut());
                         predicates::as_operators(state, query.as_mut());
                     }

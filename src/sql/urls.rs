@@ -13,6 +13,8 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::cache::TableScopedPath;
 use datafusion::execution::session_state::SessionState;
 use futures::TryStreamExt;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path as Location;
 
 use super::empty::refuse_empty;
 use super::from::files;
@@ -108,17 +110,25 @@ async fn one_format(state: &SessionState, url: &str, path: &ListingTableUrl) -> 
             continue;
         }
         match &first {
-            None => first = Some((extension, file.location.to_string())),
+            None => first = Some((extension, shown_location(&file.location))),
             Some((known, _)) if *known == extension => {}
             Some((_, other)) => {
                 return plan_err!(
-                    "cannot read '{url}': files of several formats, such as /{other} and /{}; name a folder or glob of one format, or a MEDS folder as meds('{url}')",
-                    file.location
+                    "cannot read '{url}': files of several formats, such as {other} and {}; name a folder or glob of one format, or a MEDS folder as meds('{url}')",
+                    shown_location(&file.location)
                 );
             }
         }
     }
     Ok(())
+}
+
+/// The place of an object as people write it: of a local file with the slash in front, which locations lack.
+pub(super) fn shown_location(location: &Location) -> String {
+    match LocalFileSystem::new().path_to_filesystem(location) {
+        Ok(path) if path.exists() => path.display().to_string(),
+        _ => location.to_string(),
+    }
 }
 
 fn explain(url: &str, e: DataFusionError) -> DataFusionError {

@@ -5,11 +5,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
-use datafusion::common::{GetExt, Statistics, exec_err, internal_err, plan_err};
+use datafusion::common::{
+    GetExt, Statistics, exec_datafusion_err, exec_err, internal_err, plan_err,
+};
 use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
@@ -25,7 +28,7 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
-use futures::stream::StreamExt;
+use futures::stream::{StreamExt, TryStreamExt};
 use object_store::{ObjectMeta, ObjectStore};
 
 use super::arrow_files::CheckedArrow;
@@ -33,6 +36,7 @@ use super::guard::infer_guarded;
 use super::json;
 use super::order::ordered_sink;
 use super::output::{OutputOptions, make_folder, single_file};
+use super::urls::shown_location;
 use crate::io::arrow_ipc::{as_schema, without_dictionaries};
 use crate::io::atomic;
 use crate::io::json::{lists_as_json, schema_of_texts};
@@ -149,7 +153,8 @@ impl FileFormat for WholeFileFormat {
             return self.inner.infer_schema(state, store, objects).await;
         }
         if let Some(short) = objects.iter().find(|object| object.size < 8) {
-            return exec_err!("{}: too short for an Arrow file or stream", short.location);
+            let shown = shown_location(&short.location);
+            return exec_err!("{shown}: too short for an Arrow file or stream");
         }
         let checked: Arc<dyn ObjectStore> = Arc::new(CheckedArrow::new(Arc::clone(store)));
         infer_guarded(self.inner.as_ref(), state, &checked, objects).await
@@ -330,6 +335,33 @@ impl DisplayAs for FormatSink {
     }
 }
 
+/// The rows, and whether they ended in an error of their own.
+fn watched(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, Arc<AtomicBool>) {
+    let failed = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&failed);
+    let schema = data.schema();
+    let data = data.inspect_err(move |_| seen.store(true, Ordering::Relaxed));
+    (Box::pin(RecordBatchStreamAdapter::new(schema, data)), failed)
+}
+
+/// An error of a writer, with the file that it is about.
+fn unwritten(target: &Path, e: &DataFusionError) -> DataFusionError {
+    let said = match e.find_root() {
+        // What the file system said is lost.
+        DataFusionError::Internal(text) if text.contains("finalizing writes") => {
+            "it could not be written to the end; is the disk full?".to_owned()
+        }
+        root => {
+            let mut cause: &dyn std::error::Error = root;
+            while let Some(deeper) = cause.source() {
+                cause = deeper;
+            }
+            cause.to_string()
+        }
+    };
+    exec_datafusion_err!("{}: {said}", target.display())
+}
+
 #[async_trait]
 impl DataSink for FormatSink {
     fn schema(&self) -> &SchemaRef {
@@ -356,7 +388,12 @@ impl DataSink for FormatSink {
         let lease = Lease::acquire_named(beside, &stem).map_err(io)?;
         let folder = lease.data();
         std::fs::create_dir(&folder).map_err(io)?;
-        let rows = self.sink()?.write_all(data, context).await?;
+        let (data, of_query) = watched(data);
+        let written = self.sink()?.write_all(data, context).await;
+        let rows = written.map_err(|e| match of_query.load(Ordering::Relaxed) {
+            true => e,
+            false => unwritten(&target, &e),
+        })?;
         let settle = move || {
             let file = folder.join(target.file_name().unwrap_or_default());
             let settled = atomic::settle(&file, &target, overwrite);

@@ -372,3 +372,177 @@ fn copy_of_several_partitions_is_the_same_file_every_time() {
         );
     }
 }
+
+/// Rows for writers: more than the disk below takes.
+#[cfg(target_os = "linux")]
+const LARGE: &str = "COPY (SELECT value AS id, value * 1.5 AS f, [value, 1] AS x FROM generate_series(1, 60000)) TO 'large.parquet'; \
+    COPY (SELECT * FROM 'large.parquet') TO 'large.nrt'; COPY (SELECT id, f FROM 'large.parquet') TO 'flat.nrt'";
+
+/// Runs the command where no file may be longer than 128 KiB.
+#[cfg(target_os = "linux")]
+fn on_full_disk(place: &Place, args: &[&str]) -> std::process::Output {
+    let own = place.command();
+    let mut limited = Command::new("bash");
+    // Writing fails instead of ending the process.
+    limited
+        .args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$0\" \"$@\""])
+        .arg(own.get_program())
+        .args(args);
+    limited.current_dir(place.0.path()).stdin(Stdio::null()).output().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_leaves_the_old_file_and_nothing_else() {
+    let place = Place::new();
+    place.ok(&["-c", LARGE]);
+    let mut cases: Vec<(String, Vec<String>)> = Vec::new();
+    for ending in ["csv", "json", "ndjson", "arrow", "parquet", "nrt", "safetensors"] {
+        let file = format!("out/copy.{ending}");
+        let from = if ending == "safetensors" { "flat.nrt" } else { "large.parquet" };
+        let copy = format!("COPY (SELECT * FROM '{from}') TO '{file}' OPTIONS (overwrite true)");
+        cases.push((file, vec!["-c".into(), copy]));
+    }
+    for ending in ["csv", "json", "ndjson", "arrow", "md", "txt"] {
+        let file = format!("out/shown.{ending}");
+        let mut args = vec!["-c", "SELECT id, f FROM 'large.parquet'", "-o", &file, "--overwrite"];
+        if matches!(ending, "md" | "txt") {
+            args.extend(["--max-rows", "0"]);
+        }
+        cases.push((file.clone(), args.into_iter().map(str::to_owned).collect()));
+    }
+    for ending in ["json", "ndjson", "arrow", "parquet", "nrt"] {
+        let file = format!("out/converted.{ending}");
+        let from = if ending == "nrt" { "large.parquet" } else { "large.nrt" };
+        let args = ["convert", from, &file, "--overwrite"];
+        cases.push((file.clone(), args.into_iter().map(str::to_owned).collect()));
+    }
+    fs::create_dir(place.path("out")).unwrap();
+    for (file, args) in &cases {
+        place.file(file, "old");
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let output = on_full_disk(&place, &args);
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {err}");
+        let first = err.lines().next().unwrap_or("");
+        let name = file.trim_start_matches("out/");
+        assert!(first.contains(name) && !err.contains("bug in DataFusion"), "{args:?}: {err}");
+        assert!(err.contains("too large") || err.contains("disk full"), "{args:?}: {err}");
+        assert_eq!(fs::read(place.path(file)).unwrap(), b"old", "{args:?}");
+        assert_eq!(names(&place.path("out")), [name], "{args:?}");
+        fs::remove_file(place.path(file)).unwrap();
+    }
+    // An error of the query is one of the query.
+    place.file("out/x.csv", "old");
+    let copy = "COPY (SELECT 1 / (value - value) AS a FROM generate_series(1, 3)) TO 'out/x.csv' OPTIONS (overwrite true)";
+    let err = place.fails(1, &["-c", copy]);
+    assert!(err.to_lowercase().contains("divide by zero") && !err.contains("full"), "{err}");
+}
+
+/// Joins whose pairs of one batch are thousands of millions, of which nothing is shown for minutes.
+#[cfg(unix)]
+const SILENT: [&str; 4] = [
+    "SELECT count(*) FROM t a JOIN t b ON a.v % 1 = b.v % 1 AND a.v + b.v < 0",
+    "SELECT count(*) FROM t a JOIN t b ON a.v + b.v < 0",
+    "SELECT count(*) FROM t a WHERE a.v % 1 IN (SELECT v % 1 FROM t)",
+    "SELECT count(*) FROM t a LEFT JOIN t b ON a.v % 1 = b.v % 1 AND a.v + b.v < 0",
+];
+
+#[cfg(unix)]
+#[test]
+fn one_interrupt_ends_joins_that_show_nothing() {
+    let place = Place::new();
+    for join in SILENT {
+        let mut child = spawn(&place, &["-i", "-f", "csv"]);
+        let mut input = child.stdin.take().unwrap();
+        writeln!(input, "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 150000);")
+            .unwrap();
+        writeln!(input, "{join};").unwrap();
+        writeln!(input, "SELECT max(v) AS last FROM t;").unwrap();
+        drop(input);
+        std::thread::sleep(Duration::from_secs(4));
+        assert!(child.try_wait().unwrap().is_none(), "{join}: made for a slower machine");
+        let start = Instant::now();
+        signal(&child, "-INT");
+        let output = child.wait_with_output().unwrap();
+        let took = start.elapsed();
+        let (out, err) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        // The next statement has all threads to itself.
+        assert!(
+            err.contains("interrupted") && out.contains("last\n150000\n"),
+            "{join}: {out} {err}"
+        );
+        assert!(took < Duration::from_secs(5), "{join}: {took:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_does_not_wait_for_a_kernel() {
+    let place = Place::new();
+    // One call over one batch, which nothing can interrupt; of a statement, and within planning.
+    for slow in [
+        "SELECT sum(ragged_sum(ragged_sort(ragged_pad(x, [25000000])))) FROM (SELECT [random()] AS x FROM generate_series(1, 8))",
+        "SELECT ragged_sum(ragged_sort(ragged_pad([3.0, 1.0], [120000000])))",
+    ] {
+        let mut child = spawn(&place, &["-c", slow]);
+        std::thread::sleep(Duration::from_millis(1500));
+        assert!(child.try_wait().unwrap().is_none(), "{slow}: made for a slower machine");
+        let start = Instant::now();
+        signal(&child, "-INT");
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{slow}");
+        assert!(start.elapsed() < Duration::from_millis(1800), "{slow}: {:?}", start.elapsed());
+    }
+}
+
+/// One bit of a file flipped: every one of them, in files of a few rows.
+#[cfg(target_os = "linux")]
+#[test]
+fn flipped_bits_are_errors_or_tables_in_little_time_and_memory() {
+    let place = Place::new();
+    for ending in ["arrow", "parquet", "nrt", "ndjson"] {
+        let rows = "SELECT value AS id, [value, 1] AS x FROM generate_series(1, 2)";
+        place.ok(&["-c", &format!("COPY ({rows}) TO 'f.{ending}'")]);
+    }
+    let streamed =
+        place.command().args(["-c", "SELECT 1 AS id, [1, 2] AS x", "-f", "arrow"]).output();
+    place.file("g.arrow", streamed.unwrap().stdout);
+    fs::copy(Path::new(&data("tiny-dok")).join("m.safetensors"), place.path("f.safetensors"))
+        .unwrap();
+    for name in ["f.arrow", "g.arrow", "f.parquet", "f.nrt", "f.ndjson", "f.safetensors"] {
+        let good = fs::read(place.path(name)).unwrap();
+        let mut script = String::new();
+        fs::create_dir(place.path("bad")).unwrap();
+        // A prime number of bits apart, so that all bits of a byte have their turn.
+        for at in (0..good.len() * 8).step_by(13) {
+            let mut bad = good.clone();
+            bad[at / 8] ^= 1 << (at % 8);
+            let file = format!("bad/{at}.{name}");
+            place.file(&file, bad);
+            script.push_str(&format!("SELECT * FROM '{file}';\n"));
+        }
+        script.push_str("SELECT 'reached' AS the_end;\n");
+        place.file("flips.sql", &script);
+        let statements = script.lines().count();
+        let own = place.command();
+        let start = Instant::now();
+        let output = Command::new("bash")
+            .args(["-c", "ulimit -v 4000000; exec \"$0\" -i -f csv < flips.sql"])
+            .arg(own.get_program())
+            .current_dir(place.0.path())
+            .output()
+            .unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        let out = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && out.ends_with("the_end\nreached\n"), "{name}: {err}");
+        assert!(
+            !err.contains("bug in DataFusion") && !err.contains("internal error at"),
+            "{name}: {err}"
+        );
+        // A tenth of a second each; an allocation of gigabytes takes seconds.
+        let limit = Duration::from_millis(100) * u32::try_from(statements).unwrap();
+        assert!(start.elapsed() < limit, "{name}: {:?} for {statements}", start.elapsed());
+        fs::remove_dir_all(place.path("bad")).unwrap();
+    }
+}

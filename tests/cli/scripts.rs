@@ -217,6 +217,46 @@ fn help_knows_functions_and_their_neighbours() {
     assert!(wide.iter().all(|l| l.contains("SELECT") || l.ends_with("function)")), "{wide:#?}");
 }
 
+#[test]
+fn conditions_with_subqueries_as_values_say_what_to_write() {
+    let place = Place::new();
+    for sql in
+        ["SELECT EXISTS (SELECT 1) AS x", "SELECT a IN (SELECT 1) AS x FROM (VALUES (1)) t(a)"]
+    {
+        let err = place.fails(1, &["-c", sql]);
+        assert!(err.contains("condition of WHERE") && err.contains("count(*) > 0"), "{err}");
+    }
+}
+
+#[test]
+fn the_shell_knows_functions_of_from() {
+    let place = Place::new();
+    let input = ".help meds\n.help ragged_axes\n.help vocab()\n.help generate_series\n.functions meds\n.functions ragged_nest\n";
+    let said = place.run_with(&["-i"], input);
+    assert_eq!(said.err.lines().filter(|l| l.contains("error")).count(), 0, "{}", said.err);
+    for expected in [
+        "meds('DIR')    (table function)",
+        "ragged_axes(query)    (table function)",
+        "vocab('codes.parquet')",
+        "generate_series is a table function, too: FROM generate_series(..)",
+        "meds_asof  Health records as of labels: a row per label",
+        "ragged_nest      Rows as lists: one row per value of the first key",
+    ] {
+        assert!(said.out.contains(expected), "{expected}: {}", said.out);
+    }
+    assert!(!said.out.contains("no documentation"), "{}", said.out);
+    let said =
+        place.run_with(&["-i"], ".help ragged_expl\n.help summ\n.schema meds\n.schema vocab\n");
+    for expected in
+        ["ragged_explode", "summarize", "FROM meds('DIR')", "FROM vocab('codes.parquet')"]
+    {
+        assert!(said.err.contains(expected), "{expected}: {}", said.err);
+    }
+    let meds = data("synthea-meds");
+    let said = place.run_with(&["-i"], &format!(".schema meds('{meds}')\n"));
+    assert!(said.out.contains("numeric_value"), "{} {}", said.out, said.err);
+}
+
 /// Every script of `sql/` runs as it stands, on the data set that is in the repository, and a second time
 /// over what it has written.
 #[cfg(unix)]

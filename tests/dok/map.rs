@@ -381,3 +381,62 @@ fn memory_is_what_was_promised() {
     assert!(each <= 1.5 * 32.0 + 8.0, "{each}");
     assert_eq!(map.rows::<i64, f64>().unwrap().nth(1).unwrap(), (&[3i64, 4, 5][..], &[1.0][..]));
 }
+
+/// Set in the process that runs [`a_map_that_cannot_grow_stays_whole`] with little memory.
+#[cfg(target_os = "linux")]
+const LITTLE: &str = "SERRATE_TEST_LITTLE_MEMORY";
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_map_that_cannot_grow_stays_whole() {
+    const NAME: &str = "map::a_map_that_cannot_grow_stays_whole";
+    if std::env::var_os(LITTLE).is_none() {
+        let test = std::env::current_exe().unwrap();
+        let run = format!("ulimit -v 1500000; exec '{}' --exact {NAME}", test.display());
+        let output = std::process::Command::new("sh")
+            .args(["-c", &run])
+            .env(LITTLE, "1")
+            .env("RUST_TEST_THREADS", "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    // One value is 8 MB, so that values stop growing long before keys do.
+    const WIDE: usize = 1 << 20;
+    for (count, replace, width) in
+        [(1, true, WIDE), (3, true, WIDE), (3, false, WIDE), (70_000, true, 64)]
+    {
+        let mut map = HashMap::new(options(1)).unwrap();
+        let mut failed = false;
+        let mut given = 0i64;
+        while !failed {
+            let numbers: Vec<i64> = (given..given + count).collect();
+            let keys = DenseTensor::from_vec([count as usize], numbers.clone()).unwrap();
+            let each = numbers.iter().flat_map(|n| std::iter::repeat_n(*n, width)).collect();
+            let values = DenseTensor::from_vec([count as usize, width], each).unwrap();
+            failed = match replace {
+                true => map.set(&keys, &values).is_err(),
+                false => map.get_or_insert(&keys, &values).is_err(),
+            };
+            given += count;
+            assert!(given < 100_000_000, "the memory of this process is not limited");
+        }
+        let len = map.len();
+        assert!(len > 0 && len as i64 <= given, "{len} {given}");
+        let (keys, values) = (map.keys().unwrap(), map.values().unwrap());
+        assert_eq!((keys.shape()[0], values.shape()[0]), (len, len));
+        let numbers = keys.as_slice::<i64>().unwrap();
+        let stored = values.as_slice::<i64>().unwrap();
+        for (row, number) in numbers.iter().enumerate() {
+            assert_eq!(*number, row as i64);
+            assert_eq!((stored[row * width], stored[row * width + width - 1]), (*number, *number));
+        }
+        // It goes on with what there is: keys that are in it, and those that are not.
+        let all = DenseTensor::from_vec([given as usize], (0..given).collect::<Vec<_>>()).unwrap();
+        let there = map.contains(&all).unwrap();
+        assert!(there.iter().enumerate().all(|(i, there)| *there == (i < len)));
+    }
+}

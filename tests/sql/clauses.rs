@@ -552,3 +552,83 @@ async fn errors_of_a_statement_are_not_called_internal() {
         wrong[..wrong.len().min(20)].join("\n")
     );
 }
+
+#[tokio::test]
+async fn order_by_all_takes_expressions() {
+    let ctx = serrate::sql::session();
+    let rows = |sql: &'static str| {
+        let ctx = ctx.clone();
+        async move {
+            let batches = serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
+            let shown = datafusion::arrow::util::pretty::pretty_format_batches(&batches)
+                .unwrap()
+                .to_string();
+            let cells = |line: &str| {
+                line.split('|')
+                    .map(str::trim)
+                    .filter(|c| !c.is_empty())
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            };
+            shown
+                .lines()
+                .skip(3)
+                .map(cells)
+                .filter(|l| !l.starts_with('+'))
+                .collect::<Vec<_>>()
+                .join("; ")
+        }
+    };
+    for (sql, expected) in [
+        (
+            "SELECT a + 1 AS b, count(*) FROM (VALUES (3), (1), (2), (1)) t(a) GROUP BY ALL ORDER BY ALL",
+            "2 2; 3 1; 4 1",
+        ),
+        ("SELECT a % 2, -a FROM (VALUES (3), (1), (2)) t(a) ORDER BY ALL", "0 -2; 1 -3; 1 -1"),
+        ("SELECT a % 2, a FROM (VALUES (3), (1), (2)) t(a) ORDER BY ALL DESC", "1 3; 1 1; 0 2"),
+        ("SELECT * FROM (SELECT a * 2 AS x FROM (VALUES (3), (1)) t(a) ORDER BY ALL LIMIT 1)", "2"),
+        (
+            "WITH q AS (SELECT -a AS n FROM (VALUES (3), (1)) t(a) ORDER BY ALL LIMIT 1) SELECT n FROM q",
+            "-3",
+        ),
+        ("SELECT * FROM (VALUES (3), (1), (2)) t(a) ORDER BY ALL", "1; 2; 3"),
+        ("SELECT DISTINCT a % 2 FROM (VALUES (3), (1), (2)) t(a) ORDER BY ALL DESC", "1; 0"),
+    ] {
+        assert_eq!(rows(sql).await, expected, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn refusals_say_what_to_write() {
+    let ctx = serrate::sql::session();
+    let meds = format!("{}/tests/data/synthea-meds", env!("CARGO_MANIFEST_DIR"));
+    let codes = format!("SELECT codes FROM meds('{meds}')");
+    for (sql, words) in [
+        (
+            "SELECT ragged_sum([1]) FILTER (WHERE false)",
+            &["takes a mask", "one Boolean for the row"][..],
+        ),
+        (
+            "COPY (SELECT 1 AS a) TO 'x.csv' (FORMAT csv, HEADER)",
+            &["OPTIONS (format.has_header true)", "STORED AS CSV"],
+        ),
+        ("COPY (SELECT 1 AS a) TO 'x.csv' WITH (HEADER)", &["OPTIONS (format.has_header true)"]),
+        ("SELECT list_contains([[1], [2]], 1)", &["ragged_any(x == 1)"]),
+        ("SELECT 1 = ANY([[1], [2]])", &["ragged_any(x == 1)"]),
+        ("SELECT [[1]] || 2", &["x || [2]"]),
+        (
+            "SELECT greatest(INTERVAL '1 month', INTERVAL '40 days')",
+            &["INTERVAL '1 mons'", "INTERVAL '40 days'"],
+        ),
+        ("SELECT max(b) FROM (VALUES (INTERVAL '2 hours')) t(b)", &["max of t.b", "extract(epoch"]),
+        (&codes, &["Did you mean 'code'?"]),
+    ] {
+        let run = async { serrate::sql::sql(&ctx, sql).await?.collect().await };
+        let error = run.await.expect_err(sql);
+        let text = error.strip_backtrace();
+        for word in words {
+            assert!(text.contains(word), "{sql}: {text}");
+        }
+        assert!(!text.contains("\"meds()\""), "{text}");
+    }
+}

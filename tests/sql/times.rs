@@ -415,3 +415,73 @@ async fn parts_of_long_durations_are_exact() {
     .await;
     assert!(!stock.contains("2524608000"), "DataFusion is mended: {stock}");
 }
+
+#[tokio::test]
+async fn now_has_room_for_all_years() {
+    let ctx = serrate::sql::session();
+    let micros = "Timestamp(µs)";
+    let expected = [
+        ("arrow_typeof(now())", micros),
+        ("arrow_typeof(current_timestamp)", micros),
+        ("arrow_typeof(now() + INTERVAL '1 day')", micros),
+        ("now() + INTERVAL '2000 years' > TIMESTAMP '2999-01-01'", "true"),
+        ("TIMESTAMP '1600-01-01' > now() - INTERVAL '2000 years'", "true"),
+        ("now() = now() AND now() = current_timestamp", "true"),
+        ("now() > TIMESTAMP '2020-01-01' AND now() < TIMESTAMP '2200-01-01'", "true"),
+        ("now() > arrow_cast('2020-01-01', 'Timestamp(Nanosecond, None)')", "true"),
+        ("[TIMESTAMP '2999-01-01', now()][1]", "2999-01-01T00:00:00"),
+        ("coalesce(TIMESTAMP '2999-01-01', now())", "2999-01-01T00:00:00"),
+        (
+            "CASE WHEN now() IS NULL THEN now() ELSE TIMESTAMP '2999-01-01' END",
+            "2999-01-01T00:00:00",
+        ),
+        ("extract(year FROM now()) > 2000", "true"),
+        ("now()::DATE = current_date", "true"),
+        (
+            "(SELECT max(t) FROM (SELECT TIMESTAMP '2999-01-01' AS t UNION SELECT now()))",
+            "2999-01-01T00:00:00",
+        ),
+        (
+            "(SELECT count(*) FROM (SELECT now() AS t UNION ALL SELECT TIMESTAMP '1600-01-01') WHERE t < now())",
+            "1",
+        ),
+    ];
+    assert_eq!(wrong(&ctx, "(VALUES (1)) AS one(x)", &expected).await, "");
+    run(&ctx, "SET datafusion.execution.time_zone = '+02:00'").await.unwrap();
+    let zoned = [
+        ("arrow_typeof(now())", "Timestamp(µs, \"+02:00\")"),
+        ("now() + INTERVAL '2000 years' > now()", "true"),
+    ];
+    assert_eq!(wrong(&ctx, "(VALUES (1)) AS one(x)", &zoned).await, "");
+}
+
+#[tokio::test]
+async fn tables_are_looked_into_by_times_of_any_unit() {
+    const UNITS: [&str; 4] = ["Second", "Millisecond", "Microsecond", "Nanosecond"];
+    for keys in UNITS {
+        let ctx = serrate::sql::session();
+        let table = format!(
+            "CREATE TABLE t AS SELECT arrow_cast(k, 'Timestamp({keys}, None)') AS k, v FROM (VALUES ('2020-01-01', 1), ('2001-01-01T00:00:01', 2)) AS t(k, v)"
+        );
+        run(&ctx, &table).await.unwrap();
+        for values in UNITS {
+            let one = |text: &str| format!("arrow_cast('{text}', 'Timestamp({values}, None)')");
+            let given = [one("2020-01-01"), one("2001-01-01T00:00:01"), one("2001-01-01T00:00:02")];
+            let sql = format!("SELECT ragged_lookup([{}], 't', 'k', 'v')", given.join(", "));
+            assert_eq!(rows(&ctx, &sql).await, "[1, 2, ]", "{keys} {values}");
+        }
+        let expected = [
+            // No key is between two units, and none beyond the years of one.
+            (
+                "ragged_lookup([arrow_cast('2020-01-01T00:00:00.000000001', 'Timestamp(Nanosecond, None)')], 't', 'k', 'v')",
+                "[]",
+            ),
+            (
+                "ragged_lookup([TIMESTAMP '2020-01-01', TIMESTAMP '2999-01-01', NULL], 't', 'k', 'v')",
+                "[1, , ]",
+            ),
+            ("ragged_lookup([DATE '2020-01-01', DATE '2999-01-01'], 't', 'k', 'v')", "[1, ]"),
+        ];
+        assert_eq!(wrong(&ctx, "(VALUES (1)) AS one(x)", &expected).await, "", "{keys}");
+    }
+}

@@ -107,6 +107,10 @@ impl Sink {
 
     /// Appends rows, cast to the schema of the file.
     pub(in crate::cli) fn write(&mut self, batch: &RecordBatch) -> Outcome {
+        self.append(batch).map_err(|e| e.of_file(&self.path))
+    }
+
+    fn append(&mut self, batch: &RecordBatch) -> Outcome {
         if batch.num_rows() == 0 {
             return Ok(());
         }
@@ -134,6 +138,11 @@ impl Sink {
 
     /// The file gets its name; the number of its rows.
     pub(in crate::cli) fn finish(self) -> Outcome<u64> {
+        let path = self.path.clone();
+        self.complete().map_err(|e| e.of_file(&path))
+    }
+
+    fn complete(self) -> Outcome<u64> {
         match self.writer {
             Writer::Nrt(writer) => writer.finish()?,
             Writer::Parquet(writer) => writer.finish()?,

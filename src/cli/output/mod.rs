@@ -55,7 +55,11 @@ impl Target {
 
     fn watch<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
         self.closed |= matches!(&result, Err(e) if e.kind() == io::ErrorKind::BrokenPipe);
-        result
+        match &self.to {
+            Destination::Stdout(_) => result,
+            Destination::File(file) => result
+                .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", file.target().display()))),
+        }
     }
 
     /// Everything was written: the file, if it is one, gets its name, which is given back.

@@ -43,6 +43,13 @@ fn entries(context: &SessionContext) -> BTreeMap<String, Vec<Entry>> {
     for key in state.table_functions().keys() {
         add(key, "table function", key, &[], None);
     }
+    for (key, ..) in IN_FROM {
+        if !entries.contains_key(key) {
+            let (name, kind) = (key.to_owned(), "table function");
+            let entry = Entry { name, kind, aliases: Vec::new(), documentation: None };
+            entries.insert(key.to_owned(), vec![entry]);
+        }
+    }
     entries
 }
 
@@ -81,6 +88,11 @@ const IN_FROM: [(&str, &str, &str); 7] = [
     ),
 ];
 
+/// How a function of FROM is called.
+pub(super) fn in_from(name: &str) -> Option<&'static str> {
+    IN_FROM.iter().find(|(known, ..)| *known == name).map(|(_, syntax, _)| *syntax)
+}
+
 /// The page of one function.
 pub(super) fn function(context: &SessionContext, name: &str, width: usize) -> Outcome<String> {
     let name = name.trim_end_matches("()").to_lowercase();
@@ -118,7 +130,7 @@ pub(super) fn function(context: &SessionContext, name: &str, width: usize) -> Ou
 impl Entry {
     fn page(&self, page: &mut String, width: usize) -> std::fmt::Result {
         let Some(doc) = &self.documentation else {
-            return writeln!(page, "{} ({}) has no documentation", self.name, self.kind);
+            return writeln!(page, "{} is a {}, too: FROM {}(..)", self.name, self.kind, self.name);
         };
         writeln!(page, "{}    ({})\n", doc.syntax_example, self.kind)?;
         for line in doc.description.trim().lines() {
@@ -205,10 +217,11 @@ pub(super) fn functions(context: &SessionContext, text: &str) -> String {
     let width = shown.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut page = String::new();
     for (name, found) in shown {
-        let what = found.iter().find_map(|e| e.documentation.as_ref()).map_or("", |d| {
-            let line = d.description.trim().lines().next().unwrap_or("");
-            line.split_once(". ").map_or(line, |(first, _)| first)
-        });
+        let documented = found.iter().find_map(|e| e.documentation.as_ref());
+        let in_from = IN_FROM.iter().find(|(known, ..)| known == name).map(|(.., what)| *what);
+        let text = in_from.or(documented.map(|d| d.description.as_str())).unwrap_or("");
+        let line = text.trim().lines().next().unwrap_or("");
+        let what = line.split_once(". ").map_or(line, |(first, _)| first);
         let _ = writeln!(page, "{}", format!("{name:<width$}  {what}").trim_end());
     }
     page

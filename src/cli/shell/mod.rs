@@ -117,6 +117,12 @@ async fn dot_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         ("schema", call) if call.ends_with(')') => {
             runner.script(".schema", &format!("DESCRIBE SELECT * FROM {call}")).await?;
         }
+        ("schema", name) if help::in_from(name).is_some() && !is_table(runner, name) => {
+            let syntax = help::in_from(name).unwrap_or_default();
+            return Err(Failure::message(format!(
+                "{name} is a function: .schema shows the columns of a call as in FROM {syntax}"
+            )));
+        }
         ("schema", table) => runner.script(".schema", &format!("DESCRIBE {table}")).await?,
         ("timing", "on") => *runner.timing() = true,
         ("timing", "off") => *runner.timing() = false,
@@ -149,4 +155,9 @@ fn history_file() -> Option<PathBuf> {
     let folder = state.join("serrate");
     std::fs::create_dir_all(&folder).ok()?;
     Some(folder.join("history"))
+}
+
+/// Whether a name is that of a table.
+fn is_table(runner: &Runner, name: &str) -> bool {
+    runner.context().table_exist(name).unwrap_or(false)
 }

@@ -62,10 +62,13 @@ fn keep(version: &Arc<Version>) {
     let mut recent = locked(&RECENT);
     recent.retain(|v| v.path != version.path);
     recent.push(Arc::clone(version));
-    let bytes = |recent: &[Arc<Version>]| -> usize {
-        recent.iter().fold(0, |sum, v| sum.saturating_add(v.contents.num_bytes()))
-    };
-    while recent.len() > KEPT || bytes(&recent) > KEPT_BYTES && !recent.is_empty() {
+    trim(&mut recent, |v| v.contents.num_bytes());
+}
+
+/// Lets go of the oldest until there are few, of few bytes.
+fn trim<T>(recent: &mut Vec<T>, bytes: impl Fn(&T) -> usize) {
+    let total = |recent: &[T]| recent.iter().map(&bytes).fold(0, usize::saturating_add);
+    while recent.len() > KEPT || total(recent) > KEPT_BYTES && !recent.is_empty() {
         recent.remove(0);
     }
 }
@@ -217,4 +220,47 @@ fn publish(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
     locked(&slot(&version.path).versions).push(Arc::downgrade(&version));
     keep(&version);
     Ok(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_versions_of_few_bytes_stay() {
+        let trimmed = |bytes: &[usize]| {
+            let mut recent: Vec<usize> = bytes.to_vec();
+            trim(&mut recent, |b| *b);
+            recent
+        };
+        assert_eq!(trimmed(&[1, 2, 3, 4, 5, 6]), [3, 4, 5, 6]);
+        assert_eq!(trimmed(&[KEPT_BYTES, 1]), [1]);
+        assert_eq!(trimmed(&[1, KEPT_BYTES]), [KEPT_BYTES]);
+        assert_eq!(trimmed(&[1, KEPT_BYTES - 1]), [1, KEPT_BYTES - 1]);
+        // What is too large alone is for those who have it.
+        assert!(trimmed(&[1, KEPT_BYTES + 1]).is_empty());
+        assert_eq!(trimmed(&[usize::MAX, usize::MAX, 7]), [7]);
+    }
+
+    #[test]
+    fn versions_go_with_those_who_have_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let given = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tiny-dok/m.safetensors");
+        let opened = |name: &str| {
+            let path = dir.path().join(name);
+            fs::copy(&given, &path).unwrap();
+            open(&path).unwrap()
+        };
+        let first = opened("first");
+        let mut gone = Vec::new();
+        for i in 0..=KEPT {
+            gone.push(Arc::downgrade(&opened(&format!("{i}"))));
+        }
+        assert!(gone[0].upgrade().is_none());
+        assert!(Arc::ptr_eq(&first, &open(&first.path).unwrap()));
+        // The next version of a file takes the place of the one before.
+        let old = Arc::downgrade(&opened("0"));
+        let new = opened("0");
+        assert!(old.upgrade().is_none_or(|old| Arc::ptr_eq(&old, &new)));
+    }
 }

@@ -21,7 +21,8 @@ pub enum OperandType<'a> {
 /// To what types the operands of an operation are cast, and the type of the result.
 ///
 /// * Two arrays: both widen to the type that holds both, as numpy promotes arrays (`uint8` and
-///   `int8` to `int16`, `uint64` and `int64` to `float64`, `int32` and `float32` to `float64`).
+///   `int8` to `int16`, `uint64` and `int64` to `float64`, `int32` and `float32` to `float64`). `uint64` and
+///   `int64` compare exactly.
 /// * A literal integer takes the type of the leaves if its value fits there (any float type holds
 ///   it), else both widen as far as its value needs: `uint8` leaves and 300 meet as `uint16`, -1
 ///   as `int16`.
@@ -156,6 +157,9 @@ fn is_time(t: &DataType) -> bool {
     t.is_temporal() || matches!(t, DataType::Interval(_))
 }
 
+/// What `u64` and `i64` compare as.
+const EXACT_INTEGERS: DataType = DataType::Decimal128(20, 0);
+
 /// Two arrays.
 fn of_two(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
     use DataType::{
@@ -234,6 +238,12 @@ fn of_two(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
             (Duration(u), Duration(v)) if u != v => return both(EXACT_SECONDS),
             _ => {}
         }
+    }
+    if op.is_comparison()
+        && matches!((a, b), (DataType::UInt64, b) | (b, DataType::UInt64) if b.is_signed_integer())
+    {
+        // No integer type holds both, and floats are equal beyond 2^53 that are not.
+        return both(EXACT_INTEGERS);
     }
     let common = promote_types(a, b)?;
     // Nothing is known of nulls but that they are nothing.

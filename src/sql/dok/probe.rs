@@ -33,11 +33,7 @@ pub(super) fn keys(
     let columns = schema.fields().len().saturating_sub(1);
     let mut alternatives = vec![vec![None; columns]];
     for filter in filters {
-        match both(&alternatives, &possible(filter, schema)) {
-            Some(fewer) => alternatives = fewer,
-            // Too many to follow: without this filter, which is checked afterwards.
-            None => continue,
-        }
+        alternatives = both(alternatives, possible(filter, schema));
     }
     let limit = entries.clamp(FEW, MOST);
     let mut rows: HashSet<Vec<ScalarValue>> = HashSet::new();
@@ -78,23 +74,38 @@ pub(super) fn keys(
     Ok(Some(arrays))
 }
 
-/// The alternatives of two conditions that hold together; `None` when there are too many.
-fn both(left: &[Values], right: &[Values]) -> Option<Vec<Values>> {
-    if left.len().checked_mul(right.len())? > ALTERNATIVES {
-        return None;
+/// The alternatives of two conditions that hold together. When these are too many, or name too many
+/// values, those of the first one alone: both conditions are checked afterwards.
+fn both(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> {
+    let any = |values: &Values| values.iter().all(Option::is_none);
+    if right.iter().any(any) {
+        return left;
+    }
+    if left.iter().any(any) {
+        return right;
+    }
+    if left.len().checked_mul(right.len()).is_none_or(|n| n > ALTERNATIVES) {
+        return left;
     }
     let mut out = Vec::with_capacity(left.len() * right.len());
-    for a in left {
-        for b in right {
+    let mut room = MOST;
+    for a in &left {
+        for b in &right {
             let each = a.iter().zip(b).map(|(a, b)| match (a, b) {
                 (Some(a), Some(b)) => Some(a.intersection(b).cloned().collect()),
                 (Some(one), None) | (None, Some(one)) => Some(one.clone()),
                 (None, None) => None,
             });
-            out.push(each.collect());
+            let each: Values = each.collect();
+            // A set stands in every alternative that it is part of.
+            match room.checked_sub(each.iter().flatten().map(HashSet::len).sum()) {
+                Some(rest) => room = rest,
+                None => return left,
+            }
+            out.push(each);
         }
     }
-    Some(out)
+    out
 }
 
 /// The alternatives of a condition: what is true for no key outside them.
@@ -112,8 +123,7 @@ fn possible(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
         Expr::Literal(ScalarValue::Boolean(Some(false) | None), _) => Vec::new(),
         Expr::Alias(alias) => possible(&alias.expr, schema),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
-            let (left, right) = (possible(left, schema), possible(right, schema));
-            both(&left, &right).unwrap_or(left)
+            both(possible(left, schema), possible(right, schema))
         }
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
             let (mut left, right) = (possible(left, schema), possible(right, schema));
@@ -195,4 +205,82 @@ fn stored(value: &ScalarValue, at: usize, schema: &SchemaRef) -> Option<Option<S
         return value.cast_to(of).ok().map(Some);
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::datatypes::{Field, Schema};
+    use datafusion::prelude::{col, in_list, lit};
+
+    use super::*;
+
+    fn schema() -> SchemaRef {
+        let key = |name| Field::new(name, DataType::Int64, false);
+        let value = Field::new("v", DataType::Float64, false);
+        Arc::new(Schema::new(vec![key("i"), key("j"), value]))
+    }
+
+    fn among(name: &str, count: i64) -> Expr {
+        in_list(col(name), (0..count).map(lit).collect(), false)
+    }
+
+    /// As in statements, whose long chains are balanced.
+    fn either(all: &[Expr]) -> Expr {
+        match all {
+            [one] => one.clone(),
+            all => {
+                let (left, right) = all.split_at(all.len() / 2);
+                either(left).or(either(right))
+            }
+        }
+    }
+
+    fn count(filters: &[Expr], entries: usize) -> Option<usize> {
+        keys(filters, &schema(), entries).unwrap().map(|arrays| arrays[0].len())
+    }
+
+    #[test]
+    fn keys_are_bounded_however_many_entries_there_are() {
+        let pair = |n| [among("i", n), among("j", n)];
+        assert_eq!(count(&pair(10), 0), Some(100));
+        assert_eq!(count(&pair(64), 0), Some(FEW));
+        assert_eq!(count(&pair(65), 0), None);
+        assert_eq!(count(&pair(65), 10_000_000), Some(65 * 65));
+        assert_eq!(count(&pair(362), 10_000_000), Some(362 * 362));
+        assert_eq!(count(&pair(363), 10_000_000), None);
+        assert_eq!(count(&pair(363), usize::MAX), None);
+        assert_eq!(count(&pair(3000), usize::MAX), None);
+    }
+
+    #[test]
+    fn alternatives_share_no_more_values_than_keys() {
+        // Columns by turns, so that no two are one alternative.
+        let by_turns = |n: i64| {
+            let each = (0..n).map(|k| col(if k % 2 == 0 { "i" } else { "j" }).eq(lit(k)));
+            either(&each.collect::<Vec<_>>())
+        };
+        let (schema, wide) = (schema(), among("i", 3000));
+        let values = |filters: &Expr| -> usize {
+            let found = possible(filters, &schema);
+            found.iter().flatten().flatten().map(HashSet::len).sum()
+        };
+        for n in [10, 100, 1000, 4000] {
+            let both = values(&wide.clone().and(by_turns(n)));
+            assert!(both <= MOST, "{n}: {both}");
+        }
+        // Few enough to know every key.
+        let few = by_turns(10).and(among("i", 20)).and(among("j", 20));
+        assert_eq!(count(&[few], 0), Some(10 * 20 - 5 * 5));
+    }
+
+    #[test]
+    fn a_condition_that_says_nothing_costs_nothing() {
+        let filters: Vec<Expr> = std::iter::once(among("i", 4000))
+            .chain(std::iter::repeat_n(col("v").gt(lit(1.0)), 20_000))
+            .chain([col("j").eq(lit(1i64))])
+            .collect();
+        assert_eq!(count(&filters, 0), Some(4000));
+    }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use arrow::util::display::array_value_to_string;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
@@ -223,7 +224,8 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
         && !(name == "ragged_isin" && call.args.first().is_some_and(durations))
     {
         return plan_err!(
-            "{name} of intervals: 1 day and 36 hours would be compared field by field; use durations (timestamp - timestamp)"
+            "{name} of {}: intervals would be compared field by field, months before days before hours; use durations (timestamp - timestamp)",
+            listed(&call.args, schema)
         );
     }
     if let [_, length] = call.args.as_slice()
@@ -243,19 +245,34 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
     let is_interval = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
     if compares && call.args.iter().any(is_interval) {
         return plan_err!(
-            "{} of intervals: 1 day and 36 hours would be compared field by field; compare durations (timestamp - timestamp), or seconds: extract(epoch FROM x)",
-            call.name()
+            "{} of {}: intervals would be compared field by field, months before days before hours; compare durations (timestamp - timestamp), or seconds: extract(epoch FROM x)",
+            call.name(),
+            listed(&call.args, schema)
         );
     }
     Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
+}
+
+/// The intervals among some values, as they are written.
+fn listed(values: &[Expr], schema: &DFSchema) -> String {
+    let intervals = values.iter().filter(|e| e.get_type(schema).is_ok_and(|t| holds_interval(&t)));
+    let named = intervals.map(|e| match e {
+        Expr::Literal(value, _) => {
+            let shown = value.to_array().ok().and_then(|v| array_value_to_string(&v, 0).ok());
+            shown.map_or_else(|| e.schema_name().to_string(), |v| format!("INTERVAL '{v}'"))
+        }
+        e => e.schema_name().to_string(),
+    });
+    named.collect::<Vec<_>>().join(", ")
 }
 
 fn refuse_extremes(name: &str, distinct: bool, args: &[Expr], schema: &DFSchema) -> Result<()> {
     let interval = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
     if (distinct || COMPARE.contains(&name)) && args.iter().any(interval) {
         return plan_err!(
-            "{name}{} of intervals: 1 day and 36 hours would be compared field by field; use their seconds, extract(epoch FROM x)",
-            if distinct { " DISTINCT" } else { "" }
+            "{name}{} of {}: intervals would be compared field by field, months before days before hours; use their seconds, extract(epoch FROM x)",
+            if distinct { " DISTINCT" } else { "" },
+            listed(args, schema)
         );
     }
     Ok(())

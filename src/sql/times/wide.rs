@@ -1,4 +1,4 @@
-//! `date_trunc`, `date_bin` and `to_timestamp` over all years.
+//! `date_trunc`, `date_bin`, `to_timestamp` and `now` over all years.
 //!
 //! DataFusion's work in nanoseconds inside, whatever the unit of what they are given: for the year 2999 in
 //! microseconds `date_bin` gives NULL, `date_trunc` an error, and `to_timestamp(1e11)` is the year 2262.
@@ -16,10 +16,11 @@ use datafusion::common::{ScalarValue, exec_datafusion_err, exec_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::functions::datetime;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature,
+    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature,
 };
 use datafusion::prelude::SessionContext;
 
@@ -34,6 +35,8 @@ pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
         Wide { what: What::Trunc, inner: datetime::date_trunc() },
         Wide { what: What::Bin, inner: datetime::date_bin() },
         Wide { what: What::Parse, inner: datetime::to_timestamp(&config) },
+        // In nanoseconds, `now() + INTERVAL '2000 years'` has no place.
+        Wide { what: What::Now, inner: datetime::now(&config) },
     ] {
         ctx.register_udf(ScalarUDF::new_from_impl(function));
     }
@@ -53,6 +56,7 @@ enum What {
     Bin,
     Parse,
     Part,
+    Now,
 }
 
 /// A function of DataFusion's, and what it is for values that it does not take.
@@ -83,6 +87,10 @@ impl ScalarUDFImpl for Wide {
                 let to = DataType::Timestamp(parsed_unit(literal.as_ref()), zone.clone());
                 Arc::new(field.as_ref().clone().with_data_type(to))
             }
+            (What::Now, DataType::Timestamp(_, zone)) => {
+                let to = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
+                Arc::new(field.as_ref().clone().with_data_type(to))
+            }
             _ => field,
         })
     }
@@ -103,6 +111,22 @@ impl ScalarUDFImpl for Wide {
             What::Bin => binned(&self.inner, args, unit, &times),
             _ => shifted(&self.inner, args, unit, &times),
         }
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        if self.what != What::Now {
+            return Ok(ExprSimplifyResult::Original(args));
+        }
+        Ok(match self.inner.simplify(args, info)? {
+            ExprSimplifyResult::Simplified(Expr::Literal(now, metadata)) => {
+                let DataType::Timestamp(_, zone) = now.data_type() else {
+                    return exec_err!("now() is {}", now.data_type());
+                };
+                let to = DataType::Timestamp(TimeUnit::Microsecond, zone);
+                ExprSimplifyResult::Simplified(Expr::Literal(now.cast_to(&to)?, metadata))
+            }
+            other => other,
+        })
     }
 
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
