@@ -28,6 +28,7 @@ use super::parquet::ParquetLists;
 use super::partitions::LeafPartitions;
 use super::scan_order::OrderedScanLimits;
 use super::sort_lists::SortLists;
+use super::stack::DeepStacks;
 use super::yielding::YieldingJoins;
 use super::zeros::OneZero;
 use crate::config::SerrateOptions;
@@ -80,7 +81,7 @@ pub(super) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
 }
 
 /// Physical rules after those of DataFusion.
-pub(super) fn last_physical_rules() -> [PhysicalRule; 9] {
+pub(super) fn last_physical_rules() -> [PhysicalRule; 10] {
     [
         Arc::new(AsOfOrder),
         Arc::new(SourceOrder),
@@ -92,6 +93,7 @@ pub(super) fn last_physical_rules() -> [PhysicalRule; 9] {
         Arc::new(ParquetLists),
         Arc::new(SortLists),
         Arc::new(YieldingJoins),
+        Arc::new(DeepStacks),
         Arc::new(NamedFiles),
     ]
 }
