@@ -12,6 +12,7 @@ mod aggregate;
 mod args;
 mod between;
 mod broadcast;
+mod chain;
 mod choose;
 mod codes;
 mod def;

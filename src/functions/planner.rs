@@ -14,6 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
+use super::chain;
 use crate::array::{leaf_type, list_depth};
 use crate::kernels::elementwise::{Op, OperandType, Types};
 
@@ -308,12 +309,25 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
 /// Operators in a row for which a type is worked out anew.
 const KNOWN: usize = 16;
 
-/// An operator whose left side is a long chain of arithmetic, with a cast of that to the type that it has.
+/// An operator whose left side is a long chain of arithmetic, with one call in its place where it is about
+/// numbers, else with a cast of it to the type that it has.
 ///
 /// Types are asked at every operator of a chain, by planners and by the coercion of types, and each time
 /// those of the whole left side are worked out; those of a cast are known. The simplifier takes the cast
 /// away again, and names do not show it.
 fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    if chain::is_long(&expr.left) {
+        let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));
+        match chain::gather(left, schema) {
+            Ok(call) => {
+                expr.left = call;
+                return expr;
+            }
+            Err(left) => expr.left = *left,
+        }
+    } else if matches!(expr.left, Expr::BinaryExpr(_)) {
+        return expr;
+    }
     let arithmetic = |op: &BinaryOperator| operation(op).is_some_and(|(op, _)| op.is_arithmetic());
     if arithmetic(&expr.op)
         && is_chain(&expr.left, KNOWN)

@@ -177,6 +177,12 @@ pub(super) fn deep<T>(work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK / 2, STACK, work)
 }
 
+/// Runs what is asynchronous as [`deep`] runs what is not.
+pub(super) async fn run_deep<F: Future>(work: F) -> F::Output {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(|waker| deep(|| work.as_mut().poll(waker))).await
+}
+
 /// Chains shorter than this stay as they were written.
 const SHORT: usize = 64;
 

@@ -32,6 +32,7 @@ use super::partitions::LeafPartitions;
 use super::scan_order::OrderedScanLimits;
 use super::sort_lists::SortLists;
 use super::sorts::{MissingSorts, UnorderedKeys};
+use super::stack::DeepStacks;
 use super::topk::WholeFloatGroups;
 use super::yielding::YieldingJoins;
 use crate::config::SerrateOptions;
@@ -104,7 +105,7 @@ pub(super) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
 }
 
 /// Physical rules after those of DataFusion.
-pub(super) fn last_physical_rules() -> [PhysicalRule; 9] {
+pub(super) fn last_physical_rules() -> [PhysicalRule; 10] {
     [
         Arc::new(AsOfOrder),
         Arc::new(SourceOrder),
@@ -116,6 +117,7 @@ pub(super) fn last_physical_rules() -> [PhysicalRule; 9] {
         Arc::new(ParquetLists),
         Arc::new(SortLists),
         Arc::new(YieldingJoins),
+        Arc::new(DeepStacks),
         Arc::new(NamedFiles),
     ]
 }

@@ -36,10 +36,12 @@ use super::rules::{
     remove_logical_rules,
 };
 use super::safetensors::SafetensorsFormatFactory;
+use super::stack::DeepPlanner;
 use super::statement::FromAlone;
 use super::texts::OneText;
 use super::times::{ExactTimes, register_wide};
 use super::training::BatchesFormatFactory;
+use super::unions::FlatUnions;
 use super::urls::PathTables;
 use super::visible::with_visible_files;
 use super::whole::WholeFileFormatFactory;
@@ -142,12 +144,15 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     analyzer.push(Arc::new(FromAlone));
     analyzer.push(Arc::new(PlainChanges));
     analyzer.push(Arc::new(UnnestDependencies));
+    analyzer.push(Arc::new(FlatUnions));
     let rules = &mut builder.optimizer().get_or_insert_default().rules;
     remove_logical_rules(rules);
     guard_logical_rules(rules);
     builder.optimizer_rules().get_or_insert_default().extend(logical_rules());
     add_physical_rules(&mut builder.physical_optimizers().get_or_insert_default().rules);
     builder.physical_optimizer_rules().get_or_insert_default().extend(last_physical_rules());
+    let inner = builder.query_planner().take();
+    *builder.query_planner() = Some(Arc::new(DeepPlanner { inner }));
     let functions = builder.table_functions().get_or_insert_default();
     for (name, function) in table_functions() {
         functions.insert(name.into(), Arc::new(TableFunction::new(name.into(), function)));

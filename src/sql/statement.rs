@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::borrow::Cow;
-use std::future::Future;
 use std::ops::ControlFlow;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -22,7 +21,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 
 use super::clauses::{self, using_sample};
-use super::depth::{balance, check_depth, deep};
+use super::depth::{balance, check_depth, deep, run_deep};
 use super::dialect::parser_dialect;
 use super::dok::DokFormatFactory;
 use super::errors::of_statement;
@@ -172,8 +171,7 @@ async fn planned(
     ctx: &SessionContext,
     statement: Statement,
 ) -> Result<(LogicalPlan, SessionState)> {
-    let mut planning = std::pin::pin!(plan_here(ctx, statement));
-    std::future::poll_fn(|waker| deep(|| planning.as_mut().poll(waker))).await
+    run_deep(plan_here(ctx, statement)).await
 }
 
 async fn plan_here(

@@ -3,28 +3,32 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::task::{Context, Poll};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use datafusion::common::Statistics;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::SchedulingType;
 use datafusion::physical_plan::joins::{
     CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PiecewiseMergeJoinExec, SortMergeJoinExec,
     SymmetricHashJoinExec,
 };
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
     ReplaceChildrenOptions,
 };
 use futures::Stream;
+use futures::stream::StreamExt;
+use tokio::task::coop;
 
 use super::exec::one_input;
+use super::pacing::PacedExec;
 
 /// Makes joins yield to the runtime now and then.
 ///
@@ -57,12 +61,12 @@ impl PhysicalOptimizerRule for YieldingJoins {
                 node.children().into_iter().map(Arc::clone).collect();
             for at in paced {
                 if let Some(child) = children.get_mut(*at) {
-                    *child = Arc::new(PacedExec { input: Arc::clone(child) });
+                    *child = Arc::new(PacedExec::new(Arc::clone(child)));
                 }
             }
             let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
             let node = if paced.is_empty() { node } else { node.replace_children(children, keep)? };
-            Ok(Transformed::yes(Arc::new(CooperativeExec::new(node)) as _))
+            Ok(Transformed::yes(Arc::new(YieldingExec::new(node)) as _))
         })?;
         Ok(plan.data)
     }
@@ -76,38 +80,42 @@ impl PhysicalOptimizerRule for YieldingJoins {
     }
 }
 
-/// How long what is above may work on one piece of a batch before pieces become smaller.
-const LONG: Duration = Duration::from_millis(20);
-/// Pieces that are worked on for a shorter time than this become larger.
-const SHORT: Duration = Duration::from_millis(2);
-/// Rows of the largest piece: those of one may have many more partners than those of the one before.
-const MOST: usize = 2048;
-
-/// Gives the rows of its input in pieces that what is above is done with soon, and yields between them.
+/// Yields to the runtime once the budget of its task is used up, of which a batch takes one unit.
+///
+/// `CooperativeExec` takes the unit before it polls its input: within one another, as many as the budget has
+/// units (128 in Tokio) take all of it on the way down, each time, and no input is ever polled. Here the unit
+/// is taken when there is a batch.
 #[derive(Debug)]
-struct PacedExec {
+struct YieldingExec {
     input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
 }
 
-impl PacedExec {
+impl YieldingExec {
+    fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+        let properties = PlanProperties::clone(input.properties())
+            .with_scheduling_type(SchedulingType::Cooperative);
+        Self { input, properties: Arc::new(properties) }
+    }
+
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
-        Self { input }
+        Self::new(input)
     }
 }
 
-impl DisplayAs for PacedExec {
+impl DisplayAs for YieldingExec {
     fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PacedExec")
+        write!(f, "YieldingExec")
     }
 }
 
-impl ExecutionPlan for PacedExec {
+impl ExecutionPlan for YieldingExec {
     fn name(&self) -> &str {
-        "PacedExec"
+        "YieldingExec"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
+        &self.properties
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
@@ -121,133 +129,51 @@ impl ExecutionPlan for PacedExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let input = self.input.execute(partition, context)?;
-        Ok(Box::pin(Paced::new(input)))
+        Ok(Box::pin(YieldingStream { input: self.input.execute(partition, context)? }))
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition)]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        input_stats: &[Arc<Statistics>],
+        _args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        match input_stats {
+            [input] => Ok(Arc::clone(input)),
+            _ => datafusion::common::internal_err!("{} has one input", self.name()),
+        }
     }
 }
 
-struct Paced {
+struct YieldingStream {
     input: SendableRecordBatchStream,
-    /// What is left of the batch that came last.
-    rest: Option<RecordBatch>,
-    /// Rows of the next piece.
-    size: usize,
-    /// When the last piece was given.
-    given: Option<Instant>,
-    /// When the runtime had its turn.
-    yielded: Instant,
 }
 
-impl Paced {
-    fn new(input: SendableRecordBatchStream) -> Self {
-        Self { input, rest: None, size: 1, given: None, yielded: Instant::now() }
-    }
-
-    /// Rows of the next piece, after the last one took so long.
-    fn next_size(size: usize, took: Duration) -> usize {
-        if took < SHORT {
-            return size.saturating_mul(4).min(MOST);
-        }
-        match took.as_nanos().checked_div(LONG.as_nanos()) {
-            None | Some(0) => size,
-            Some(times) => (size / usize::try_from(times).unwrap_or(usize::MAX).max(2)).max(1),
-        }
-    }
-}
-
-impl Stream for Paced {
+impl Stream for YieldingStream {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let Some(given) = self.given.take() {
-            self.size = Self::next_size(self.size, given.elapsed());
-        }
-        if self.yielded.elapsed() >= LONG {
-            self.yielded = Instant::now();
+        if !coop::has_budget_remaining() {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let batch = match self.rest.take() {
-            Some(rest) => rest,
-            None => {
-                let next = self.input.as_mut().poll_next(cx);
-                if next.is_pending() {
-                    self.yielded = Instant::now();
-                }
-                match ready!(next) {
-                    Some(Ok(batch)) => batch,
-                    end => return Poll::Ready(end),
-                }
-            }
-        };
-        let rows = batch.num_rows().min(self.size);
-        let piece = batch.slice(0, rows);
-        if rows < batch.num_rows() {
-            self.rest = Some(batch.slice(rows, batch.num_rows() - rows));
+        let next = self.input.poll_next_unpin(cx);
+        // Where the input has used up the budget there is nothing to take.
+        if next.is_ready()
+            && coop::has_budget_remaining()
+            && let Poll::Ready(unit) = coop::poll_proceed(cx)
+        {
+            unit.made_progress();
         }
-        self.given = Some(Instant::now());
-        Poll::Ready(Some(Ok(piece)))
+        next
     }
 }
 
-impl RecordBatchStream for Paced {
+impl RecordBatchStream for YieldingStream {
     fn schema(&self) -> SchemaRef {
         self.input.schema()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use arrow::array::{AsArray, Int64Array};
-    use arrow::datatypes::{DataType, Field, Int64Type, Schema};
-    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-    use futures::StreamExt;
-
-    use super::*;
-
-    #[test]
-    fn pieces_shrink_with_the_time_they_take() {
-        let ms = Duration::from_millis;
-        assert_eq!(Paced::next_size(1, ms(0)), 4);
-        assert_eq!(Paced::next_size(1024, ms(1)), MOST);
-        assert_eq!(Paced::next_size(MOST, ms(0)), MOST);
-        assert_eq!(Paced::next_size(100, ms(10)), 100);
-        assert_eq!(Paced::next_size(100, ms(21)), 50);
-        assert_eq!(Paced::next_size(100, ms(200)), 10);
-        assert_eq!(Paced::next_size(100, Duration::MAX), 1);
-        assert_eq!(Paced::next_size(1, ms(50)), 1);
-    }
-
-    #[tokio::test]
-    async fn pieces_are_the_batches() {
-        let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, false)]));
-        let given = [0i64, 1, 5, 0, 8192, 20_000];
-        let starts = given.iter().scan(0i64, |at, n| {
-            *at += n;
-            Some(*at - n)
-        });
-        let batches: Vec<Result<RecordBatch>> = starts
-            .zip(given)
-            .map(|(start, n)| {
-                let values: Int64Array = (start..start + n).collect();
-                Ok(RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(values)])?)
-            })
-            .collect();
-        let input = RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches));
-        let mut paced = Paced::new(Box::pin(input));
-        let mut found: Vec<i64> = Vec::new();
-        let mut sizes = Vec::new();
-        while let Some(piece) = paced.next().await {
-            let piece = piece.unwrap();
-            assert!(piece.num_rows() <= MOST);
-            sizes.push(piece.num_rows());
-            found.extend(piece.column(0).as_primitive::<Int64Type>().values());
-            if found.len() == 6 {
-                // A join that takes its time.
-                std::thread::sleep(LONG * 3);
-            }
-        }
-        assert_eq!(found, (0..28_198).collect::<Vec<i64>>());
-        assert!(sizes.len() > given.len(), "{sizes:?}");
     }
 }

@@ -132,15 +132,197 @@ async fn plan_long_statements() {
     let select = |what: String| format!("SELECT {what} AS v FROM {rows}");
     let filter = |what: String| format!("SELECT a FROM {rows} WHERE {what}");
     for statement in [
-        // Arithmetic keeps its order, so that it is as deep as it is long.
-        select(repeat(300, " + ", &|_| "a".into())),
+        select(repeat(2_000, " + ", &|_| "a".into())),
+        select(repeat(2_000, " * ", &|i| format!("(a - {i})"))),
+        select(repeat(2_000, " + ", &|i| i.to_string())),
+        filter(format!("{} > 0", repeat(2_000, " - ", &|_| "a * 0.5".into()))),
         select(repeat(2_000, " || ", &|_| "s".into())),
         filter(repeat(2_000, " OR ", &|i| format!("a = {i}"))),
         filter(repeat(2_000, " AND ", &|i| format!("a <> {i}"))),
+        repeat(800, " UNION ALL ", &|i| format!("SELECT {i} AS a")),
+        repeat(300, " UNION ", &|i| format!("SELECT {} AS a", i % 7)),
         filter(format!("a IN ({})", repeat(40_000, ", ", &|i| i.to_string()))),
     ] {
         let frame = serrate::sql::sql(&ctx, &statement).await.unwrap();
         let plan = frame.into_optimized_plan();
         assert!(plan.is_ok(), "{:.40}..: {}", statement, plan.unwrap_err());
     }
+}
+
+/// More joins within one another than the budget of a task has units (128 in Tokio).
+#[test]
+fn many_joins_are_executed() {
+    on_deep_stack(async {
+        let ctx = serrate::sql::session();
+        let rows = "(VALUES (1, 10), (2, 20)) AS";
+        let joins: String =
+            (1..=140).map(|i| format!(" LEFT JOIN {rows} t{i}(k, v) ON t0.k = t{i}.k")).collect();
+        let query = format!("SELECT sum(t0.v + t140.v) FROM {rows} t0(k, v){joins}");
+        assert_eq!(one(&ctx, &query).await, 60);
+    });
+}
+
+/// Chains of arithmetic are one call, with the values, types and names that operators have.
+#[tokio::test]
+async fn long_arithmetic_is_that_of_operators() {
+    let ctx = serrate::sql::session();
+    let stock = SessionContext::new();
+    let rows = "(SELECT arrow_cast(i, 'Int32') AS i, arrow_cast(u, 'UInt8') AS u, f, arrow_cast(d, 'Decimal128(10, 2)') AS d
+        FROM (VALUES (1, 2, 0.1, 1.25), (2147483647, 200, 1e308, 7.5), (-3, 0, NULL, 2), (NULL, 7, 0.3, NULL)) AS t(i, u, f, d))";
+    let shown = async |ctx: &SessionContext, query: &str| {
+        let frame = match std::ptr::eq(ctx, &raw const stock) {
+            true => ctx.sql(query).await?,
+            false => serrate::sql::sql(ctx, query).await?,
+        };
+        let batches = frame.collect().await?;
+        let types: Vec<_> =
+            batches[0].schema().fields().iter().map(|f| f.data_type().clone()).collect();
+        let text = pretty_format_batches(&batches)?.to_string();
+        Ok::<_, datafusion::error::DataFusionError>((types, text))
+    };
+    let repeat = |n: usize, term: &dyn Fn(usize) -> &'static str| {
+        (1..n).fold(term(0).to_owned(), |sum, at| format!("{sum} {}", term(at)))
+    };
+    for (name, chain) in [
+        ("overflow", repeat(200, &|at| if at == 0 { "i" } else { "+ i" })),
+        (
+            "floats",
+            repeat(150, &|at| ["f", "+ i", "- f", "+ 0.1"][if at == 0 { 0 } else { 1 + at % 3 }]),
+        ),
+        (
+            "mixed types",
+            repeat(140, &|at| if at == 0 { "u" } else { ["+ i", "- u", "+ 3"][at % 3] }),
+        ),
+        (
+            "products within",
+            repeat(400, &|at| {
+                if at == 0 { "f" } else { ["+ i * u", "- u / 3", "+ f % 0.7"][at % 3] }
+            }),
+        ),
+        ("decimals", repeat(90, &|at| if at == 0 { "d" } else { "+ d" })),
+        ("bits", repeat(120, &|at| if at == 0 { "i" } else { ["& 1023", "| u", "| 4"][at % 3] })),
+        ("literals", repeat(300, &|at| if at == 0 { "1" } else { ["+ 2", "- 3", "* 1"][at % 3] })),
+        (
+            "a text",
+            repeat(80, &|at| {
+                if at == 0 {
+                    "u"
+                } else if at == 70 {
+                    "+ '1'"
+                } else {
+                    "+ u"
+                }
+            }),
+        ),
+        (
+            "NULL",
+            repeat(80, &|at| {
+                if at == 0 {
+                    "u"
+                } else if at == 70 {
+                    "+ NULL"
+                } else {
+                    "+ u"
+                }
+            }),
+        ),
+        (
+            "dates",
+            repeat(80, &|at| if at == 0 { "DATE '2020-01-01'" } else { "+ INTERVAL '1 day'" }),
+        ),
+        (
+            "no times",
+            repeat(80, &|at| {
+                if at == 0 {
+                    "i"
+                } else if at == 40 {
+                    "/ (u - 2)"
+                } else {
+                    "+ i"
+                }
+            }),
+        ),
+    ] {
+        for query in [
+            format!("SELECT {chain} AS v FROM {rows}"),
+            format!("SELECT {chain} FROM (SELECT * FROM {rows} LIMIT 1)"),
+            format!("SELECT count(*) AS n FROM {rows} WHERE {chain} IS NOT NULL GROUP BY {chain}"),
+        ] {
+            match (shown(&ctx, &query).await, shown(&stock, &query).await) {
+                (Ok(ours), Ok(theirs)) if query.contains("GROUP BY") => {
+                    assert_eq!(ours.1.len(), theirs.1.len(), "{name}");
+                }
+                (Ok(ours), Ok(theirs)) => assert_eq!(ours.0, theirs.0, "{name}"),
+                (Err(_), Err(_)) => {}
+                (ours, theirs) => panic!("{name}: {ours:?} {theirs:?}"),
+            }
+        }
+        let query = format!("SELECT {chain} AS v FROM {rows}");
+        if let (Ok(ours), Ok(theirs)) = (shown(&ctx, &query).await, shown(&stock, &query).await) {
+            assert_eq!(ours.1, theirs.1, "{name}");
+        }
+    }
+    let heading = repeat(100, &|at| if at == 0 { "i" } else { "+ i" });
+    let frame = serrate::sql::sql(&ctx, &format!("SELECT {heading} FROM {rows}")).await.unwrap();
+    assert_eq!(*frame.schema().field(0).name(), heading);
+}
+
+/// Deep expressions are planned and evaluated on the threads of a plain runtime.
+#[test]
+fn deep_expressions_are_evaluated_on_small_stacks() {
+    let small = std::thread::Builder::new().stack_size(2 << 20).spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let ctx = serrate::sql::session();
+            let rows = "(VALUES (5, [1, 5], true), (7, [2], false)) AS t(a, l, b)";
+            for (what, expected) in [
+                (vec!["a"; 2_000].join(" + "), "10000"),
+                (format!("ragged_sum({})", vec!["l"; 400].join(" + ")), "2400"),
+                (format!("ragged_sum(l){}", " + ragged_sum(l) * 2".repeat(500)), "6006"),
+                (format!("{}a", "- ".repeat(600)), "5"),
+                (format!("a{}", "::bigint::int".repeat(300)), "5"),
+                (format!("{}b", "NOT ".repeat(601)), "false"),
+                (format!("b{}", " = b".repeat(600)), "true"),
+            ] {
+                let query = format!("SELECT {what} AS v FROM {rows} WHERE a = 5");
+                let frame = serrate::sql::sql(&ctx, &query).await.unwrap();
+                let batches = frame.collect().await.unwrap();
+                let shown = pretty_format_batches(&batches).unwrap().to_string();
+                assert!(shown.contains(&format!("| {expected} ")), "{what:.40}..: {shown}");
+            }
+        });
+    });
+    small.unwrap().join().unwrap();
+}
+
+/// Unions of unions have the rows, the order and the types of those that they are made of.
+#[tokio::test]
+async fn unions_of_unions_are_what_they_were() {
+    let ctx = serrate::sql::session();
+    let shown = async |query: &str| {
+        let batches = serrate::sql::sql(&ctx, query).await.unwrap().collect().await.unwrap();
+        let field = batches[0].schema().field(0).clone();
+        let text = pretty_format_batches(&batches).unwrap().to_string();
+        (field.data_type().clone(), text.matches("| ").count(), text)
+    };
+    // An integer that FLOAT does not hold takes the way that the parentheses say.
+    let wide = "SELECT 16777217 AS a UNION ALL SELECT arrow_cast(1, 'Float32') UNION ALL SELECT arrow_cast(2, 'Float64')";
+    let stock = SessionContext::new().sql(wide).await.unwrap().collect().await.unwrap();
+    assert_eq!(shown(wide).await.2, pretty_format_batches(&stock).unwrap().to_string());
+    let (_, rows, _) = shown(
+        "SELECT 1 AS a UNION ALL SELECT 2 UNION SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 2",
+    )
+    .await;
+    assert_eq!(rows, 5);
+    let (_, rows, _) =
+        shown("SELECT 1 AS a UNION SELECT 2 UNION SELECT 1 UNION (SELECT 2 UNION ALL SELECT 3)")
+            .await;
+    assert_eq!(rows, 4);
+    let all = "(SELECT 1 AS a UNION ALL SELECT 2) UNION ALL ((SELECT 3 UNION ALL SELECT 4) UNION ALL SELECT 5)";
+    assert_eq!(
+        one(&ctx, &format!("SELECT array_to_string(array_agg(a), '')::int FROM ({all})")).await,
+        12_345
+    );
+    let below = "SELECT count(*) FROM (VALUES (1), (9)) AS t(a) WHERE a IN (SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3)";
+    assert_eq!(one(&ctx, below).await, 1);
 }

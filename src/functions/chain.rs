@@ -1,0 +1,254 @@
+//! Long chains of arithmetic on single numbers, as one call.
+//!
+//! The parser gives `a + b + c` as one operator within the next. DataFusion asks each of them for its type
+//! and its name, for which it goes through all below, over and over: the time to plan such a chain grows
+//! with the square of its length, and what evaluates it goes as deep as it is long. The order of operations
+//! has a meaning (of floats, and of integers that overflow), so a chain cannot be balanced. It is a call of
+//! [`Chain`] instead, whose operands are beside each other.
+
+use std::fmt::Write;
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use datafusion::common::{ScalarValue, internal_datafusion_err, internal_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::binary::BinaryTypeCoercer;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{BinaryExpr as PhysicalBinary, Column, Literal};
+
+/// Shorter chains stay operators, which rules of the optimizer know.
+const LONG: usize = 64;
+
+/// The operators that are gathered before they join those of a call.
+const MORE: usize = 16;
+
+/// The most operands of one call that are computed: all of them are in memory at once.
+const COMPUTED: usize = 64;
+
+/// The operators of chains, in the order of their letters in the first argument of a call.
+const OPERATORS: [(Operator, char); 10] = [
+    (Operator::Plus, '+'),
+    (Operator::Minus, '-'),
+    (Operator::Multiply, '*'),
+    (Operator::Divide, '/'),
+    (Operator::Modulo, '%'),
+    (Operator::BitwiseAnd, '&'),
+    (Operator::BitwiseOr, '|'),
+    (Operator::BitwiseXor, '#'),
+    (Operator::BitwiseShiftLeft, '<'),
+    (Operator::BitwiseShiftRight, '>'),
+];
+
+fn letter(op: Operator) -> Option<char> {
+    OPERATORS.iter().find(|(known, _)| *known == op).map(|(_, letter)| *letter)
+}
+
+fn operator(letter: char) -> Result<Operator> {
+    let found = OPERATORS.iter().find(|(_, known)| *known == letter);
+    found.map(|(op, _)| *op).ok_or_else(|| internal_datafusion_err!("{letter} is no operator"))
+}
+
+/// Whether an expression is a chain that is long enough for [`gather`].
+pub(crate) fn is_long(expr: &Expr) -> bool {
+    let mut next = expr;
+    for length in 0..LONG {
+        next = match next {
+            Expr::BinaryExpr(binary) if letter(binary.op).is_some() => &binary.left,
+            other => return length >= MORE && chain(other).is_some(),
+        };
+    }
+    true
+}
+
+fn chain(expr: &Expr) -> Option<&ScalarFunction> {
+    match expr {
+        Expr::ScalarFunction(call) if Arc::ptr_eq(&call.func, &CHAIN) => Some(call),
+        _ => None,
+    }
+}
+
+/// One call for a long chain of operators on numbers.
+///
+/// # Errors
+/// The expression as it was, where an operand is no single number.
+pub(crate) fn gather(expr: Expr, schema: &datafusion::common::DFSchema) -> Result<Expr, Box<Expr>> {
+    let is_number = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_numeric());
+    let mut next = &expr;
+    while let Expr::BinaryExpr(BinaryExpr { left, op, right }) = next
+        && letter(*op).is_some()
+    {
+        if !is_number(right) {
+            return Err(Box::new(expr));
+        }
+        next = left;
+    }
+    if !is_number(next) {
+        return Err(Box::new(expr));
+    }
+    let mut rest = expr;
+    let (mut letters, mut operands) = (Vec::new(), Vec::new());
+    loop {
+        match rest {
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if letter(op).is_some() => {
+                letters.extend(letter(op));
+                operands.push(*right);
+                rest = *left;
+            }
+            first => {
+                rest = first;
+                break;
+            }
+        }
+    }
+    letters.reverse();
+    operands.reverse();
+    let is_computed = |e: &&Expr| !matches!(e, Expr::Column(_) | Expr::Literal(..));
+    let (mut written, mut args) = match rest {
+        Expr::ScalarFunction(call)
+            if Arc::ptr_eq(&call.func, &CHAIN)
+                && call.args.iter().chain(&operands).filter(is_computed).count() <= COMPUTED =>
+        {
+            let mut args = call.args;
+            (written_letters(&args.remove(0)), args)
+        }
+        first => (String::new(), vec![first]),
+    };
+    written.extend(letters);
+    args.extend(operands);
+    args.insert(0, lit(written));
+    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&CHAIN), args)))
+}
+
+fn written_letters(expr: &Expr) -> String {
+    match expr {
+        Expr::Literal(ScalarValue::Utf8(Some(letters)), _) => letters.clone(),
+        _ => String::new(),
+    }
+}
+
+static CHAIN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let signature = Signature::variadic_any(Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(Chain { signature }))
+});
+
+/// `__serrate_chain('+*', a, b, c)` is `(a + b) * c`: the operators one after the other, with the types and
+/// values that DataFusion's operators have.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Chain {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Chain {
+    fn name(&self) -> &str {
+        "__serrate_chain"
+    }
+
+    fn display_name(&self, args: &[Expr]) -> Result<String> {
+        write_chain(args, |e| e.to_string())
+    }
+
+    /// The name that the operators would have.
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        write_chain(args, |e| e.schema_name().to_string())
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+        internal_err!("the type of a chain depends on its operators")
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let (Some(Some(ScalarValue::Utf8(Some(letters)))), [_, first, rest @ ..]) =
+            (args.scalar_arguments.first(), args.arg_fields)
+        else {
+            return internal_err!("a chain begins with its operators");
+        };
+        let mut found = first.data_type().clone();
+        for (letter, next) in letters.chars().zip(rest) {
+            let op = operator(letter)?;
+            found = BinaryTypeCoercer::new(&found, &op, next.data_type()).get_result_type()?;
+        }
+        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), found, nullable)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        let mut args = args.args.into_iter();
+        let (Some(ColumnarValue::Scalar(ScalarValue::Utf8(Some(letters)))), Some(mut so_far)) =
+            (args.next(), args.next())
+        else {
+            return internal_err!("a chain begins with its operators");
+        };
+        for (letter, next) in letters.chars().zip(args) {
+            so_far = apply(so_far, operator(letter)?, next, rows)?;
+        }
+        Ok(so_far)
+    }
+}
+
+/// The operands with the operators between them.
+fn write_chain(args: &[Expr], name: impl Fn(&Expr) -> String) -> Result<String> {
+    let [letters, first, rest @ ..] = args else {
+        return internal_err!("a chain begins with its operators");
+    };
+    let mut out = name(first);
+    for (letter, next) in written_letters(letters).chars().zip(rest) {
+        write!(out, " {} {}", operator(letter)?, name(next))?;
+    }
+    Ok(out)
+}
+
+/// One operator, by DataFusion's evaluation of it.
+fn apply(
+    left: ColumnarValue,
+    op: Operator,
+    right: ColumnarValue,
+    rows: usize,
+) -> Result<ColumnarValue> {
+    let types = (left.data_type(), right.data_type());
+    let (to_left, to_right) = BinaryTypeCoercer::new(&types.0, &op, &types.1).get_input_types()?;
+    let mut columns = Operands::default();
+    let left = columns.add(left, types.0, &to_left)?;
+    let right = columns.add(right, types.1, &to_right)?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let schema = Arc::new(Schema::new(columns.fields));
+    let batch = RecordBatch::try_new_with_options(schema, columns.arrays, &options)?;
+    PhysicalBinary::new(left, op, right).evaluate(&batch)
+}
+
+/// The columns of a batch that an operator is evaluated over.
+#[derive(Default)]
+struct Operands {
+    fields: Vec<Field>,
+    arrays: Vec<ArrayRef>,
+}
+
+impl Operands {
+    fn add(
+        &mut self,
+        value: ColumnarValue,
+        found: DataType,
+        to: &DataType,
+    ) -> Result<Arc<dyn PhysicalExpr>> {
+        let value = if found == *to { value } else { value.cast_to(to, None)? };
+        Ok(match value {
+            ColumnarValue::Scalar(scalar) => Arc::new(Literal::new(scalar)),
+            ColumnarValue::Array(array) => {
+                let (name, at) = ("operand", self.arrays.len());
+                self.fields.push(Field::new(name, to.clone(), true));
+                self.arrays.push(array);
+                Arc::new(Column::new(name, at))
+            }
+        })
+    }
+}
