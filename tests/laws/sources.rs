@@ -199,7 +199,7 @@ pub fn reference(world: &World) -> SessionContext {
     let mut ctx = SessionContext::new_with_state(builder.build());
     serrate::sql::register_functions(&mut ctx).unwrap();
     serrate::sql::register_operators(&ctx).unwrap();
-    for (_, aggregate) in serrate::sql::session().state_ref().read().aggregate_functions() {
+    for aggregate in serrate::sql::session().state_ref().read().aggregate_functions().values() {
         ctx.register_udaf(aggregate.as_ref().clone());
     }
     register_names(&ctx);

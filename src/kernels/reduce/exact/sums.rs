@@ -455,9 +455,9 @@ mod tests {
     #[test]
     fn runs_groups_and_words_are_one_sum() {
         let rng = &mut ChaCha8Rng::seed_from_u64(32);
-        for trial in 0..40 {
-            let n = [0, 5, 300, 3000][trial % 4];
-            let mut values: Vec<f64> = (0..n).map(|_| float(rng, trial as u32 / 4 % 4)).collect();
+        for trial in 0..40u32 {
+            let n = [0, 5, 300, 3000][trial as usize % 4];
+            let mut values: Vec<f64> = (0..n).map(|_| float(rng, trial / 4 % 4)).collect();
             if trial % 7 == 3 {
                 values.push(f64::INFINITY);
             }
