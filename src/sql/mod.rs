@@ -41,6 +41,7 @@ mod lambdas;
 mod lengths;
 mod listing;
 mod meds;
+mod merge_joins;
 mod merged;
 mod modifiers;
 mod nrt;

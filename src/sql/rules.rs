@@ -24,6 +24,7 @@ use super::guard::NamedFiles;
 use super::guarded_rules::GuardedRule;
 use super::lambdas::LambdaParameters;
 use super::lengths::{LengthsBelow, LengthsIntoScan};
+use super::merge_joins::MergeJoinFilters;
 use super::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
 use super::parquet::ParquetLists;
 use super::partitions::LeafPartitions;
@@ -100,7 +101,7 @@ pub(super) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
 }
 
 /// Physical rules after those of DataFusion.
-pub(super) fn last_physical_rules() -> [PhysicalRule; 9] {
+pub(super) fn last_physical_rules() -> [PhysicalRule; 10] {
     [
         Arc::new(AsOfOrder),
         Arc::new(SourceOrder),
@@ -111,6 +112,8 @@ pub(super) fn last_physical_rules() -> [PhysicalRule; 9] {
         // Has a setting of its own, `serrate.parquet_lists`; needs the final scans.
         Arc::new(ParquetLists),
         Arc::new(SortLists),
+        // Before joins are wrapped.
+        Arc::new(MergeJoinFilters),
         Arc::new(YieldingJoins),
         Arc::new(NamedFiles),
     ]
