@@ -44,6 +44,7 @@ mod lengths;
 mod limits;
 mod listing;
 mod meds;
+mod merge_joins;
 mod merged;
 mod modifiers;
 mod nrt;

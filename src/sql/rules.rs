@@ -26,6 +26,7 @@ use super::guarded_rules::GuardedRule;
 use super::lambdas::LambdaParameters;
 use super::lengths::{LengthsBelow, LengthsIntoScan};
 use super::limits::OpaqueLimits;
+use super::merge_joins::MergeJoinFilters;
 use super::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
 use super::parquet::ParquetLists;
 use super::partitions::LeafPartitions;
@@ -116,6 +117,8 @@ pub(super) fn last_physical_rules() -> [PhysicalRule; 10] {
         // Has a setting of its own, `serrate.parquet_lists`; needs the final scans.
         Arc::new(ParquetLists),
         Arc::new(SortLists),
+        // Before joins are wrapped.
+        Arc::new(MergeJoinFilters),
         Arc::new(YieldingJoins),
         Arc::new(DeepStacks),
         Arc::new(NamedFiles),

@@ -267,3 +267,57 @@ fn guarded_rules_go_by_their_names() {
     assert_eq!(count("FilterPushdown(Post)"), 1);
     assert_eq!(count("ProjectionPushdown"), 2);
 }
+
+const MERGED: [&str; 2] = [
+    "CREATE TABLE a AS SELECT * FROM (VALUES (1, 1, 0.0::double, [1, 2]), (2, 0, 'NaN'::double, [5]),
+     (3, 2, -0.0::double, [3]), (3, 7, NULL, NULL)) t(id, x, f, l)",
+    "CREATE TABLE b AS SELECT * FROM (VALUES (1, 5, -0.0::double), (3, 1, 'NaN'::double), (3, 9, 1.0),
+     (4, 4, NULL)) t(id, y, f)",
+];
+
+#[tokio::test]
+async fn sort_merge_joins_answer_as_hash_joins_do() {
+    let (hash, merge) = (four(), four());
+    batches(&merge, "SET datafusion.optimizer.prefer_hash_join = false").await.unwrap();
+    for ctx in [&hash, &merge] {
+        run_all(ctx, &MERGED.map(str::to_owned)).await;
+    }
+    let mut statements = Vec::new();
+    for kind in ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"] {
+        for on in [
+            "a.id = b.id AND a.x < b.y",
+            "a.f = b.f",
+            "a.id = b.id AND a.x > 1",
+            "a.id = b.id AND b.y > 5",
+            "a.id = b.id AND b.y IS NULL",
+            "a.id = b.id AND false",
+        ] {
+            statements.push(format!("SELECT a.*, b.* FROM a {kind} b ON {on}"));
+        }
+    }
+    for condition in [
+        "id IN (SELECT id FROM b)",
+        "id NOT IN (SELECT id FROM b)",
+        "EXISTS (SELECT 1 FROM b WHERE a.id = b.id AND a.x < b.y)",
+        "NOT EXISTS (SELECT 1 FROM b WHERE a.id = b.id AND a.x < b.y)",
+        "EXISTS (SELECT 1 FROM b WHERE a.id = b.id AND a.x < b.y) OR x = 0",
+    ] {
+        statements.push(format!("SELECT * FROM a WHERE {condition}"));
+    }
+    for sql in statements {
+        assert_eq!(rows(&merge, &sql).await, rows(&hash, &sql).await, "{sql}");
+    }
+    let plan = text(&merge, "EXPLAIN SELECT a.* FROM a LEFT JOIN b ON a.id = b.id").await;
+    assert!(plan.contains("SortMergeJoin"), "{plan}");
+}
+
+/// DataFusion's own join still fails. Once this fails, `sql::merge_joins` can go.
+#[tokio::test]
+async fn stock_merge_joins_still_fail() {
+    let stock = SessionContext::new();
+    let list = |sql: &str| sql.replace('[', "make_array(").replace(']', ")");
+    run_all(&stock, &MERGED.map(list)).await;
+    batches(&stock, "SET datafusion.optimizer.prefer_hash_join = false").await.unwrap();
+    let message = error(&stock, "SELECT * FROM a FULL JOIN b ON a.id = b.id AND b.y > 5").await;
+    assert!(message.contains("non-nullable"), "{message}");
+}

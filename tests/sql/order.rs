@@ -355,7 +355,7 @@ const CONSTANT_UNIONS: [&str; 5] = [
     "SELECT id, k FROM (SELECT id, id AS k FROM t WHERE id < 3 UNION ALL SELECT id, 1 AS k FROM t WHERE id = 3) ORDER BY k, id",
     "SELECT id, k FROM (SELECT id, 1 AS k FROM t WHERE id = 3 UNION ALL SELECT id, id AS k FROM t WHERE id < 3) ORDER BY k DESC LIMIT 2",
     "SELECT k, sum(id) OVER (ORDER BY k) AS s FROM (SELECT id, 1 AS k FROM t WHERE id = 3 UNION ALL SELECT id, id AS k FROM t WHERE id < 3) ORDER BY k",
-    "SELECT a, b, c FROM (SELECT 5 AS a, id AS b, 7 AS c FROM t WHERE id = 1 UNION ALL SELECT id, id, id FROM t WHERE id < 4 UNION ALL SELECT 2, 2, id FROM t) ORDER BY a, c, b",
+    "SELECT a, b, c FROM (SELECT 5 AS a, id AS b, 7 AS c FROM t WHERE id = 1 UNION ALL SELECT id AS p, id AS q, id AS r FROM t WHERE id < 4 UNION ALL SELECT 2 AS p, 2 AS q, id AS r FROM t) ORDER BY a, c, b",
 ];
 
 fn one_row_batches(partitions: usize) -> SessionConfig {

@@ -64,12 +64,15 @@ impl Conditions {
     /// Adds the conjuncts of a predicate.
     pub(super) fn add(&mut self, predicate: Expr, schema: &DFSchema) {
         for condition in split_conjunction_owned(predicate) {
-            match is_held(&condition) {
-                // On its way into the join that the query becomes.
-                true if condition.contains_outer() => self.free.push(condition),
-                true => self.held.extend(conjuncts_of(condition)),
-                false if is_free(&condition, schema) => self.free.push(condition),
-                false => self.held.push(condition),
+            // What is correlated is on its way into the join that its query becomes.
+            if condition.contains_outer() {
+                self.free.push(condition);
+            } else if is_held(&condition) {
+                self.held.extend(conjuncts_of(condition));
+            } else if is_free(&condition, schema) {
+                self.free.push(condition);
+            } else {
+                self.held.push(condition);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{JoinType, NullEquality, internal_err};
 use datafusion::error::Result;
-use datafusion::logical_expr::utils::{conjunction, find_valid_equijoin_key_pair};
+use datafusion::logical_expr::utils::{conjunction, find_valid_equijoin_key_pair, merge_schema};
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, Expr, Filter, Join, LogicalPlan, Operator,
 };
@@ -66,7 +66,7 @@ impl PushDownFree {
             return self.stock.rewrite(over(above, join)?, config);
         }
         let was = join.filter.clone();
-        let schema = Arc::new(join.left.schema().join(join.right.schema())?);
+        let schema = merge_schema(&[&join.left, &join.right]);
         let mut conditions = Conditions::default();
         let moved = take_keys(&mut join);
         if let Some(condition) = join.filter.take() {
@@ -79,14 +79,12 @@ impl PushDownFree {
             return self.stock.rewrite(over(above, join)?, config);
         }
         join.filter = conjunction(conditions.free);
-        let bare = join.filter.clone();
         let pushed = self.stock.rewrite(over(above, join)?, config)?;
         let held = conditions.held;
-        let same = !pushed.transformed && !rekeyed;
         let mut changed = pushed.transformed || rekeyed;
         let plan = with_join(pushed.data, |join| {
             join.filter = held_together(join, held);
-            changed |= !(same && (join.filter == was || bare == was));
+            changed |= join.filter != was;
         })?;
         Ok(Transformed::new_transformed(plan, changed))
     }
@@ -126,7 +124,7 @@ impl PushDownFree {
                 let mut join = join.clone();
                 let all = join.filter.take().into_iter().chain(predicate(Vec::new(), held));
                 join.filter = conjunction(all);
-                let pushed = self.push(free, Arc::new(LogicalPlan::Join(join)), config)?;
+                let pushed = self.push_over(conjunction(free), join, config)?;
                 Ok(Transformed::yes(pushed.data))
             }
             input if lets_through(input, &held) => {
@@ -251,7 +249,7 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
 fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
     let mut conditions = Conditions::default();
-    let schema = l.join(r).ok()?;
+    let schema = merge_schema(&[&join.left, &join.right]);
     if let Some(free) = join.filter.take() {
         conditions.add(free, &schema);
     }
