@@ -106,7 +106,7 @@ pub(super) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
 }
 
 /// Physical rules after those of DataFusion.
-pub(super) fn last_physical_rules() -> [PhysicalRule; 10] {
+pub(super) fn last_physical_rules() -> [PhysicalRule; 11] {
     [
         Arc::new(AsOfOrder),
         Arc::new(SourceOrder),
