@@ -35,6 +35,7 @@ use super::parquet::ParquetFileFormatFactory;
 use super::positions;
 use super::precedence::regroup_distinct;
 use super::predicates;
+use super::quantified::{find_in_lists, negate_all};
 use super::relation::as_unnest;
 use super::safetensors::SafetensorsFormatFactory;
 use super::times;
@@ -395,6 +396,9 @@ impl VisitorMut for Rewrite {
             select.projection.push(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
             select.flavor = SelectFlavor::FromFirst;
         }
+        if let Some(condition) = &mut select.selection {
+            find_in_lists(condition);
+        }
         ControlFlow::Continue(())
     }
 
@@ -411,6 +415,7 @@ impl VisitorMut for Rewrite {
     fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<DataFusionError> {
         regroup_distinct(expr);
         balance(expr);
+        negate_all(expr);
         as_flow(rewrite_expr(expr))
     }
 
