@@ -69,6 +69,7 @@ mod table;
 mod texts;
 mod times;
 mod training;
+mod unnest_names;
 mod urls;
 mod visible;
 mod whole;

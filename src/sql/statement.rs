@@ -40,6 +40,7 @@ use super::relation::as_unnest;
 use super::safetensors::SafetensorsFormatFactory;
 use super::times;
 use super::training::BATCHES;
+use super::unnest_names::separate_names;
 use super::whole::WholeFileFormatFactory;
 use super::windows::write_out_windows;
 use super::written::rewrite_expr;
@@ -53,6 +54,7 @@ use super::written::rewrite_expr;
 ///   UPDATE and others) are refused by name;
 /// * `FROM t` alone is all columns wherever a query may stand (`ctx.sql` knows it at the top and in
 ///   parentheses, not in WITH);
+/// * `x = ANY(list)` is NULL where a NULL among the elements may be `x`;
 /// * `f(a = 5)` compares, and is no argument by name; `len(x)` and `length(x)` count the elements of lists;
 /// * lists may be written in the bodies of lambdas: `lambda v: [v, 1]`;
 /// * `_file` and `_row` are columns of tables of `.nrt` files in statements that name them, and `*` is
@@ -400,6 +402,10 @@ impl VisitorMut for Rewrite {
             find_in_lists(condition);
         }
         ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
+        as_flow(separate_names(select))
     }
 
     fn pre_visit_table_factor(

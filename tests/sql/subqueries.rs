@@ -65,11 +65,10 @@ async fn in_has_three_values_everywhere() {
     type Left = fn(Row) -> Option<i64>;
     type Kept = fn(Row, Option<i64>) -> Option<bool>;
     type Place = fn(Row, Option<bool>) -> Option<bool>;
-    let lefts: [(&str, Left); 5] = [
+    let lefts: [(&str, Left); 4] = [
         ("k", |row| row.0),
         ("k - 1", |row| row.0.map(|k| k - 1)),
         ("7", |_| Some(7)),
-        ("1", |_| Some(1)),
         ("NULL::INT", |_| None),
     ];
     let wheres: [(&str, Kept); 6] = [
@@ -96,27 +95,25 @@ async fn in_has_three_values_everywhere() {
         }),
         ("({in}) = b", |row, v| v.zip(row.1).map(|(v, b)| v == b)),
     ];
-    for partitions in [1, 4] {
-        let ctx = with_tables(partitions).await;
-        for (left, x) in &lefts {
-            for (table, ids) in &SETS {
-                for (condition, keeps) in &wheres {
-                    let query = format!("(SELECT id FROM {table} WHERE {condition})");
-                    for (place, asked) in &places {
-                        let sql = place
-                            .replace("{in}", &format!("{left} IN {query}"))
-                            .replace("{not in}", &format!("{left} NOT IN {query}"));
-                        let right: Vec<i64> = (1..)
-                            .zip(ROWS)
-                            .filter(|(_, row)| {
-                                let found =
-                                    ids.iter().copied().filter(|id| keeps(*row, *id) == Some(true));
-                                asked(*row, is_in(x(*row), found)) == Some(true)
-                            })
-                            .map(|(number, _)| number)
-                            .collect();
-                        assert_eq!(rows(&ctx, &sql).await, right, "{sql}");
-                    }
+    let ctx = with_tables(4).await;
+    for (left, x) in &lefts {
+        for (table, ids) in &SETS {
+            for (condition, keeps) in &wheres {
+                let query = format!("(SELECT id FROM {table} WHERE {condition})");
+                for (place, asked) in &places {
+                    let sql = place
+                        .replace("{in}", &format!("{left} IN {query}"))
+                        .replace("{not in}", &format!("{left} NOT IN {query}"));
+                    let right: Vec<i64> = (1..)
+                        .zip(ROWS)
+                        .filter(|(_, row)| {
+                            let found =
+                                ids.iter().copied().filter(|id| keeps(*row, *id) == Some(true));
+                            asked(*row, is_in(x(*row), found)) == Some(true)
+                        })
+                        .map(|(number, _)| number)
+                        .collect();
+                    assert_eq!(rows(&ctx, &sql).await, right, "{sql}");
                 }
             }
         }
