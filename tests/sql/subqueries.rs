@@ -57,7 +57,11 @@ fn or(a: Option<bool>, b: Option<bool>) -> Option<bool> {
 }
 
 fn is_in(x: Option<i64>, values: impl Iterator<Item = Option<i64>>) -> Option<bool> {
-    values.fold(Some(false), |found, y| or(found, x.zip(y).map(|(x, y)| x == y)))
+    let mut found = Some(false);
+    for y in values {
+        found = or(found, x.zip(y).map(|(x, y)| x == y));
+    }
+    found
 }
 
 #[tokio::test]
