@@ -18,6 +18,8 @@ mod codes;
 mod conditions;
 #[path = "sql/damaged.rs"]
 mod damaged;
+#[path = "sql/decimals.rs"]
+mod decimals;
 #[path = "sql/depth.rs"]
 mod depth;
 #[path = "sql/dok.rs"]
@@ -56,12 +58,18 @@ mod parquet_lists;
 mod planning;
 #[path = "sql/pushdown.rs"]
 mod pushdown;
+#[path = "sql/quantified.rs"]
+mod quantified;
 #[path = "sql/safety.rs"]
 mod safety;
 #[path = "sql/session.rs"]
 mod session;
+#[path = "sql/set_operations.rs"]
+mod set_operations;
 #[path = "common/store.rs"]
 mod store;
+#[path = "sql/subqueries.rs"]
+mod subqueries;
 #[path = "sql/tables.rs"]
 mod tables;
 #[path = "sql/texts.rs"]

@@ -91,9 +91,14 @@ fn is_test(call: &Function) -> bool {
 
 /// `make_array(item, ..)`: what carries several expressions on one side of an operator.
 pub(super) fn make_array(items: Vec<Expr>) -> Expr {
-    let args = items.into_iter().map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)));
+    call_function("make_array", items)
+}
+
+/// `name(arg, ..)`.
+pub(super) fn call_function(name: &str, args: Vec<Expr>) -> Expr {
+    let args = args.into_iter().map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)));
     Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new("make_array")]),
+        name: ObjectName::from(vec![Ident::new(name)]),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
         args: FunctionArguments::List(FunctionArgumentList {

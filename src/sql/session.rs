@@ -20,6 +20,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::asof::MedsAsOfFunction;
 use super::changes::PlainChanges;
+use super::decimals::StableDecimals;
 use super::dependencies::{UnnestDependencies, UnnestDependenciesPlanner};
 use super::dok::{DokFormatFactory, DokTableFactory, register_dok_names};
 use super::errors::OfStatement;
@@ -27,6 +28,7 @@ use super::from::{TableFunctionsPlanner, VocabFunction};
 use super::hints::ListHints;
 use super::listing::FilesTableFactory;
 use super::meds::MedsFunction;
+use super::multisets::CountedSets;
 use super::nrt::NrtFormatFactory;
 use super::parquet::ParquetFileFormatFactory;
 use super::positions::PositionsPlanner;
@@ -36,8 +38,10 @@ use super::rules::{
     remove_logical_rules,
 };
 use super::safetensors::SafetensorsFormatFactory;
+use super::similar::SimilarPatterns;
 use super::stack::DeepPlanner;
 use super::statement::FromAlone;
+use super::subqueries::ThreeValuedIn;
 use super::texts::OneText;
 use super::times::{ExactTimes, register_wide};
 use super::training::BatchesFormatFactory;
@@ -140,11 +144,16 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     rules.insert(0, hints);
     rules.insert(1, Arc::new(ExactTimes));
     rules.insert(2, Arc::new(OneText));
+    rules.insert(3, Arc::new(StableDecimals));
+    rules.insert(4, Arc::new(SimilarPatterns));
     let analyzer = builder.analyzer_rules().get_or_insert_default();
     analyzer.push(Arc::new(FromAlone));
     analyzer.push(Arc::new(PlainChanges));
     analyzer.push(Arc::new(UnnestDependencies));
     analyzer.push(Arc::new(FlatUnions));
+    // Types are coerced by now.
+    analyzer.push(Arc::new(ThreeValuedIn));
+    analyzer.push(Arc::new(CountedSets));
     let rules = &mut builder.optimizer().get_or_insert_default().rules;
     remove_logical_rules(rules);
     guard_logical_rules(rules);

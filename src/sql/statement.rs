@@ -36,11 +36,13 @@ use super::parquet::ParquetFileFormatFactory;
 use super::positions;
 use super::precedence::regroup_distinct;
 use super::predicates;
+use super::quantified::{find_in_lists, negate_all};
 use super::relation::as_unnest;
 use super::repeated_keys;
 use super::safetensors::SafetensorsFormatFactory;
 use super::times;
 use super::training::BATCHES;
+use super::unnest_names::separate_names;
 use super::whole::WholeFileFormatFactory;
 use super::windows::write_out_windows;
 use super::written::rewrite_expr;
@@ -60,6 +62,7 @@ use super::written::rewrite_expr;
 ///   UPDATE and others) are refused by name;
 /// * `FROM t` alone is all columns wherever a query may stand (`ctx.sql` knows it at the top and in
 ///   parentheses, not in WITH);
+/// * `x = ANY(list)` is NULL where a NULL among the elements may be `x`;
 /// * `f(a = 5)` compares, and is no argument by name; `len(x)` and `length(x)` count the elements of lists;
 /// * lists may be written in the bodies of lambdas: `lambda v: [v, 1]`;
 /// * `_file` and `_row` are columns of tables of `.nrt` files in statements that name them, and `*` is
@@ -422,7 +425,14 @@ impl VisitorMut for Rewrite {
             select.projection.push(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
             select.flavor = SelectFlavor::FromFirst;
         }
+        if let Some(condition) = &mut select.selection {
+            find_in_lists(condition);
+        }
         ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
+        as_flow(separate_names(select))
     }
 
     fn pre_visit_table_factor(
@@ -439,6 +449,7 @@ impl VisitorMut for Rewrite {
         regroup_distinct(expr);
         balance(expr);
         repeated_keys::drop_in_call(expr);
+        negate_all(expr);
         as_flow(rewrite_expr(expr))
     }
 

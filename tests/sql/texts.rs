@@ -84,3 +84,45 @@ async fn every_type_of_text_is_told_the_same() {
     }
     assert_eq!(wrong, "");
 }
+
+#[tokio::test]
+async fn similar_to_is_about_the_whole_text() {
+    let ctx = serrate::sql::session();
+    for (pattern, right) in [
+        ("'abc'", "1"),
+        ("'b'", ""),
+        ("'a%'", "1,2,3,5"),
+        ("'a_c'", "1,3"),
+        ("'a.c'", "3"),
+        ("'(a|b)%[^c]'", "2,4,5"),
+        ("'a+'", ""),
+        ("'%#%%' ESCAPE '#'", "4"),
+        ("'[a-c]{3}'", "1"),
+        ("NULL", ""),
+    ] {
+        for not in ["", "NOT "] {
+            let sql = format!(
+                "SELECT id FROM (VALUES (1, 'abc'), (2, 'abd'), (3, 'a.c'), (4, 'b%'),
+                    (5, 'a' || chr(10) || 'z'), (6, NULL)) v(id, s)
+                 WHERE s {not}SIMILAR TO {pattern} ORDER BY id"
+            );
+            let is_right = |id: &i64| right.contains(&id.to_string()) == not.is_empty();
+            let expected: Vec<String> = (1..6)
+                .filter(|_| pattern != "NULL")
+                .filter(is_right)
+                .map(|id| id.to_string())
+                .collect();
+            assert_eq!(told(&ctx, &sql).await, expected.join("; "), "{sql}");
+        }
+    }
+    let column = told(&ctx, "SELECT s SIMILAR TO s FROM (SELECT 'a' AS s)").await;
+    assert!(column.contains("has to be a literal"), "{column}");
+}
+
+/// When this fails, `SimilarPatterns` can go.
+#[tokio::test]
+async fn stock_similar_to_still_searches() {
+    let ctx = SessionContext::new();
+    let batches = batches(&ctx, "SELECT 'abc' SIMILAR TO 'b'").await.unwrap();
+    assert!(batches[0].column(0).as_boolean().value(0));
+}

@@ -184,3 +184,64 @@ async fn joins_below_nested_tables_are_planned_twice() {
         assert_eq!(lines(&ctx, &nested).await, ["0,[4]", "1,[2, 6]"]);
     }
 }
+
+#[tokio::test]
+async fn names_beside_unnest_may_be_those_of_columns() {
+    let ctx = four();
+    let from = "FROM (SELECT 1 AS d, [1, 2] AS x UNION ALL SELECT 5, [9]) r";
+    for (sql, right) in [
+        (
+            format!("SELECT r.d + 1 AS d, unnest(r.x) AS u {from} ORDER BY d, u"),
+            vec!["2,1", "2,2", "6,9"],
+        ),
+        (format!("SELECT d * 2 AS D, unnest(x) {from} ORDER BY 2 DESC LIMIT 1"), vec!["10,9"]),
+        (
+            format!("SELECT unnest(r.x) AS d, r.d - 1 AS x {from} ORDER BY 1"),
+            vec!["1,0", "2,0", "9,4"],
+        ),
+        (format!("SELECT DISTINCT r.d % 2 AS d, unnest([1, 1]) AS u {from}"), vec!["1,1"]),
+        (
+            format!(
+                "SELECT sum(d), count(u) FROM (SELECT r.d + 1 AS d, unnest(r.x) AS u {from}) WHERE d > 2"
+            ),
+            vec!["6,1"],
+        ),
+        (
+            format!(
+                "SELECT r.d + 1 AS d, unnest(r.x) AS u {from} UNION ALL SELECT 0, 0 ORDER BY u LIMIT 1"
+            ),
+            vec!["0,0"],
+        ),
+        // The name of a column that only `unnest` takes never clashed, and hides nothing.
+        (format!("SELECT 0 AS x, unnest(r.x) AS u {from} ORDER BY u"), vec!["0,1", "0,2", "0,9"]),
+    ] {
+        let frame = serrate::sql::sql(&ctx, &sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+        let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+        let table = pretty_format_batches(&batches).unwrap().to_string();
+        let rows: Vec<String> = table
+            .lines()
+            .skip(3)
+            .filter(|line| line.starts_with('|'))
+            .map(|line| {
+                line.split('|')
+                    .map(str::trim)
+                    .filter(|v| !v.is_empty())
+                    .collect::<Vec<_>>()
+                    .join(",")
+            })
+            .collect();
+        assert_eq!(rows, right, "{sql}");
+    }
+    let sql = format!("SELECT r.d + 1 AS d, r.d AS e, unnest(r.x) AS \"U\" {from}");
+    let frame = serrate::sql::sql(&ctx, &sql).await.unwrap();
+    let names: Vec<&str> = frame.schema().fields().iter().map(|f| f.name().as_str()).collect();
+    assert_eq!(names, ["d", "e", "U"]);
+}
+
+/// When this fails, `unnest_names.rs` can go.
+#[tokio::test]
+async fn stock_names_beside_unnest_still_clash() {
+    let ctx = SessionContext::new();
+    let sql = "SELECT r.d + 1 AS d, unnest(r.x) AS u FROM (SELECT 1 AS d, make_array(1, 2) AS x) r";
+    assert!(ctx.sql(sql).await.is_err());
+}

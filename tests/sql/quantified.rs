@@ -1,0 +1,74 @@
+//! ANY and ALL over lists have three values.
+
+use super::*;
+
+#[tokio::test]
+async fn any_and_all_know_null() {
+    let ctx = serrate::sql::session();
+    let lists: [(&str, Option<Vec<Option<i64>>>); 6] = [
+        ("[]::BIGINT[]", Some(vec![])),
+        ("[7, NULL]", Some(vec![Some(7), None])),
+        ("[0, 3, NULL]", Some(vec![Some(0), Some(3), None])),
+        ("[7, 7]", Some(vec![Some(7), Some(7)])),
+        ("[NULL]::BIGINT[]", Some(vec![None])),
+        ("NULL::BIGINT[]", None),
+    ];
+    type Compare = fn(i64, i64) -> bool;
+    let operators: [(&str, Compare); 6] = [
+        ("=", |x, y| x == y),
+        ("<>", |x, y| x != y),
+        ("<", |x, y| x < y),
+        ("<=", |x, y| x <= y),
+        (">", |x, y| x > y),
+        (">=", |x, y| x >= y),
+    ];
+    for (value, x) in [("7", Some(7)), ("3", Some(3)), ("NULL::BIGINT", None)] {
+        for (list, values) in &lists {
+            for (op, compare) in operators {
+                for all in [false, true] {
+                    // FALSE is decisive for ALL, TRUE for ANY.
+                    let right = values.as_ref().and_then(|values| {
+                        let tests: Vec<Option<bool>> =
+                            values.iter().map(|y| Some(compare(x?, (*y)?))).collect();
+                        if tests.contains(&Some(!all)) {
+                            Some(!all)
+                        } else if tests.contains(&None) {
+                            None
+                        } else {
+                            Some(all)
+                        }
+                    });
+                    let word = if all { "ALL" } else { "ANY" };
+                    for sql in [
+                        format!("SELECT {value} {op} {word}({list}) AS v"),
+                        format!(
+                            "SELECT x {op} {word}(y) AS v FROM (SELECT {value} AS x, {list} AS y)"
+                        ),
+                        format!(
+                            "SELECT bool_or(true) AS v FROM (SELECT {value} AS x, {list} AS y) WHERE x {op} {word}(y)"
+                        ),
+                    ] {
+                        let batches = serrate::sql::sql(&ctx, &sql).await.unwrap();
+                        let batches =
+                            batches.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+                        let found = batches[0].column(0).as_boolean();
+                        let found = found.is_valid(0).then(|| found.value(0));
+                        let right = match sql.contains("bool_or") {
+                            true => right.filter(|v| *v),
+                            false => right,
+                        };
+                        assert_eq!(found, right, "{sql}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// When this fails, `quantified.rs` can go.
+#[tokio::test]
+async fn stock_any_is_still_two_valued() {
+    let ctx = SessionContext::new();
+    let batches = batches(&ctx, "SELECT 7 = ANY(make_array(0, 3, NULL))").await.unwrap();
+    assert!(batches[0].column(0).is_valid(0));
+}

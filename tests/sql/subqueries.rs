@@ -1,0 +1,193 @@
+//! Conditions with queries in them, against their meaning written out.
+
+use super::*;
+
+/// Rows `k`, `b`, with NULL in both.
+const ROWS: [(Option<i64>, Option<bool>); 6] = [
+    (Some(1), Some(true)),
+    (Some(2), Some(false)),
+    (Some(5), None),
+    (None, Some(true)),
+    (None, Some(false)),
+    (None, None),
+];
+
+/// Tables `e` (no NULL), `n` (one NULL) and `z` (no row).
+const SETS: [(&str, &[Option<i64>]); 3] =
+    [("e", &[Some(1), Some(5)]), ("n", &[Some(1), None]), ("z", &[])];
+
+async fn with_tables(partitions: usize) -> SessionContext {
+    let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
+    for sql in [
+        "CREATE TABLE a AS SELECT * FROM (VALUES (1, 1, true), (2, 2, false), (3, 5, NULL),
+            (4, NULL, true), (5, NULL, false), (6, NULL, NULL)) v(row, k, b)",
+        "CREATE TABLE e AS SELECT * FROM (VALUES (1), (5)) v(id)",
+        "CREATE TABLE n AS SELECT * FROM (VALUES (1), (NULL)) v(id)",
+        "CREATE TABLE z AS SELECT id FROM e WHERE id > 9",
+    ] {
+        serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
+    }
+    ctx
+}
+
+async fn rows(ctx: &SessionContext, condition: &str) -> Vec<i64> {
+    let sql = format!("SELECT row FROM a WHERE {condition} ORDER BY row");
+    let plan = serrate::sql::sql(ctx, &sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    let batches = plan.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    batches.iter().flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
+}
+
+type Row = (Option<i64>, Option<bool>);
+
+/// AND, OR and NOT of three values.
+fn and(a: Option<bool>, b: Option<bool>) -> Option<bool> {
+    match (a, b) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    }
+}
+
+fn not(a: Option<bool>) -> Option<bool> {
+    a.map(|a| !a)
+}
+
+fn or(a: Option<bool>, b: Option<bool>) -> Option<bool> {
+    not(and(not(a), not(b)))
+}
+
+fn is_in(x: Option<i64>, values: impl Iterator<Item = Option<i64>>) -> Option<bool> {
+    let mut found = Some(false);
+    for y in values {
+        found = or(found, x.zip(y).map(|(x, y)| x == y));
+    }
+    found
+}
+
+#[tokio::test]
+async fn in_has_three_values_everywhere() {
+    type Left = fn(Row) -> Option<i64>;
+    type Kept = fn(Row, Option<i64>) -> Option<bool>;
+    type Place = fn(Row, Option<bool>) -> Option<bool>;
+    let lefts: [(&str, Left); 4] = [
+        ("k", |row| row.0),
+        ("k - 1", |row| row.0.map(|k| k - 1)),
+        ("7", |_| Some(7)),
+        ("NULL::INT", |_| None),
+    ];
+    let wheres: [(&str, Kept); 6] = [
+        ("true", |_, _| Some(true)),
+        ("a.b", |row, _| row.1),
+        ("id > a.k", |row, id| id.zip(row.0).map(|(id, k)| id > k)),
+        ("id = a.k", |row, id| id.zip(row.0).map(|(id, k)| id == k)),
+        ("id IS NOT NULL OR a.b", |row, id| or(Some(id.is_some()), row.1)),
+        ("id IS NOT DISTINCT FROM a.k AND NOT a.b", |row, id| and(Some(id == row.0), not(row.1))),
+    ];
+    let places: [(&str, Place); 12] = [
+        ("{in}", |_, v| v),
+        ("NOT {in}", |_, v| not(v)),
+        ("{not in}", |_, v| not(v)),
+        ("NOT {not in}", |_, v| v),
+        ("{in} OR b", |row, v| or(v, row.1)),
+        ("{not in} OR b", |row, v| or(not(v), row.1)),
+        ("NOT ({in} OR b)", |row, v| not(or(v, row.1))),
+        ("NOT ({not in} AND b)", |row, v| not(and(not(v), row.1))),
+        ("{in} IS NULL", |_, v| Some(v.is_none())),
+        ("({not in}) IS NOT TRUE", |_, v| Some(not(v) != Some(true))),
+        ("CASE WHEN {not in} THEN b ELSE true END", |row, v| {
+            if v == Some(false) { row.1 } else { Some(true) }
+        }),
+        ("({in}) = b", |row, v| v.zip(row.1).map(|(v, b)| v == b)),
+    ];
+    let ctx = with_tables(4).await;
+    for (left, x) in &lefts {
+        for (table, ids) in &SETS {
+            for (condition, keeps) in &wheres {
+                let query = format!("(SELECT id FROM {table} WHERE {condition})");
+                for (place, asked) in &places {
+                    let sql = place
+                        .replace("{in}", &format!("{left} IN {query}"))
+                        .replace("{not in}", &format!("{left} NOT IN {query}"));
+                    let right: Vec<i64> = (1..)
+                        .zip(ROWS)
+                        .filter(|(_, row)| {
+                            let found =
+                                ids.iter().copied().filter(|id| keeps(*row, *id) == Some(true));
+                            asked(*row, is_in(x(*row), found)) == Some(true)
+                        })
+                        .map(|(number, _)| number)
+                        .collect();
+                    assert_eq!(rows(&ctx, &sql).await, right, "{sql}");
+                }
+            }
+        }
+    }
+}
+
+/// Queries of one row are no groups, of which there may be none.
+#[tokio::test]
+async fn correlated_aggregates_have_a_row() {
+    let ctx = with_tables(2).await;
+    for (condition, right) in [
+        ("0 IN (SELECT count(*) FROM e WHERE e.id = a.k)", vec![2, 4, 5, 6]),
+        ("0 NOT IN (SELECT count(*) FROM e WHERE e.id = a.k)", vec![1, 3]),
+        ("k NOT IN (SELECT max(id) FROM e WHERE e.id = a.k)", vec![]),
+        ("(5 NOT IN (SELECT max(id) FROM e WHERE e.id = a.k)) IS NULL", vec![2, 4, 5, 6]),
+        ("EXISTS (SELECT count(*) FROM e WHERE e.id = a.k)", vec![1, 2, 3, 4, 5, 6]),
+        ("NOT EXISTS (SELECT max(id) FROM e WHERE e.id = a.k) OR b", vec![1, 4]),
+    ] {
+        assert_eq!(rows(&ctx, condition).await, right, "{condition}");
+    }
+}
+
+/// DataFusion moves a condition about outer columns above these.
+#[tokio::test]
+async fn conditions_that_would_move_wrongly_are_refused() {
+    let ctx = with_tables(2).await;
+    for (condition, what) in [
+        ("EXISTS (SELECT 1 FROM e WHERE e.id >= a.k OFFSET 1)", "OFFSET"),
+        (
+            "EXISTS (SELECT 1 FROM (SELECT id FROM e WHERE e.id >= a.k ORDER BY id LIMIT 1) s WHERE id = 5)",
+            "LIMIT",
+        ),
+        ("k NOT IN (SELECT id FROM e WHERE e.id >= a.k ORDER BY id LIMIT 1)", "LIMIT"),
+        (
+            "EXISTS (SELECT 1 FROM (SELECT row_number() OVER () AS i FROM e WHERE e.id >= a.k) s WHERE i = 2)",
+            "a window function",
+        ),
+        (
+            "EXISTS (SELECT 1 FROM e WHERE e.id = a.k HAVING count(*) = 0)",
+            "an aggregate without GROUP BY",
+        ),
+        (
+            "EXISTS (SELECT 1 FROM n LEFT JOIN (SELECT id FROM e WHERE e.id = a.k) s ON true WHERE s.id IS NULL)",
+            "an outer join",
+        ),
+    ] {
+        let sql = format!("SELECT row FROM a WHERE {condition}");
+        let refused = match serrate::sql::sql(&ctx, &sql).await {
+            Ok(frame) => frame.collect().await.map(|_| ()).unwrap_err(),
+            Err(e) => e,
+        };
+        let refused = refused.strip_backtrace();
+        assert!(refused.contains(&format!("that has {what} above")), "{sql}\n{refused}");
+    }
+    for (condition, right) in [
+        ("EXISTS (SELECT 1 FROM e WHERE e.id > a.k LIMIT 1)", vec![1, 2]),
+        ("k IN (SELECT id FROM e ORDER BY id DESC LIMIT 1)", vec![3]),
+        ("k NOT IN (SELECT id FROM e ORDER BY id DESC LIMIT 1)", vec![1, 2]),
+        ("k NOT IN (SELECT max(id) FROM e GROUP BY id % 2)", vec![1, 2]),
+    ] {
+        assert_eq!(rows(&ctx, condition).await, right, "{condition}");
+    }
+}
+
+/// When this fails, `ThreeValuedIn` can go: try every assertion above without it first.
+#[tokio::test]
+async fn stock_in_is_still_two_valued() {
+    let ctx = SessionContext::new();
+    let sql = "SELECT count(*) FROM (VALUES (1), (2)) a(k) WHERE 7 NOT IN (SELECT id FROM (VALUES (1), (NULL)) n(id))";
+    assert_eq!(one(&ctx, sql).await, 2);
+    let sql = "SELECT count(*) FROM (VALUES (1), (2)) a(k) WHERE k NOT IN (SELECT id FROM (VALUES (1), (NULL)) n(id)) OR k < 0";
+    assert_eq!(one(&ctx, sql).await, 1);
+}
