@@ -68,9 +68,14 @@ pub(crate) fn is_long(expr: &Expr) -> bool {
 
 fn chain(expr: &Expr) -> Option<&ScalarFunction> {
     match expr {
-        Expr::ScalarFunction(call) if Arc::ptr_eq(&call.func, &CHAIN) => Some(call),
+        Expr::ScalarFunction(call) if is_chain(call) => Some(call),
         _ => None,
     }
+}
+
+/// Whether a call is a chain; its first argument stands for the operators.
+pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
+    Arc::ptr_eq(&call.func, &CHAIN)
 }
 
 /// One call for a long chain of operators on numbers.

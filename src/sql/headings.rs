@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::functions::literal;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use crate::functions::{is_chain, literal};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
@@ -157,6 +157,15 @@ fn heading(plan: &LogicalPlan, at: usize) -> String {
 /// The name of an expression over a plan, without tables.
 fn of_expr(expr: &Expr, input: &LogicalPlan) -> String {
     match expr {
+        // `count(*)` is an alias of count(1), with its FILTER.
+        Expr::Alias(alias) if alias.name.starts_with("count(*)") => {
+            let plain = unqualified((*alias.expr).clone(), input);
+            let name = plain.map(|e| e.schema_name().to_string());
+            match name.as_deref().and_then(|name| name.strip_prefix("count(1)")) {
+                Some(rest) => format!("count(*){rest}"),
+                None => alias.name.clone(),
+            }
+        }
         Expr::Alias(alias) => {
             called_otherwise(&alias.name, &alias.expr, input).unwrap_or_else(|| alias.name.clone())
         }
@@ -178,8 +187,17 @@ fn of_column(column: &Column, schema: &DFSchema, input: &LogicalPlan) -> String 
 /// An expression whose columns are named as they are shown, and literals as SQL writes them.
 fn unqualified(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     let schema = input.schema();
-    let plain = expr.transform(|e| {
+    let plain = expr.transform_down(|e| {
         Ok(match e {
+            // The operators of a chain are a literal that nobody wrote.
+            Expr::ScalarFunction(mut call) if is_chain(&call) => {
+                for operand in call.args.iter_mut().skip(1) {
+                    if let Some(plain) = unqualified(operand.clone(), input) {
+                        *operand = plain;
+                    }
+                }
+                Transformed::new(Expr::ScalarFunction(call), true, TreeNodeRecursion::Jump)
+            }
             Expr::Column(column) => {
                 let name = of_column(&column, schema, input);
                 Transformed::yes(Expr::Column(Column::new_unqualified(name)))

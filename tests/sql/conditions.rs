@@ -105,8 +105,8 @@ fn sessions() -> Vec<SessionContext> {
 
 #[tokio::test]
 async fn conditions_that_can_fail_see_the_rows_that_others_leave() {
-    let dir = tempfile::tempdir().unwrap();
     for ctx in sessions() {
+        let dir = tempfile::tempdir().unwrap();
         for (name, query) in TABLES {
             batches(&ctx, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
             let file = show(&dir.path().join(format!("{name}.parquet")));
