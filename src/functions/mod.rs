@@ -206,7 +206,7 @@ pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
 }
 
 /// What one of our functions is made of.
-fn definition(function: &ScalarUDF) -> Option<&'static Def> {
+pub(crate) fn definition(function: &ScalarUDF) -> Option<&'static Def> {
     DEFS.iter().copied().find(|def| def.name == function.name()).filter(|_| is_ours(function))
 }
 

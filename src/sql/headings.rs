@@ -6,10 +6,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::functions::{is_chain, literal};
+use crate::functions::{definition, is_chain, literal};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     DdlStatement, Distinct, Expr, JoinType, Limit, LogicalPlan, LogicalPlanBuilder, Projection,
     Sort,
@@ -189,9 +190,9 @@ fn unqualified(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     let schema = input.schema();
     let plain = expr.transform_down(|e| {
         Ok(match e {
-            // The operators of a chain are a literal that nobody wrote.
-            Expr::ScalarFunction(mut call) if is_chain(&call) => {
-                for operand in call.args.iter_mut().skip(1) {
+            // Literals among their arguments write themselves; the operators of a chain are no literal.
+            Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
+                for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
                     if let Some(plain) = unqualified(operand.clone(), input) {
                         *operand = plain;
                     }
@@ -214,6 +215,11 @@ fn unqualified(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
         })
     });
     plain.ok().map(|plain| plain.data)
+}
+
+/// Whether a function names its columns as they are written.
+fn is_ours(call: &ScalarFunction) -> bool {
+    definition(&call.func).is_some()
 }
 
 /// The name of a call of a function by another of its names, for which DataFusion gives an alias:
