@@ -40,7 +40,7 @@ fn shown() -> FormatOptions<'static> {
 }
 
 pub(crate) async fn run(ctx: &SessionContext, sql: &str) -> Result<(SchemaRef, Vec<RecordBatch>)> {
-    let frame = serrate::sql::sql(ctx, sql).await?;
+    let frame = ctx.sql(sql).await?;
     let schema = Arc::new(frame.schema().as_arrow().clone());
     Ok((schema, frame.collect().await?))
 }
@@ -155,8 +155,9 @@ async fn examples_give_the_output_they_show() {
         let example = fs::read_to_string(&path).unwrap();
         let mut parts = Vec::new();
         for sql in statements(&example) {
-            let output = match run(&ctx, &sql).await {
-                Ok((_, batches)) => {
+            let frame = serrate::sql::sql(&ctx, &sql).await;
+            let output = match async { frame?.collect().await }.await {
+                Ok(batches) => {
                     pretty_format_batches_with_options(&batches, &shown()).unwrap().to_string()
                 }
                 Err(e) => format!("| {e}"),

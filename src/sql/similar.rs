@@ -110,9 +110,10 @@ fn translate(pattern: &str, escape: Option<char>) -> Result<String> {
     Ok(out)
 }
 
-/// A character that a regular expression takes as it is.
+/// Writes a character so that a regular expression takes it for itself. `\<` and `\>` would be the ends of
+/// a word.
 fn push_literal(out: &mut String, c: char) {
-    if c.is_ascii_punctuation() {
+    if r"\.+*?()|[]{}^$#&-~".contains(c) {
         out.push('\\');
     }
     out.push(c);
@@ -127,13 +128,15 @@ mod tests {
         for (pattern, regex) in [
             ("a%_", "^(?s:a.*.)$"),
             ("a.c|(b)+", r"^(?s:a\.c|(?:b)+)$"),
-            (r"100\%", r"^(?s:100\%)$"),
+            (r"100\%", "^(?s:100%)$"),
+            ("<a>", "^(?s:<a>)$"),
+            ("[a&&b]", r"^(?s:[a\&\&b])$"),
             ("[^a-c.]{2,3}", r"^(?s:[^a-c\.]{2,3})$"),
             ("[[:digit:]x]", "^(?s:[[:digit:]x])$"),
         ] {
             assert_eq!(translate(pattern, None).unwrap(), regex);
         }
-        assert_eq!(translate("#%a%", Some('#')).unwrap(), r"^(?s:\%a.*)$");
+        assert_eq!(translate("#%a%", Some('#')).unwrap(), "^(?s:%a.*)$");
         assert!(translate("a#", Some('#')).is_err());
     }
 }
