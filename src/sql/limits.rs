@@ -19,11 +19,10 @@ use super::rules::PhysicalRule;
 
 /// `EnsureRequirements` of DataFusion over a plan whose limits let no sort through.
 ///
-/// The rule moves a sort that stands above `GlobalLimitExec` below it: `SELECT * FROM (SELECT * FROM t
-/// LIMIT 3) ORDER BY id` gives the three least rows of the table. Where the rows below are in order
-/// already, it gives the sort there the limit's fetch without its skip, and `.. ORDER BY id LIMIT 2 OFFSET
-/// 1) ORDER BY id` is one row. `stock_sorts_still_move_below_limits` in `tests/sql/limits.rs` fails
-/// once that is mended.
+/// The rule moves a sort that stands above `GlobalLimitExec` below it: `(SELECT * FROM t LIMIT 3) ORDER BY
+/// id` gives the three least rows of the table. Where the rows below are in order already, the sort there
+/// gets the fetch of the limit without its skip, and `(.. ORDER BY id LIMIT 2 OFFSET 1) ORDER BY id` has one
+/// row. `stock_sorts_still_move_below_limits` in `tests/sql/limits.rs` fails once that is mended.
 #[derive(Debug)]
 pub(super) struct OpaqueLimits {
     stock: PhysicalRule,
