@@ -5,7 +5,9 @@
 //! and ANY is its negation. `stock_any_is_still_two_valued` in `tests/sql/quantified.rs` fails once this
 //! file can go.
 
-use datafusion::logical_expr::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
+use datafusion::logical_expr::sqlparser::ast::{
+    BinaryOperator, Expr, Ident, SelectItem, UnaryOperator, Value,
+};
 
 use super::predicates::call_function;
 
@@ -15,6 +17,15 @@ pub(super) fn negate_all(expr: &mut Expr) {
     let compare_op = opposite(&op).unwrap_or(op);
     let all = Expr::AllOp { left: Box::new(left), compare_op, right: Box::new(right) };
     *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(all))) };
+}
+
+/// Names a column that is `x op ANY(list)` as it is written, before it becomes something else.
+pub(super) fn name_any(item: &mut SelectItem) {
+    if let SelectItem::UnnamedExpr(expr @ Expr::AnyOp { .. }) = item {
+        let alias = Ident::with_quote('"', expr.to_string());
+        let expr = std::mem::replace(expr, Expr::value(Value::Null));
+        *item = SelectItem::ExprWithAlias { expr, alias };
+    }
 }
 
 /// Makes `x = ANY(list)` in WHERE a call of `array_has`, which files can be asked about, where FALSE and

@@ -36,7 +36,7 @@ use super::parquet::ParquetFileFormatFactory;
 use super::positions;
 use super::precedence::regroup_distinct;
 use super::predicates;
-use super::quantified::{find_in_lists, negate_all};
+use super::quantified::{find_in_lists, name_any, negate_all};
 use super::relation::as_unnest;
 use super::repeated_keys;
 use super::safetensors::SafetensorsFormatFactory;
@@ -425,6 +425,7 @@ impl VisitorMut for Rewrite {
             select.projection.push(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
             select.flavor = SelectFlavor::FromFirst;
         }
+        select.projection.iter_mut().for_each(name_any);
         if let Some(condition) = &mut select.selection {
             find_in_lists(condition);
         }

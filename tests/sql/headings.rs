@@ -28,6 +28,7 @@ async fn computed_columns_are_named_without_tables() {
         ("TIMESTAMP '2020-01-02'", "'2020-01-02'"),
         ("DATE '2020-01-01' + INTERVAL '1 day'", "'2020-01-01' + INTERVAL '1 days'"),
         ("count(*) FILTER (WHERE s = 'a')", "count(*) FILTER (WHERE s = 'a')"),
+        ("id = ANY(val)", "id = ANY(val)"),
         ("upper(s)", "upper(s)"),
         ("mean(id)", "mean(id)"),
         (
