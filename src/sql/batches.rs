@@ -8,7 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::Statistics;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -32,6 +32,7 @@ use super::order::SourceOrderExec;
 use super::table::TableSource;
 use crate::array::{leaf_type, list_depth};
 use crate::config::SerrateOptions;
+use crate::functions::SUM_STATE;
 
 /// Physical optimizer rule: lowers the batch size of the parts of plans that carry nested columns.
 #[derive(Debug, Default)]
@@ -152,7 +153,9 @@ fn gives_lists(plan: &Arc<dyn ExecutionPlan>) -> bool {
         Some(scan) => leaves_per_row(scan).is_ok_and(|leaves| leaves.is_some()),
         None => false,
     };
-    reads || plan.schema().fields().iter().any(|f| is_list(f.data_type()))
+    // The words of a sum are few: groups in crumbs would cost more than they save.
+    let is_long = |f: &Field| is_list(f.data_type()) && !f.metadata().contains_key(SUM_STATE);
+    reads || plan.schema().fields().iter().any(|f| is_long(f))
 }
 
 /// Rows of `per_row` leaves each that hold `leaves` leaves; one at least.

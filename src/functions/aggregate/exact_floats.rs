@@ -8,6 +8,7 @@
 //!
 //! Those here can go when `stock_float_aggregates_still_depend_on_the_cut` of the SQL tests fails.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -40,6 +41,9 @@ use super::adapter::{Grouped, Single};
 use super::different::Different;
 use super::moments::{Moments, Statistic};
 use crate::kernels::reduce::Exact;
+
+/// Metadata of a column that holds the words of sums on their way, short lists.
+pub(crate) const SUM_STATE: &str = "serrate.sum_state";
 
 /// All of them, to be registered in the place of DataFusion's.
 pub(crate) fn udafs() -> Vec<AggregateUDF> {
@@ -213,7 +217,14 @@ impl AggregateUDFImpl for ExactFloats {
             }
             false => self.statistic.state(),
         };
-        let state = |(i, t)| Arc::new(Field::new(format!("{}[{i}]", args.name), t, true));
+        let metadata = HashMap::from([(SUM_STATE.to_owned(), String::new())]);
+        let state = |(i, t)| {
+            let field = Field::new(format!("{}[{i}]", args.name), t, true);
+            Arc::new(match args.is_distinct {
+                true => field,
+                false => field.with_metadata(metadata.clone()),
+            })
+        };
         Ok(types.into_iter().enumerate().map(state).collect())
     }
 

@@ -36,7 +36,7 @@ use super::lists::Lists;
 use crate::array::list_depth;
 use crate::error::{Error, Result};
 use adapter::{Grouped, Single};
-pub(crate) use exact_floats::{exact_deviation, exact_mean, udafs as exact_floats};
+pub(crate) use exact_floats::{SUM_STATE, exact_deviation, exact_mean, udafs as exact_floats};
 pub(crate) use extremes::udafs as float_extremes;
 
 /// Every aggregate, in the order of the documentation.
