@@ -111,7 +111,7 @@ async fn measure(ctx: &SessionContext, text: &str, stock: bool) -> Option<f64> {
     let first = Instant::now();
     plan(ctx, text, stock).await.ok()?;
     let begun = Instant::now();
-    // What takes long is no warmer the second time.
+    // A slow statement is measured once: warm caches change little.
     if first.elapsed() > LONG {
         return Some(first.elapsed().as_secs_f64() * 1e3);
     }
@@ -163,7 +163,7 @@ async fn run(dir: &Path) {
     for statement in all.iter().filter(|s| s.name.contains(&only)) {
         let shown = |ms: Option<f64>| ms.map_or("-".into(), |ms| format!("{ms:.3}"));
         let ours = measure(&ctx, &statement.text, false).await;
-        // Where stock DataFusion takes minutes, nobody waits for it.
+        // Stock DataFusion takes minutes to plan more than 126 of anything, so it is left out.
         let theirs = match statement.name.split_once(' ').map(|(n, _)| n.parse::<usize>()) {
             Some(Ok(n)) if n > 126 => None,
             _ => measure(&stock, &statement.text, true).await,

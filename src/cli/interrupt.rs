@@ -163,7 +163,7 @@ impl<T: Send + 'static> Task<T> {
         Self { abort: handle.abort_handle(), handle }
     }
 
-    /// What it gave; its panic is one here.
+    /// Returns the result of the task. A panic of the task continues in the caller.
     async fn join(&mut self) -> T {
         match (&mut self.handle).await {
             Ok(given) => given,

@@ -269,7 +269,7 @@ impl Runner {
 struct Begun {
     plan: Arc<dyn ExecutionPlan>,
     stream: SendableRecordBatchStream,
-    /// What one that writes does, and to what.
+    /// The verb and the target to report for a statement that writes a file.
     done: Option<(&'static str, String)>,
     explains: bool,
 }

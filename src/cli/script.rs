@@ -77,7 +77,7 @@ pub(super) fn split(sql: &str, dialect: &Dialect) -> Result<Script, Broken> {
     let mut open: Option<(Location, Location)> = None;
     // The comment at hand, and the line it ends on.
     let mut title: (Vec<String>, u64) = (Vec::new(), 0);
-    // Where the last word or semicolon stands: a comment behind it is about it, and no title.
+    // The line of the last token: a trailing comment on that line is not the title of the next statement.
     let mut last_line = 0;
     let mut close = |open: &mut Option<(Location, Location)>, title: &mut Vec<String>| {
         let title = std::mem::take(title);

@@ -106,6 +106,11 @@ fn translate(pattern: &str, escape: Option<char>) -> Result<String> {
             }
         }
     }
+    if within_class {
+        return Err(plan_datafusion_err!(
+            "SIMILAR TO '{pattern}': a [ has no ] that closes it; write {escape}[ for the character"
+        ));
+    }
     out.push_str(")$");
     Ok(out)
 }
@@ -138,5 +143,6 @@ mod tests {
         }
         assert_eq!(translate("#%a%", Some('#')).unwrap(), "^(?s:%a.*)$");
         assert!(translate("a#", Some('#')).is_err());
+        assert!(translate("a[b", None).is_err());
     }
 }

@@ -6,7 +6,7 @@
 //! the same result, to the bit. What is no float (decimals, integers but for their mean, durations,
 //! intervals) stays DataFusion's.
 //!
-//! Those here can go when `stock_float_aggregates_still_depend_on_the_cut` of the SQL tests fails.
+//! Remove these aggregates once `stock_float_aggregates_still_depend_on_the_cut` in the SQL tests fails.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ impl ExactFloats {
         Self { stock, statistic, signature }
     }
 
-    /// What numbers of the arguments' types are, if they are not left to the stock aggregate.
+    /// How to sum arguments of these types exactly; `None` leaves them to the stock aggregate.
     fn numbers(&self, fields: &[FieldRef]) -> Option<Exact> {
         let is = |wanted: &DataType| fields.iter().all(|f| f.data_type() == wanted);
         match self.statistic {
@@ -125,7 +125,8 @@ impl ExactFloats {
     }
 }
 
-/// That of `avg`, with integers as they are: a float of 64 bits holds no integer beyond 2^53.
+/// The signature of `avg`, but integers are not cast to Float64, which cannot hold every integer beyond
+/// 2^53.
 fn mean_signature() -> Signature {
     let class = |class| TypeSignature::Coercible(vec![Coercion::new_exact(class)]);
     let widened = |to, from: Vec<TypeSignatureClass>, native| {

@@ -2,7 +2,7 @@
 //!
 //! DataFusion's own over groups take every number after a NaN, and every NaN after a number, so that
 //! batches decide what comes out; the largest of nothing but -Infinity is the least finite number there.
-//! Those here can go when `SELECT g, min(x), max(x) .. GROUP BY g` over NaN and infinities is right
+//! Remove these aggregates once `SELECT g, min(x), max(x) .. GROUP BY g` over NaN and infinities is right
 //! without them, which `stock_extremes_are_still_wrong` of the SQL tests asks.
 
 use std::cmp::Ordering;

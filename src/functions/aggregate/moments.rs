@@ -196,12 +196,12 @@ impl Moments {
             return Ok(None);
         }
         let over = |spread: Option<Whole>, by: u128| {
-            spread.map_or(f64::NAN, |spread| spread.over(by).float())
+            spread.map_or(f64::NAN, |spread| spread.divide_by(by).to_f64())
         };
         let n = u128::from(count);
         let squared = |sample: bool| if sample { n * (n - 1) } else { n * n };
         Ok(match self.statistic {
-            Statistic::Sum => Some(self.sums(Term::X)?.float(group)),
+            Statistic::Sum => Some(self.sums(Term::X)?.to_f64(group)),
             Statistic::Mean | Statistic::MeanX => Some(self.sums(Term::X)?.mean(group, count)),
             Statistic::MeanY => Some(self.sums(Term::Y)?.mean(group, count)),
             Statistic::Variance { sample: true }
@@ -213,7 +213,7 @@ impl Moments {
             }
             Statistic::Variance { sample } => Some(over(self.spread_x(group)?, squared(sample))),
             Statistic::Deviation { sample } => {
-                let root = |spread: Whole| spread.over(squared(sample)).root().float();
+                let root = |spread: Whole| spread.divide_by(squared(sample)).root().to_f64();
                 Some(self.spread_x(group)?.map_or(f64::NAN, root))
             }
             Statistic::Covariance { sample } => Some(over(self.spread_xy(group)?, squared(sample))),
@@ -248,7 +248,7 @@ impl Moments {
             return Ok(None);
         }
         let root = xx.real().times(yy.real()).root();
-        Ok(Some(xy.real().over(root).float().clamp(-1.0, 1.0)))
+        Ok(Some(xy.real().divide_by(root).to_f64().clamp(-1.0, 1.0)))
     }
 
     /// Of the line through the points; NULL where all `x` are one, and all `y` where that matters.
@@ -268,17 +268,17 @@ impl Moments {
             }
             let squares = xx.real().times(yy.real());
             let xy = xy.real();
-            return Ok(Some(xy.times(xy).over(squares).float().min(1.0)));
+            return Ok(Some(xy.times(xy).divide_by(squares).to_f64().min(1.0)));
         }
         let (Some(xx), Some(xy)) = (xx, xy) else { return Ok(Some(f64::NAN)) };
         if self.statistic == Statistic::Slope {
-            return Ok(Some(xy.real().over(xx.real()).float()));
+            return Ok(Some(xy.real().divide_by(xx.real()).to_f64()));
         }
         // (Σy Σxx - Σx Σxy) / (n Σxx - Σx Σx)
         let whole = |term| Ok::<_, Error>(self.sums(term)?.whole(group));
         let (x, y) = (whole(Term::X)?, whole(Term::Y)?);
         let above = Whole::determinant([&y, &whole(Term::Xx)?], [&x, &whole(Term::Xy)?]);
-        Ok(Some(above.real().over(xx.real()).float()))
+        Ok(Some(above.real().divide_by(xx.real()).to_f64()))
     }
 }
 

@@ -125,7 +125,7 @@ impl Exact {
     /// An integer that does not fit 64 bits.
     pub(crate) fn sums(self, sums: &RaggedArray) -> Result<RaggedArray> {
         self.read(sums, |sum| match self {
-            Self::Float => Ok(sum.float(0)),
+            Self::Float => Ok(sum.to_f64(0)),
             _ => Err(sum.integer(0)),
         })
     }
@@ -201,7 +201,7 @@ mod tests {
 
     fn sum(values: &[f64]) -> f64 {
         let values: Vec<i64> = values.iter().map(|v| v.to_bits().cast_signed()).collect();
-        read(Exact::Float, &words(Exact::Float, &values)).float(0)
+        read(Exact::Float, &words(Exact::Float, &values)).to_f64(0)
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
                 }
                 let mut both = Vec::new();
                 whole_sum.write_words(0, &mut both);
-                let found = read(Exact::Float, &both).float(0);
+                let found = read(Exact::Float, &both).to_f64(0);
                 assert_eq!(found.to_bits(), whole.to_bits(), "{values:?}");
             }
         }

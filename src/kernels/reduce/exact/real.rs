@@ -35,7 +35,7 @@ impl Real {
     }
 
     /// The quotient; 0 for a divisor of 0.
-    pub(crate) fn over(self, other: Self) -> Self {
+    pub(crate) fn divide_by(self, other: Self) -> Self {
         let (whole, by) = (u128::from(self.whole) << 63, u128::from(other.whole));
         let (Some(quotient), Some(rest)) = (whole.checked_div(by), whole.checked_rem(by)) else {
             return Self::ZERO;
@@ -85,7 +85,7 @@ impl Real {
     }
 
     /// The nearest float, the even one of two.
-    pub(crate) fn float(self) -> f64 {
+    pub(crate) fn to_f64(self) -> f64 {
         self.rounded().0
     }
 }
@@ -163,7 +163,7 @@ impl Whole {
     }
 
     /// The number divided by an integer, rounded to odd; 0 for a divisor of 0.
-    pub(crate) fn over(&self, by: u128) -> Real {
+    pub(crate) fn divide_by(&self, by: u128) -> Real {
         let at = |back: usize| self.limbs.len().checked_sub(back).map_or(0, |i| self.limbs[i]);
         // 128 bits from the highest one that is set, and whether there is more.
         let (top, next) = (u128::from(at(1)) << 64 | u128::from(at(2)), at(3));
@@ -196,7 +196,7 @@ impl Whole {
     }
 
     pub(crate) fn real(&self) -> Real {
-        self.over(1)
+        self.divide_by(1)
     }
 }
 
@@ -272,7 +272,7 @@ mod tests {
         let rng = &mut ChaCha8Rng::seed_from_u64(41);
         for _ in 0..2000 {
             let n = any_integer(rng);
-            assert_eq!(whole(n).real().float(), n as f64, "{n}");
+            assert_eq!(whole(n).real().to_f64(), n as f64, "{n}");
         }
     }
 
@@ -282,7 +282,7 @@ mod tests {
         for _ in 0..2000 {
             let [a, b, c, d] = std::array::from_fn(|_| any_integer(rng) >> 65);
             let found = Whole::determinant([&whole(a), &whole(b)], [&whole(c), &whole(d)]);
-            assert_eq!(found.real().float(), (a * b - c * d) as f64, "{a} {b} {c} {d}");
+            assert_eq!(found.real().to_f64(), (a * b - c * d) as f64, "{a} {b} {c} {d}");
             let same = Whole::determinant([&whole(a), &whole(b)], [&whole(b), &whole(a)]);
             assert!(same.is_zero());
         }
@@ -295,12 +295,12 @@ mod tests {
         for _ in 0..2000 {
             let n = any_integer(rng) >> 30;
             let by = u128::from(rng.random::<u64>() >> rng.random_range(0..60)).max(1);
-            let small = whole(n).over(by).float();
+            let small = whole(n).divide_by(by).to_f64();
             for shift in [64, 13] {
                 // The same quotient of larger numbers.
                 let scaled =
                     Whole::determinant([&whole(n), &whole(1 << shift)], [&whole(0), &whole(0)]);
-                assert_eq!(scaled.over(by << shift).float(), small, "{n} / {by}");
+                assert_eq!(scaled.divide_by(by << shift).to_f64(), small, "{n} / {by}");
             }
             let exact = i128::try_from(by).unwrap();
             if n % exact == 0 {
@@ -319,13 +319,13 @@ mod tests {
         for _ in 0..2000 {
             let n = i128::from(rng.random::<u64>() >> rng.random_range(11..62));
             let root = Whole::determinant([&whole(n), &whole(n)], [&whole(0), &whole(0)]);
-            assert_eq!(root.over(1).root().float(), n as f64);
+            assert_eq!(root.divide_by(1).root().to_f64(), n as f64);
         }
     }
 
     #[test]
     fn ends_of_the_range() {
-        let of = |whole: u64, exponent| Real::new(false, whole.into(), exponent, false).float();
+        let of = |whole: u64, exponent| Real::new(false, whole.into(), exponent, false).to_f64();
         assert_eq!(of(1, -1074), 5e-324);
         assert_eq!(of(1, -1075), 0.0);
         assert_eq!(of(3, -1076), 5e-324);

@@ -304,13 +304,13 @@ impl ExactSums {
     }
 
     /// The float nearest to the sum.
-    pub(crate) fn float(&self, group: usize) -> f64 {
-        self.special(group).unwrap_or_else(|| self.whole(group).real().float())
+    pub(crate) fn to_f64(&self, group: usize) -> f64 {
+        self.special(group).unwrap_or_else(|| self.whole(group).real().to_f64())
     }
 
     /// The float nearest to the sum divided by a count.
     pub(crate) fn mean(&self, group: usize, count: u64) -> f64 {
-        self.special(group).unwrap_or_else(|| self.whole(group).over(count.into()).float())
+        self.special(group).unwrap_or_else(|| self.whole(group).divide_by(count.into()).to_f64())
     }
 
     /// The sum of integers. 2^63 of 64 bits fit.
@@ -401,7 +401,7 @@ mod tests {
     use super::*;
 
     /// Finite floats of all sizes, of few, or of one.
-    fn float(rng: &mut ChaCha8Rng, kind: u32) -> f64 {
+    fn draw_float(rng: &mut ChaCha8Rng, kind: u32) -> f64 {
         match kind {
             0 => Some(f64::from_bits(rng.random())).filter(|v| v.is_finite()).unwrap_or(1.5),
             1 => f64::from(rng.random_range(-99..99i8)) * 5e-324,
@@ -431,9 +431,9 @@ mod tests {
                 let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0];
                 let x = match rng.random_range(0..12usize) {
                     at @ 0..4 => special[at],
-                    _ => float(rng, trial % 4),
+                    _ => draw_float(rng, trial % 4),
                 };
-                let (y, group) = (float(rng, trial % 4), rng.random_range(0..3));
+                let (y, group) = (draw_float(rng, trial % 4), rng.random_range(0..3));
                 all.add(group, x);
                 products.add_product(group, x, y);
                 if rng.random_range(0..2) == 0 {
@@ -447,7 +447,7 @@ mod tests {
             for group in 0..3 {
                 assert_eq!(words(&all, group), words(&kept, group));
                 assert_eq!(words(&products, group), words(&kept_products, group));
-                assert_eq!(all.float(group).to_bits(), kept.float(group).to_bits());
+                assert_eq!(all.to_f64(group).to_bits(), kept.to_f64(group).to_bits());
             }
         }
     }
@@ -457,7 +457,7 @@ mod tests {
         let rng = &mut ChaCha8Rng::seed_from_u64(32);
         for trial in 0..40u32 {
             let n = [0, 5, 300, 3000][trial as usize % 4];
-            let mut values: Vec<f64> = (0..n).map(|_| float(rng, trial / 4 % 4)).collect();
+            let mut values: Vec<f64> = (0..n).map(|_| draw_float(rng, trial / 4 % 4)).collect();
             if trial % 7 == 3 {
                 values.push(f64::INFINITY);
             }
@@ -501,9 +501,9 @@ mod tests {
                 expected += i128::from(x) * i128::from(y);
                 sums.add_product(0, x as f64 * scale, y as f64 / scale);
             }
-            assert_eq!(sums.float(0), expected as f64);
+            assert_eq!(sums.to_f64(0), expected as f64);
             let n = rng.random_range(1..99u32);
-            let divided = sums.whole(0).over(u128::from(n) << rng.random_range(0..100));
+            let divided = sums.whole(0).divide_by(u128::from(n) << rng.random_range(0..100));
             assert_eq!(divided.rounded().0 == 0.0, expected == 0);
         }
     }
@@ -514,6 +514,6 @@ mod tests {
         sums.resize(1000);
         (0..1000).for_each(|group| sums.add(group, 0.1 * group as f64));
         assert!(sums.size() <= 1000 * 32, "{}", sums.size());
-        assert_eq!(sums.float(7), 0.1 * 7.0);
+        assert_eq!(sums.to_f64(7), 0.1 * 7.0);
     }
 }
