@@ -1,5 +1,5 @@
 -- Features of every label as of its prediction time: nothing here can see what came after.
---   cargo run --release -- sql/asof.sql
+--   cargo run -- sql/asof.sql
 -- Files are written to out/; running the script again replaces them.
 
 -- One row per label; every list ends at `prediction_time`, which is included.

@@ -1,5 +1,5 @@
 -- Padded training batches, train and held out apart.
---   cargo run --release -- sql/batches.sql
+--   cargo run -- sql/batches.sql
 -- Files are written to out/; running the script again replaces them.
 
 -- Which patient is in which split is a table of the data set.

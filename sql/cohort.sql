@@ -1,5 +1,5 @@
 -- A cohort by codes and a time window: who, since when, and what happened in the year after.
---   cargo run --release -- sql/cohort.sql
+--   cargo run -- sql/cohort.sql
 -- Files are written to out/; running the script again replaces them.
 
 CREATE VIEW patients AS

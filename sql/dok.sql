@@ -1,5 +1,5 @@
 -- Sparse tensors and dictionaries of keys: which codes go together, looked up per row.
---   cargo run --release -- sql/dok.sql
+--   cargo run -- sql/dok.sql
 -- Files are written to out/; running the script again replaces them.
 
 -- One row per patient; `codes` are the different codes of the patient as integers.

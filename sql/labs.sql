@@ -1,5 +1,5 @@
 -- Trajectories of a lab: per patient, by day.
---   cargo run --release -- sql/labs.sql
+--   cargo run -- sql/labs.sql
 -- Files are written to out/; running the script again replaces them.
 
 -- Body weight, one row per patient who has one. Filtering by a mask keeps the lists: events without a weight

@@ -1,5 +1,5 @@
 -- From a MEDS data set to answers, a training batch and files: the whole way in one script.
---   cargo run --release -- sql/quickstart.sql
+--   cargo run -- sql/quickstart.sql
 -- Files are written to out/; running the script again replaces them.
 
 -- One row per patient. `time` is a list of events, `code` and `numeric_value` lists of lists:

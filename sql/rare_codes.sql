@@ -1,5 +1,5 @@
 -- Rare codes out, and the rest nested again.
---   cargo run --release -- sql/rare_codes.sql
+--   cargo run -- sql/rare_codes.sql
 -- Files are written to out/; running the script again replaces them.
 
 CREATE VIEW patients AS

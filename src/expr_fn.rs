@@ -2,7 +2,7 @@
 //!
 //! Each has the name that the function has in SQL. Where a function takes arguments that may be left
 //! out, there is one builder for each way to call it, the longer ones named after what they add:
-//! [`ragged_sum`] and [`ragged_sum_axis`]. What a function does is in `docs/functions.md`.
+//! [`ragged_sum`] and [`ragged_sum_axis`]. What a function does is in `docs/functions/`.
 //!
 //! Arguments are expressions or what can be written out: numbers, texts, booleans, lists of numbers,
 //! and `None` for NULL. A text is a text and not a column: columns are `col("name")`.

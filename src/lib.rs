@@ -32,23 +32,8 @@
 //! # Ok::<(), serrate::Error>(())
 //! ```
 
-pub mod array;
-#[cfg(feature = "parquet")]
-pub mod audit;
-pub mod batching;
 #[cfg(feature = "sql")]
 mod config;
-pub mod dense;
-pub mod dok;
-pub mod error;
-pub mod generate;
-pub mod het;
-pub mod index;
-pub mod io;
-pub mod kernels;
-pub mod loader;
-pub mod table;
-
 #[cfg(feature = "sql")]
 pub mod expr_fn;
 #[cfg(feature = "sql")]
@@ -62,9 +47,36 @@ pub mod cli;
 pub use arrow;
 #[cfg(feature = "sql")]
 pub use datafusion;
-pub use error::{Error, Result};
+#[cfg(feature = "parquet")]
+#[doc(inline)]
+pub use serrate_core::audit;
+#[doc(hidden)]
+pub use serrate_core::with_offsets;
+#[doc(inline)]
+pub use serrate_core::{
+    Error, Result, array, batching, dense, dok, error, generate, het, index, io, loader, table,
+};
 
-/// The examples of the README, run as tests.
+/// Operations on ragged arrays: free functions, arrays in, `Result` out.
+///
+/// Axis 0 is the rows, axis `k` the elements of the `k`-th level of lists; negative axes count from
+/// the innermost. A null list has no elements and stays null through everything that keeps lists;
+/// each kernel documents what it does with null leaves.
+pub mod kernels {
+    // They make dense tensors, so the core has them a layer above its other kernels.
+    #[doc(inline)]
+    pub use serrate_core::dense::{densify, mask};
+    #[doc(inline)]
+    pub use serrate_core::kernels::*;
+}
+
+/// The examples of the README and of `docs/rust.md`, run as tests.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+mod documents {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+
+    #[cfg(feature = "parquet")]
+    #[doc = include_str!("../docs/rust.md")]
+    struct RustApi;
+}

@@ -182,12 +182,21 @@ async fn examples_give_the_output_they_show() {
 /// Run after a build that has the examples: the text is compiled in.
 #[test]
 fn documentation_is_up_to_date() {
-    let path = root("docs/functions.md");
-    let now = serrate::functions::documentation();
+    let folder = root("docs/functions");
+    let pages = serrate::functions::documentation();
     if blessing() {
-        fs::write(&path, now).unwrap();
-    } else {
-        let written = fs::read_to_string(&path).unwrap_or_default();
-        assert!(now == written, "docs/functions.md is out of date: SERRATE_BLESS=1 cargo test");
+        fs::create_dir_all(&folder).unwrap();
+        for (name, page) in &pages {
+            fs::write(folder.join(name), page).unwrap();
+        }
     }
+    for (name, page) in &pages {
+        let written = fs::read_to_string(folder.join(name)).unwrap_or_default();
+        assert!(
+            *page == written,
+            "docs/functions/{name} is out of date: SERRATE_BLESS=1 cargo test"
+        );
+    }
+    let files = fs::read_dir(&folder).unwrap().count();
+    assert_eq!(files, pages.len(), "docs/functions has files that no function belongs to");
 }

@@ -34,6 +34,8 @@ mod float_aggregates;
 mod float_keys;
 #[path = "sql/formats.rs"]
 mod formats;
+#[path = "sql/forms.rs"]
+mod forms;
 #[path = "sql/from.rs"]
 mod from;
 #[path = "sql/headings.rs"]
@@ -44,6 +46,8 @@ mod joins;
 mod limits;
 #[path = "sql/merged.rs"]
 mod merged;
+#[path = "sql/nested_order.rs"]
+mod nested_order;
 #[path = "sql/numbers.rs"]
 mod numbers;
 #[path = "sql/order.rs"]
@@ -60,6 +64,8 @@ mod planning;
 mod pushdown;
 #[path = "sql/quantified.rs"]
 mod quantified;
+#[path = "sql/query_values.rs"]
+mod query_values;
 #[path = "sql/safety.rs"]
 mod safety;
 #[path = "sql/session.rs"]

@@ -7,22 +7,23 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 const EXAMPLES: &str = "\
 Examples:
-  serrate                                     open a shell
-  serrate query.sql                           run a script
-  serrate -c \"SELECT count(*) FROM 'x.nrt'\"    run one statement
+  serrate                                  open a shell
+  serrate query.sql                        run a script
+  serrate -c \"SELECT count(*) FROM 'x.nrt'\"
   serrate -c \"FROM 'x.nrt' LIMIT 5\" --format ndjson
   serrate -c \"FROM 'x.nrt'\" --format arrow | python notebook.py
-  serrate query.sql -o result.csv             the format follows the name
+  serrate query.sql -o result.csv          the format follows from the name
   echo 'SELECT 1' | serrate --timing
-  serrate inspect x.nrt                       axes, columns, lengths, what dense would cost
-  serrate check meds/                         what is wrong in a data set and its labels
-  serrate convert meds/ patients.nrt          from any format to any other
+  serrate inspect x.nrt                    axes, columns, lengths, dense size
+  serrate check meds/                      find faults in data and labels
+  serrate convert meds/ patients.nrt       from any format to any other
   serrate densify x.nrt -o batch.safetensors --rows 0..64 --max-len 256,64
   serrate batches cohort/ --batch 256 --len 512 --shuffle --seed 7 -o train/
   serrate generate --patients 1000 -o synthetic.nrt
 
-Exit codes: 0 all went well, 1 a query or file failed, 2 wrong usage, 130 interrupted, 143 terminated.
-A script in a file called like a command is run as ./inspect.";
+Exit codes: 0 success, 1 a query or file failed, 2 wrong usage,
+130 interrupted, 143 terminated.
+A script file with the name of a command is run as ./inspect.";
 
 /// SQL over nested ragged data, and conversions between its formats.
 #[derive(Debug, Parser)]
@@ -42,12 +43,12 @@ pub(super) struct Cli {
     pub(super) query: QueryArgs,
 }
 
-/// The commands that are no SQL.
+/// The commands other than SQL.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Show axes, columns, lengths and missing values of a file or folder, and what dense would cost.
+    /// Show axes, columns, lengths, missing values and the dense size of a file or folder.
     Inspect(super::inspect::InspectArgs),
-    /// Look for what is wrong in a MEDS folder or a tensorized cohort.
+    /// Check a MEDS folder or a tensorized cohort for faults.
     Check(super::check::CheckArgs),
     /// Convert a file or folder to another format.
     Convert(super::convert::ConvertArgs),
@@ -55,61 +56,60 @@ pub(super) enum Command {
     Densify(super::densify::DensifyArgs),
     /// Write training batches of a MEDS folder or a tensorized cohort.
     Batches(super::batches::BatchesArgs),
-    /// Make synthetic patients.
+    /// Generate synthetic patients.
     Generate(super::generate::GenerateArgs),
 }
 
-/// Threads that a command starts at most.
+/// Largest number of threads that a command starts.
 pub(super) const THREADS: usize = 1024;
-/// Rows or items of a batch at most, and batches that are held at a time.
+/// Largest number of rows or items in a batch, and of batches held at a time.
 pub(super) const BATCH: usize = 1 << 24;
-/// Length of an axis at most.
 pub(super) const LENGTH: usize = 1 << 31;
-/// Patients that are made at most: each is some kilobytes on disk.
+/// Largest number of generated patients, each of which takes some kilobytes on disk.
 pub(super) const PATIENTS: u64 = 1_000_000_000;
-/// Files that are made at most.
+/// Largest number of generated files.
 pub(super) const SHARDS: u64 = 100_000;
 
-/// Numbers up to a limit, past which no machine has the memory, the threads or the disk.
+/// Parses numbers up to a limit beyond which no machine has the memory, threads or disk space.
 pub(super) fn up_to(limit: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(..=u64::try_from(limit).unwrap_or(u64::MAX))
 }
 
-/// Running SQL.
+/// Arguments for running SQL.
 #[derive(Args, Debug)]
 pub(super) struct QueryArgs {
     /// SQL scripts to run, in order; `-` is standard input.
     #[arg(value_name = "FILE.sql")]
     pub(super) files: Vec<PathBuf>,
-    /// SQL to run, after any files; may be given more than once.
+    /// SQL to run after any files; may be given more than once.
     #[arg(short = 'c', long = "command", value_name = "SQL")]
     pub(super) commands: Vec<String>,
-    /// Open the shell after the files and commands.
+    /// Open the shell after running files and commands.
     #[arg(short, long, conflicts_with = "output")]
     pub(super) interactive: bool,
-    /// How results are written [default: table, or what the name after -o says].
+    /// Format of results [default: by the name after -o, else table].
     #[arg(short, long, value_enum)]
     pub(super) format: Option<Format>,
-    /// Write results to a file, which appears when everything has succeeded.
+    /// Write results to a file, which appears only if everything succeeds.
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
-    /// Replace the output file when it exists.
+    /// Replace an existing output file.
     #[arg(long, alias = "force")]
     pub(super) overwrite: bool,
-    /// Print `elapsed_ms=..` per statement on stderr.
+    /// Print `elapsed_ms=..` for each statement on stderr.
     #[arg(long)]
     pub(super) timing: bool,
     #[command(flatten)]
     pub(super) table: TableArgs,
 }
 
-/// How tables look; the other formats are whole.
+/// Appearance of tables; the other formats are never shortened.
 #[derive(Args, Clone, Debug)]
 pub(super) struct TableArgs {
-    /// Rows a table shows; 0 shows all.
+    /// Rows shown per table; 0 shows all.
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub(super) max_rows: usize,
-    /// Characters a value takes in a table; 0 shows all of it [default: 48, less on a narrow terminal].
+    /// Characters shown per value of a table; 0 shows all [default: 48, less on a narrow terminal].
     #[arg(long, value_name = "N")]
     pub(super) max_width: Option<usize>,
     /// Show the type of each column in a table.
@@ -117,27 +117,26 @@ pub(super) struct TableArgs {
     pub(super) types: bool,
 }
 
-/// How results are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// Aligned, for people: long values and long results are cut.
+    /// Aligned for reading; long values and results are shortened.
     Table,
-    /// Comma-separated with a header; lists as JSON text, where NaN is null.
+    /// Comma-separated with a header; lists as JSON with null for NaN.
     Csv,
-    /// One array of objects; NaN is null, as JSON has none.
+    /// One array of objects; NaN becomes null.
     Json,
-    /// One object per line; NaN is null.
+    /// One object per line; NaN becomes null.
     #[value(alias = "jsonl")]
     Ndjson,
     /// Arrow IPC: a stream on standard output, a file with -o.
     Arrow,
-    /// A Markdown table, whole.
+    /// A Markdown table, not shortened.
     #[value(alias = "md")]
     Markdown,
 }
 
 impl Format {
-    /// The format a file name asks for.
+    /// Returns the format of a file name.
     pub(super) fn of_extension(path: &std::path::Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         Some(match extension.as_str() {

@@ -10,28 +10,30 @@ use super::args::{BATCH, LENGTH, THREADS, up_to};
 use super::convert::println;
 use super::error::{Failure, Outcome};
 use super::files::check_name;
-use super::inspect::rounded;
+use super::inspect::format_rounded;
 use super::interrupt;
-use super::output::grouped;
+use super::output::group_digits;
 use super::progress::Progress;
 use crate::dense::Side;
 use crate::io::meds::Labels;
 use crate::loader::meds::{MedsLoader, MedsOptions, Statics, Unit, Window};
-use crate::loader::{Batch, BatchFolder, BatchStream, EpochStats, Form, check_target};
+use crate::loader::{Batch, BatchFolder, BatchStream, EpochStats, Form};
+use serrate_core::internal::check_target;
 
 const EXAMPLES: &str = "\
 Examples:
-  serrate batches cohort/ --split train --batch 256 --len 512 --shuffle --seed 7 -o train/
-  serrate batches meds/ --split train --labels labels/ --batch 64 --len 256 -o task/
-                                       the last 256 measurements before each label
-  serrate batches cohort/ --unit event --per-event 32 --batch 64 --len 128 -o events/
-  serrate batches cohort/ --window step --overlap 64 --batch 256 --len 512 -o all/
+  serrate batches cohort/ --split train --batch 256 --len 512 --shuffle -o out/
+  serrate batches meds/ --labels labels/ --batch 64 --len 256 -o task/
+                      the last 256 measurements before each label
+  serrate batches cohort/ --unit event --per-event 32 --batch 64 --len 128 -o e/
+  serrate batches cohort/ --window step --overlap 64 --batch 8 --len 512 -o all/
   serrate batches cohort/ --packed --batch 256 --len 512 -o packed/
-  serrate batches cohort/ --compat --batch 256 --len 512 -o -   | python train.py
+  serrate batches cohort/ --compat --batch 256 --len 512 -o - | python train.py
 
-A folder gets batch-000000.safetensors, batch-000001.safetensors, .. through all epochs, and batches.json,
-which lists them. A stream has for each batch the length of the file in 8 bytes, the lowest first, then the
-file, and in the end a length of 0. docs/training.md shows a PyTorch dataset over the folder.";
+A folder gets batch-000000.safetensors, batch-000001.safetensors, .. across all
+epochs, and batches.json, which lists them. A stream has for each batch the
+length of the file as 8 bytes, little-endian, then the file; at the end comes a
+length of 0. docs/training.md shows a PyTorch dataset over the folder.";
 
 /// Arguments of `serrate batches`.
 #[derive(Args, Debug)]
@@ -46,65 +48,66 @@ pub(super) struct BatchesArgs {
     /// Items per batch.
     #[arg(long, value_name = "N", value_parser = up_to(BATCH))]
     batch: usize,
-    /// Most measurements (or events) of an item.
+    /// Largest number of measurements (or events) per item.
     #[arg(long, value_name = "N", value_parser = up_to(LENGTH))]
     len: usize,
-    /// File or folder of labels: an item is what is known at the time of one, that moment included.
+    /// File or folder of labels; an item is what is known up to the time of a label, inclusive.
     #[arg(long, value_name = "LABELS")]
     labels: Option<PathBuf>,
-    /// Subjects of one split: train, tuning, held_out or another [default: all].
+    /// Split of the subjects: train, tuning, held_out or another [default: all].
     #[arg(long, value_name = "SPLIT")]
     split: Option<String>,
-    /// What sequences are made of: `measurement` or `event`.
+    /// Elements of sequences: `measurement` or `event`.
     #[arg(long, value_name = "UNIT", default_value = "measurement", value_parser = parse::<Unit>)]
     unit: Unit,
-    /// Which part of a longer sequence: `random`, `balanced` (each element as likely as any other),
-    /// `end`, `start` or `step` [default: end with labels, else random].
+    /// Part of a longer sequence: `random`, `balanced` (every element equally likely), `end`,
+    /// `start` or `step` [default: end with labels, else random].
     #[arg(long, value_name = "WINDOW")]
     window: Option<String>,
-    /// From the start of one window to that of the next, with --window step [default: LEN].
+    /// Distance between the starts of windows, with --window step [default: LEN].
     #[arg(long, value_name = "N", conflicts_with = "overlap")]
     stride: Option<usize>,
-    /// What a window shares with the one before, with --window step.
+    /// Elements that a window shares with the one before, with --window step.
     #[arg(long, value_name = "N")]
     overlap: Option<usize>,
-    /// Facts without a time: `include` them as tensors, `prepend` them to sequences, or `omit` them.
+    /// Facts without a time: `include` them as tensors, `prepend` them to sequences, or `omit`
+    /// them.
     #[arg(long = "static", value_name = "STATIC", default_value = "include", value_parser = parse::<Statics>)]
     statics: Statics,
-    /// Most measurements of each event, with --unit event.
+    /// Largest number of measurements per event, with --unit event.
     #[arg(long, value_name = "N", value_parser = up_to(LENGTH))]
     per_event: Option<usize>,
     /// Side of the padding.
     #[arg(long, value_name = "left|right", default_value = "right", value_parser = parse::<Side>)]
     side: Side,
-    /// Give every batch the shape of LEN and --per-event instead of its longest.
+    /// Give every batch the shape of LEN and --per-event instead of that of its longest item.
     #[arg(long)]
     fixed: bool,
-    /// Flat values and where each item ends, instead of padding.
+    /// Write flat values with the ends of the items instead of padding.
     #[arg(long, conflicts_with = "fixed")]
     packed: bool,
-    /// Exactly the tensors of meds-torch-data.
+    /// Write exactly the tensors of meds-torch-data.
     #[arg(long, conflicts_with_all = ["packed", "fixed"])]
     compat: bool,
-    /// Another order of the items in every epoch.
+    /// Shuffle the items in every epoch.
     #[arg(long)]
     shuffle: bool,
-    /// Decides random windows and the order.
+    /// Seed of random windows and of the order.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Put items of similar length together, within so many batches of the order.
+    /// Group items of similar length, within pools of this many batches of the order.
     #[arg(long, value_name = "BATCHES", value_parser = up_to(BATCH))]
     bucket: Option<usize>,
-    /// Leave out the last items when they do not fill a batch.
+    /// Drop the last items if they do not fill a batch.
     #[arg(long)]
     drop_last: bool,
-    /// Epochs to write.
+    /// Number of epochs to write.
     #[arg(long, value_name = "N", default_value_t = 1)]
     epochs: u64,
-    /// Threads that make batches [default: the number of cores].
+    /// Number of threads that make batches [default: the number of cores].
     #[arg(long, value_name = "N", value_parser = up_to(THREADS))]
     threads: Option<usize>,
-    /// Replace a folder of batches.
+    /// Replace an existing folder of batches.
     #[arg(long, alias = "force")]
     overwrite: bool,
 }
@@ -117,34 +120,34 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
     }
     if args.input.is_file() {
         return Err(Failure::usage(format!(
-            "{} is a file; batches are made of MEDS folders and tensorized cohorts, and of other tables by SQL: COPY (SELECT ..) TO 'dir/' STORED AS BATCHES (batch {}, len {})",
+            "{} is a file; batches are made of MEDS folders and tensorized cohorts. For other tables use SQL: COPY (SELECT ..) TO 'dir/' STORED AS BATCHES (batch {}, len {})",
             args.input.display(),
             args.batch,
             args.len
         )));
     }
-    let options = options(args)?;
+    let options = to_meds_options(args)?;
     let read = if args.compat { Labels::read_in_text_order } else { Labels::read };
     let labels = args.labels.as_ref().map(read).transpose()?;
     let tasks = args.labels.as_ref().map(Labels::tasks).transpose()?.unwrap_or_default();
     let split = args.split.as_deref();
     let loader = MedsLoader::open(&args.input, split, labels.as_ref(), options)?;
     let mut sink = match to_stream {
-        true => Sink::Stream(stream(&loader)),
-        false => Sink::Folder(BatchFolder::create(&args.output, args.overwrite)?),
+        true => BatchSink::Stream(open_stream(&loader)),
+        false => BatchSink::Folder(BatchFolder::create(&args.output, args.overwrite)?),
     };
     let progress = Progress::of_rows((loader.num_items() as u64).saturating_mul(args.epochs));
     if loader.unknown_labels() > 0 {
-        progress.note(&unknown(loader.unknown_labels(), split));
+        progress.note(&describe_unknown(loader.unknown_labels(), split));
     }
     if loader.dropped_measurements() > 0 {
         progress.note(&format!(
-            "{} measurements have codes that are not in the vocabulary: they are left out, as converting does",
-            grouped(loader.dropped_measurements())
+            "{} measurements with codes outside the vocabulary are left out, as in a conversion",
+            group_digits(loader.dropped_measurements())
         ));
     }
     if !tasks.is_empty() {
-        progress.note(&of_tasks(&tasks));
+        progress.note(&describe_tasks(&tasks));
     }
     let mut stats = EpochStats::default();
     for epoch in 0..args.epochs {
@@ -157,11 +160,11 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
         }
     }
     if stats.batches == 0 {
-        progress.note("there is no batch: no items, none that fill one, or no epochs");
+        progress.note("no batch was written: there are no items, or too few to fill a batch");
     }
-    sink.finish(about(args, &loader))?;
+    sink.finish(describe_run(args, &loader))?;
     progress.finish();
-    let line = said(&stats, &args.output);
+    let line = summarize(&stats, &args.output);
     if to_stream {
         eprintln!("{line}");
         return Ok(());
@@ -169,8 +172,9 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
     println(&line)
 }
 
-/// The stream; the metadata of each batch says what categories mean, as batches.json does of a folder.
-fn stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
+/// Opens the stream; the metadata of each batch holds the categories, which batches.json holds for
+/// a folder.
+fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
     let out = BufWriter::with_capacity(1 << 20, std::io::stdout());
     let stream = BatchStream::new(out, "standard output");
     match loader.categories() {
@@ -179,12 +183,12 @@ fn stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
     }
 }
 
-/// Refuses, in the words of the command, what makes no sense whatever the data.
+/// Refuses arguments that are invalid for any data, naming the flags.
 fn check_args(args: &BatchesArgs, window: Option<&str>) -> Outcome {
     let wrong = |message: String| Err(Failure::usage(message));
     let step = matches!(window, Some("step" | "step_through"));
     if !step && (args.stride.is_some() || args.overlap.is_some()) {
-        return wrong("--stride and --overlap belong to --window step".into());
+        return wrong("--stride and --overlap require --window step".into());
     }
     let zeros = [
         ("--batch", Some(args.batch)),
@@ -196,29 +200,34 @@ fn check_args(args: &BatchesArgs, window: Option<&str>) -> Outcome {
         ("--epochs", usize::try_from(args.epochs).ok()),
     ];
     if let Some((flag, _)) = zeros.into_iter().find(|(_, n)| *n == Some(0)) {
-        return wrong(format!("{flag} is 0; at least 1"));
+        return wrong(format!("{flag} must be at least 1, not 0"));
     }
     if let Some(overlap) = args.overlap.filter(|overlap| *overlap >= args.len) {
         return wrong(format!(
-            "--overlap {overlap} with --len {}: each window would be the one before; --overlap is {} at most",
+            "--overlap {overlap} with --len {} would repeat the same window; --overlap may be at most {}",
             args.len,
             args.len.saturating_sub(1)
         ));
     }
     if args.per_event.is_some() && args.unit == Unit::Measurement {
-        return wrong("--per-event belongs to --unit event".into());
+        return wrong("--per-event requires --unit event".into());
     }
     if args.packed && (args.per_event.is_some() || args.side == Side::Left) {
         let flag = if args.per_event.is_some() { "--per-event" } else { "--side left" };
-        return wrong(format!("{flag} is about padding, and --packed has none; leave one out"));
+        return wrong(format!(
+            "{flag} applies to padding, which --packed does not have; use one or the other"
+        ));
     }
     if args.statics == Statics::Prepend && args.len < 2 && !args.compat {
-        return wrong("--static prepend leaves no room in --len 1; take a larger --len".into());
+        return wrong(
+            "--static prepend with --len 1 leaves nothing of the sequence; use a larger --len"
+                .into(),
+        );
     }
     Ok(())
 }
 
-fn options(args: &BatchesArgs) -> Outcome<MedsOptions> {
+fn to_meds_options(args: &BatchesArgs) -> Outcome<MedsOptions> {
     let window = args.window.as_deref();
     check_args(args, window)?;
     let window = window.unwrap_or(if args.labels.is_some() { "end" } else { "random" });
@@ -251,13 +260,12 @@ fn options(args: &BatchesArgs) -> Outcome<MedsOptions> {
     Ok(options)
 }
 
-/// Where batches go.
-enum Sink<W: Write> {
+enum BatchSink<W: Write> {
     Folder(BatchFolder),
     Stream(BatchStream<W>),
 }
 
-impl<W: Write> Sink<W> {
+impl<W: Write> BatchSink<W> {
     fn write(&mut self, epoch: u64, batch: &Batch) -> crate::Result<()> {
         match self {
             Self::Folder(folder) => folder.write(epoch, batch),
@@ -273,46 +281,46 @@ impl<W: Write> Sink<W> {
     }
 }
 
-/// What the folder says of itself.
-fn about(args: &BatchesArgs, loader: &MedsLoader) -> Map<String, Value> {
+/// Describes the run for the index of the folder.
+fn describe_run(args: &BatchesArgs, loader: &MedsLoader) -> Map<String, Value> {
     let mut about = Map::new();
-    let mut say = |name: &str, value: Value| about.insert(name.to_owned(), value);
-    say("epochs", json!(args.epochs));
-    say("items", json!(loader.num_items()));
-    say("subjects", json!(loader.num_subjects()));
-    say("batch", json!(args.batch));
-    say("len", json!(args.len));
-    say("seed", json!(args.seed));
-    say("split", json!(args.split));
+    let mut add = |name: &str, value: Value| about.insert(name.to_owned(), value);
+    add("epochs", json!(args.epochs));
+    add("items", json!(loader.num_items()));
+    add("subjects", json!(loader.num_subjects()));
+    add("batch", json!(args.batch));
+    add("len", json!(args.len));
+    add("seed", json!(args.seed));
+    add("split", json!(args.split));
     if args.labels.is_some() {
-        say("unknown_labels", json!(loader.unknown_labels()));
+        add("unknown_labels", json!(loader.unknown_labels()));
     }
     if !loader.categories().is_empty() {
-        say("categories", json!(loader.categories()));
+        add("categories", json!(loader.categories()));
     }
     about
 }
 
-/// What is to be said when labels are of several tasks.
-pub(super) fn of_tasks(tasks: &[String]) -> String {
+/// Describes labels of several tasks.
+pub(super) fn describe_tasks(tasks: &[String]) -> String {
     format!(
-        "the labels are those of {} tasks, one after the other: {}; name the folder of one for its own",
+        "the labels of {} tasks were combined: {}; give the folder of one task to use only its labels",
         tasks.len(),
         tasks.join(", ")
     )
 }
 
-fn unknown(count: usize, split: Option<&str>) -> String {
+fn describe_unknown(count: usize, split: Option<&str>) -> String {
     let (noun, gone) = if count == 1 {
         ("label is of a subject", "it is left out")
     } else {
         ("labels are of subjects", "they are left out")
     };
     let place = split.map_or_else(|| "the data".to_owned(), |split| format!("the split {split}"));
-    format!("{} {noun} not in {place}: {gone}", grouped(count))
+    format!("{} {noun} not in {place}: {gone}", group_digits(count))
 }
 
-fn said(stats: &EpochStats, output: &Path) -> String {
+fn summarize(stats: &EpochStats, output: &Path) -> String {
     let batches = if stats.batches == 1 { "batch" } else { "batches" };
     let items = if stats.items == 1 { "item" } else { "items" };
     let padding = (1.0 - stats.occupied_share()) * 100.0;
@@ -322,9 +330,9 @@ fn said(stats: &EpochStats, output: &Path) -> String {
     };
     format!(
         "wrote {} {batches} of {} {items} ({}, {padding:.0} % of it padding) to {place}",
-        grouped(stats.batches),
-        grouped(stats.items),
-        rounded(u128::from(stats.bytes))
+        group_digits(stats.batches),
+        group_digits(stats.items),
+        format_rounded(u128::from(stats.bytes))
     )
 }
 

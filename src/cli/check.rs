@@ -1,4 +1,4 @@
-//! `serrate check`: what is wrong with a data set.
+//! `serrate check`: faults of a data set.
 
 use std::path::PathBuf;
 
@@ -6,28 +6,28 @@ use clap::Args;
 
 use super::convert::println;
 use super::error::{Failure, Outcome};
-use super::output::grouped;
+use super::output::group_digits;
 use crate::audit::{Audit, CheckOptions, KINDS, Severity, ShardFacts, check};
 
 const EXAMPLES: &str = "\
 Examples:
   serrate check meds/                    a MEDS data set with its labels
-  serrate check cohort/ --labels tasks/  a tensorized cohort, and labels that lie elsewhere
+  serrate check cohort/ --labels tasks/  a tensorized cohort, labels elsewhere
   serrate check meds/ --json             one object, for programs
 
-Exit codes: 0 nothing is wrong, 1 something is (with --strict, warnings count).";
+Exit codes: 0 no faults, 1 there are errors (with --strict, or warnings).";
 
 /// Arguments of `serrate check`.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = long_help())]
+#[command(after_help = EXAMPLES, after_long_help = build_long_help())]
 pub(super) struct CheckArgs {
-    /// MEDS folder, or a folder as meds-torch-data writes it.
+    /// MEDS folder, or tensorized cohort as meds-torch-data writes it.
     #[arg(value_name = "DIR")]
     path: PathBuf,
-    /// Folder of labels [default: labels in DIR, if there is one].
+    /// Folder of labels [default: labels in DIR, if it exists].
     #[arg(long, value_name = "DIR")]
     labels: Option<PathBuf>,
-    /// Fail on warnings as well.
+    /// Fail on warnings, too.
     #[arg(long)]
     strict: bool,
     /// Print one JSON object.
@@ -35,11 +35,10 @@ pub(super) struct CheckArgs {
     json: bool,
 }
 
-/// The examples, and what can be found.
-fn long_help() -> String {
+/// Appends the kinds of findings to the examples.
+fn build_long_help() -> String {
     let width = KINDS.iter().map(|k| k.name.len()).max().unwrap_or(0);
-    let mut help =
-        format!("{EXAMPLES}\n\nFindings (`check` in --json; docs/check.md says more):\n");
+    let mut help = format!("{EXAMPLES}\n\nFindings (`check` in --json; see docs/check.md):\n");
     for kind in KINDS {
         let severity = name_severity(kind.severity);
         let line = format!("  {severity:<7}  {:<width$}  {}\n", kind.name, kind.meaning);
@@ -59,13 +58,13 @@ pub(super) fn run(args: &CheckArgs) -> Outcome {
     let audit = check(&args.path, &CheckOptions { labels: args.labels.clone() })?;
     if args.json {
         let text = serde_json::to_string_pretty(&audit)
-            .map_err(|e| Failure::message(format!("the findings cannot be written: {e}")))?;
+            .map_err(|e| Failure::message(format!("cannot write the findings as JSON: {e}")))?;
         println(&text)?;
     } else {
         for finding in &audit.findings {
             println(&format!("{}: {finding}", name_severity(finding.severity)))?;
         }
-        summary(&audit)?;
+        print_summary(&audit)?;
     }
     let failed = audit.errors() + if args.strict { audit.warnings() } else { 0 };
     match failed {
@@ -75,17 +74,17 @@ pub(super) fn run(args: &CheckArgs) -> Outcome {
     }
 }
 
-fn summary(audit: &Audit) -> Outcome {
+fn print_summary(audit: &Audit) -> Outcome {
     let sum = |part: fn(&ShardFacts) -> u64| -> u64 { audit.shards.iter().map(part).sum() };
     let measurements = sum(|s| s.measurements);
     println(&format!(
         "{}: {} shards, {} subjects, {} measurements, {} static facts, {} labels",
         audit.kind,
-        grouped(audit.shards.len()),
-        grouped(sum(|s| s.subjects)),
-        grouped(measurements),
-        grouped(sum(|s| s.statics)),
-        grouped(audit.labels)
+        group_digits(audit.shards.len()),
+        group_digits(sum(|s| s.subjects)),
+        group_digits(measurements),
+        group_digits(sum(|s| s.statics)),
+        group_digits(audit.labels)
     ))?;
     println(&format!(
         "numbers: {} missing, {} NaN, {} infinite",
@@ -102,7 +101,8 @@ fn summary(audit: &Audit) -> Outcome {
     ))
 }
 
-/// Parts of a hundred, rounded to thousandths, but few among many are not none, and almost all not all.
+/// Formats a number with its share in percent, rounded to thousandths; a small share is never shown
+/// as 0, an incomplete one never as 100.
 fn share(part: u64, whole: u64) -> String {
     let (part, whole) = (u128::from(part), u128::from(whole.max(1)));
     let thousandths = (part * 200_000 / whole).div_ceil(2);
@@ -111,7 +111,7 @@ fn share(part: u64, whole: u64) -> String {
         100_000 if part < whole => ">99.999".to_owned(),
         n => format!("{}.{:03}", n / 1000, n % 1000),
     };
-    format!("{} ({percent} %)", grouped(part))
+    format!("{} ({percent} %)", group_digits(part))
 }
 
 #[cfg(test)]

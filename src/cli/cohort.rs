@@ -1,4 +1,4 @@
-//! `serrate convert MEDS OUT --to meds-torch-data`.
+//! `serrate convert MEDS OUT --to meds-torch-data`: tensorizes a cohort.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::convert::println;
 use super::error::{Failure, Outcome};
 use super::files::check_name;
 use super::interrupt;
-use super::output::grouped;
+use super::output::group_digits;
 use super::progress::Progress;
 use crate::io::meds::MedsDataset;
 use crate::io::meds_torch::{
@@ -18,34 +18,34 @@ use crate::io::meds_torch::{
     tensorize,
 };
 
-/// How a MEDS data set becomes a tensorized cohort.
+/// Options for tensorizing a MEDS data set.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Options of --to meds-torch-data")]
 pub(super) struct CohortArgs {
-    /// What is done with codes that are not in the vocabulary [default: drop].
+    /// Treatment of codes that are not in the vocabulary [default: drop].
     #[arg(long, value_enum, value_name = "WHAT")]
     unknown: Option<UnknownArg>,
-    /// Scale numbers as (value - mean) / std of their code. `compatible` (the default) computes in 32
-    /// bits, as meds-torch-data: equal but for one or two units in the last place of its sums, which
-    /// depend on its number of threads; `exact` computes in 64; `file` by metadata/codes.parquet alone.
+    /// Scale numbers to (value - mean) / std of their code. `compatible` (the default) computes in
+    /// 32 bits like meds-torch-data, equal up to one or two units in the last place of its sums,
+    /// which depend on its number of threads; `exact` computes in 64 bits; `file` uses
+    /// metadata/codes.parquet only.
     #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "compatible")]
     normalize: Option<NormalizeArg>,
-    /// Where the vocabulary comes from [default: codes.parquet when it has code/vocab_index, else
-    /// train].
+    /// Source of the vocabulary [default: codes.parquet if it has code/vocab_index, else train].
     #[arg(long, value_enum, value_name = "WHERE")]
     vocabulary: Option<VocabularyArg>,
-    /// Shards worked on at a time [default: one per core, at most 8].
+    /// Number of shards converted at a time [default: one per core, at most 8].
     #[arg(long, value_name = "N", value_parser = up_to(THREADS))]
     jobs: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum UnknownArg {
-    /// Leave such measurements out.
+    /// Leave out their measurements.
     Drop,
     /// Give them the token 0.
     Zero,
-    /// Stop at the first.
+    /// Stop at the first one.
     Error,
 }
 
@@ -60,13 +60,13 @@ enum NormalizeArg {
 enum VocabularyArg {
     /// metadata/codes.parquet.
     File,
-    /// The codes of the train split, in order.
+    /// The sorted codes of the train split.
     Train,
 }
 
 impl CohortArgs {
-    /// Whether any of them was given.
-    pub(super) fn given(&self) -> bool {
+    /// Whether any option was given.
+    pub(super) fn is_given(&self) -> bool {
         self.unknown.is_some()
             || self.normalize.is_some()
             || self.vocabulary.is_some()
@@ -98,11 +98,16 @@ impl CohortArgs {
     }
 }
 
-pub(super) fn convert(input: &Path, output: &Path, args: CohortArgs, overwrite: bool) -> Outcome {
+pub(super) fn convert_cohort(
+    input: &Path,
+    output: &Path,
+    args: CohortArgs,
+    overwrite: bool,
+) -> Outcome {
     check_name(output, None, "the folders of a tensorized cohort")?;
     if TensorizedCohort::is_at(input) {
         return Err(Failure::message(format!(
-            "{} is a tensorized cohort already",
+            "{} is already a tensorized cohort",
             input.display()
         )));
     }
@@ -121,61 +126,63 @@ pub(super) fn convert(input: &Path, output: &Path, args: CohortArgs, overwrite: 
     });
     interrupt::check()?;
     let report = report.map_err(Failure::from)?;
-    notes(&report, options.unknown).iter().for_each(|note| progress.note(note));
+    describe_notes(&report, options.unknown).iter().for_each(|note| progress.note(note));
     progress.finish();
     println(&format!(
         "wrote {} subjects, {} events, {} measurements and {} static facts in {} shards to {}",
-        grouped(report.subjects()),
-        grouped(report.events()),
-        grouped(report.measurements()),
-        grouped(report.statics()),
-        grouped(report.shards.len()),
+        group_digits(report.subjects()),
+        group_digits(report.events()),
+        group_digits(report.measurements()),
+        group_digits(report.statics()),
+        group_digits(report.shards.len()),
         output.display()
     ))?;
     let unknown = report.unknown_measurements();
     if unknown == 0 {
-        return println(&format!("{} codes", grouped(report.codes)));
+        return println(&format!("{} codes", group_digits(report.codes)));
     }
     println(&format!(
         "{} codes; {} measurements of {} others {}: {}",
-        grouped(report.codes),
-        grouped(unknown),
-        grouped(report.unknown.len()),
+        group_digits(report.codes),
+        group_digits(unknown),
+        group_digits(report.unknown.len()),
         if options.unknown == Unknown::Zero { "have the token 0" } else { "were dropped" },
-        most(&report)
+        list_most_frequent(&report)
     ))
 }
 
-/// The unknown codes that occur most.
-fn most(report: &TensorizeReport) -> String {
+fn list_most_frequent(report: &TensorizeReport) -> String {
     let mut codes: Vec<(&String, &u64)> = report.unknown.iter().collect();
     codes.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
     let shown: Vec<String> =
-        codes.iter().take(5).map(|(code, n)| format!("{code} ({})", grouped(**n))).collect();
+        codes.iter().take(5).map(|(code, n)| format!("{code} ({})", group_digits(**n))).collect();
     let more = if codes.len() > shown.len() { ", .." } else { "" };
     format!("{}{more}", shown.join(", "))
 }
 
-fn notes(report: &TensorizeReport, unknown: Unknown) -> Vec<String> {
+fn describe_notes(report: &TensorizeReport, unknown: Unknown) -> Vec<String> {
     let mut notes = Vec::new();
     let empty: usize = report.shards.iter().map(|s| s.without_events).sum();
     if empty > 0 {
-        notes.push(format!("{} subjects have no event: their rows are empty", grouped(empty)));
+        notes.push(format!(
+            "{} subjects have no events, so their rows are empty",
+            group_digits(empty)
+        ));
     }
     if !report.unsorted.is_empty() {
         notes.push(format!(
-            "{} shards were not in the order of subject and time and were sorted: {}",
-            grouped(report.unsorted.len()),
+            "{} shards were not sorted by subject and time, so they were sorted: {}",
+            group_digits(report.unsorted.len()),
             report.unsorted.iter().take(5).cloned().collect::<Vec<_>>().join(", ")
         ));
     }
     if report.no_splits {
         notes.push(
-            "nothing says which subjects are for training: there is neither a folder train nor a metadata/subject_splits.parquet; a Dataset of a split will find none".to_owned(),
+            "no subjects are assigned to training: there is neither a folder named train nor a metadata/subject_splits.parquet; a Dataset of a split will be empty".to_owned(),
         );
     }
     if unknown == Unknown::Zero && report.unknown_measurements() > 0 {
-        notes.push("the token 0 is that of padding as well".to_owned());
+        notes.push("the token 0 is also the token of padding".to_owned());
     }
     notes
 }

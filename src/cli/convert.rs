@@ -1,4 +1,4 @@
-//! `serrate convert`: from any format to any other.
+//! `serrate convert`: conversion from any format to any other.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use clap::{Args, ValueEnum};
 use super::cohort::{self, CohortArgs};
 use super::error::{Failure, Outcome};
 use super::files::{
-    Declared, FileFormat, NewFolders, Part, Shard, Sink, SinkOptions, Source, format_of, losses,
-    times_note,
+    DeclaredTypes, FileFormat, InputShard, InputSource, MedsPart, NewFolders, OutputFile,
+    OutputOptions, describe_losses, describe_times, format_of,
 };
 use super::interrupt;
-use super::output::grouped;
+use super::output::group_digits;
 use super::progress::Progress;
 use crate::array::leaf_type;
 use crate::dense::TableDenseOptions;
@@ -24,16 +24,18 @@ use crate::io::meds::Vocabulary;
 const EXAMPLES: &str = "\
 Examples:
   serrate convert patients.nrt patients.parquet
-  serrate convert shards/ all.nrt                  one file, rows in the order of the shards
-  serrate convert shards/ out/ --to parquet        one file per shard, under its own name
-  serrate convert meds/ patients.nrt               codes as tokens, with patients.codes.parquet
-  serrate convert notes.json x.nrt --schema time=timestamp --schema code=uint16[]
+  serrate convert shards/ all.nrt             one file, shards in order
+  serrate convert shards/ out/ --to parquet   one file per shard, same names
+  serrate convert meds/ patients.nrt          codes as tokens, listed in
+                                              patients.codes.parquet
+  serrate convert x.json x.nrt --schema time=timestamp --schema code=uint16[]
   serrate convert meds/ cohort/ --to meds-torch-data --normalize
-                                                   what MEDSPytorchDataset opens
-  serrate convert small.nrt batch.safetensors      dense, padded to the longest lists
+                                              readable by MEDSPytorchDataset
+  serrate convert small.nrt batch.safetensors
+                                              dense, padded to the longest lists
 
-Formats: .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl), MEDS folders (read only),
-.safetensors (dense, written only).";
+Formats: .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl), MEDS
+folders (read only), .safetensors (dense, written only).";
 
 /// Arguments of `serrate convert`.
 #[derive(Args, Debug)]
@@ -42,22 +44,22 @@ pub(super) struct ConvertArgs {
     /// File or folder to read.
     #[arg(value_name = "IN")]
     input: PathBuf,
-    /// File to write, or a folder for one file per input file (a name that ends in `/`, and any
-    /// without an ending that is no file).
+    /// File to write, or a folder for one file per input file (a name ending in `/`, or without an
+    /// extension unless it is an existing file).
     #[arg(value_name = "OUT")]
     output: PathBuf,
-    /// Format to write [default: what the name of OUT says; needed for folders].
-    #[arg(long, value_name = "FORMAT", value_parser = written())]
+    /// Format to write [default: by the name of OUT; required for folders].
+    #[arg(long, value_name = "FORMAT", value_parser = writable_formats())]
     to: Option<FileFormat>,
     #[command(flatten)]
-    declared: Declared,
-    /// Keep NaN of .nrt files as NaN in formats that have nulls, instead of NULL as in SQL.
+    declared: DeclaredTypes,
+    /// Keep NaN of .nrt files in formats with nulls, instead of writing NULL as SQL does.
     #[arg(long)]
     keep_nan: bool,
-    /// Leave ids out of .nrt files.
+    /// Omit ids in .nrt files.
     #[arg(long)]
     plain: bool,
-    /// Replace files that exist.
+    /// Replace existing files.
     #[arg(long, alias = "force")]
     overwrite: bool,
     #[command(flatten)]
@@ -66,29 +68,29 @@ pub(super) struct ConvertArgs {
 
 pub(super) fn run(args: &ConvertArgs) -> Outcome {
     if args.to == Some(FileFormat::MedsTorchData) {
-        return cohort::convert(&args.input, &args.output, args.cohort, args.overwrite);
+        return cohort::convert_cohort(&args.input, &args.output, args.cohort, args.overwrite);
     }
-    if args.cohort.given() {
+    if args.cohort.is_given() {
         return Err(Failure::usage(
-            "--unknown, --normalize, --vocabulary and --jobs belong to --to meds-torch-data",
+            "--unknown, --normalize, --vocabulary and --jobs require --to meds-torch-data",
         ));
     }
-    let mut source = Source::open(&args.input)?;
+    let mut source = InputSource::open(&args.input)?;
     let by_name = FileFormat::of(&args.output);
-    source.declare(&args.declared)?;
-    // A folder given is a folder made, unless OUT is named like a file.
+    source.declare_types(&args.declared)?;
+    // A folder becomes a folder, unless OUT has the name of a file.
     let to_folder = (source.is_folder() && by_name.is_none()) || names_folder(&args.output);
     let format = match args.to.or(by_name.filter(|_| !to_folder)) {
         Some(format) => format,
         None if to_folder => {
             return Err(Failure::usage(format!(
-                "{} is a folder: say --to FORMAT",
+                "{} is a folder; set --to FORMAT",
                 args.output.display()
             )));
         }
         None => format_of(&args.output)?,
     };
-    let options = SinkOptions {
+    let options = OutputOptions {
         overwrite: args.overwrite,
         plain: args.plain,
         dense: TableDenseOptions { tokens_as_i64: true, ..TableDenseOptions::default() },
@@ -114,7 +116,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
         check_vocabulary(path, dataset.vocabulary()?, &targets, &args.output)?;
     }
     let _folders = NewFolders::of(&written);
-    // Files of a folder appear together.
+    // The files of a folder appear together.
     let staged = match to_folder {
         true => Some(AtomicFiles::create(&args.output, args.overwrite)?),
         false => None,
@@ -122,28 +124,28 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     let progress = Progress::new(source.shards.len());
     if source.meds.is_some() {
         let part = part_for(format);
-        losses(&source.schema()?, part).iter().for_each(|note| progress.note(note));
-        source.take(part);
+        describe_losses(&source.schema()?, part).iter().for_each(|note| progress.note(note));
+        source.select_part(part);
     }
     if format.has_nulls() && !args.keep_nan {
         source.read_nan_as_null();
     }
     let schema = source.schema()?;
     if format == FileFormat::Nrt {
-        check_texts(&source, &schema)?;
-        times_note(&schema).iter().for_each(|note| progress.note(note));
+        check_strings(&source, &schema)?;
+        describe_times(&schema).iter().for_each(|note| progress.note(note));
     }
     let rows = match targets.as_slice() {
         [target] if !to_folder => {
-            concatenate(&source.shards, target, format, &schema, &options, &progress)?
+            write_shards(&source.shards, target, format, &schema, &options, &progress)?
         }
         targets => {
             let mut rows = 0;
             for (shard, target) in source.shards.iter().zip(targets) {
                 let one = std::slice::from_ref(shard);
                 let staged = staged_path(staged.as_ref(), &args.output, target);
-                rows += concatenate(one, &staged, format, &schema, &options, &progress)
-                    .map_err(|failure| failure.renamed(&staged, target))?;
+                rows += write_shards(one, &staged, format, &schema, &options, &progress)
+                    .map_err(|failure| failure.with_target_name(&staged, target))?;
             }
             rows
         }
@@ -158,17 +160,17 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
         let vocabulary = dataset.vocabulary()?;
         vocabulary
             .write(&target, |_| None, args.overwrite)
-            .map_err(|e| Failure::from(e).renamed(&target, path))?;
+            .map_err(|e| Failure::from(e).with_target_name(&target, path))?;
         codes = Some((vocabulary.len(), path));
     }
     if let Some(staged) = staged {
         staged.commit()?;
     }
     if let Some((codes, path)) = codes {
-        println(&format!("wrote {} codes to {}", grouped(codes), path.display()))?;
+        println(&format!("wrote {} codes to {}", group_digits(codes), path.display()))?;
     }
     let noun = if rows == 1 { "row" } else { "rows" };
-    let rows = grouped(rows);
+    let rows = group_digits(rows);
     match to_folder {
         false => println(&format!("wrote {rows} {noun} to {}", args.output.display())),
         true => println(&format!(
@@ -180,7 +182,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
 }
 
-/// Where a file of a folder is written until all of them are there.
+/// Returns the temporary path of a file of a folder, used until all files are complete.
 pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &Path) -> PathBuf {
     match (staged, target.strip_prefix(folder)) {
         (Some(staged), Ok(relative)) => staged.path().join(relative),
@@ -188,26 +190,26 @@ pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &
     }
 }
 
-/// The formats that there is a writer for: MEDS folders are read only.
-fn written() -> impl TypedValueParser<Value = FileFormat> {
+/// Parses the formats that can be written; MEDS folders are read only.
+fn writable_formats() -> impl TypedValueParser<Value = FileFormat> {
     let formats = FileFormat::value_variants().iter().filter(|f| **f != FileFormat::Meds);
     PossibleValuesParser::new(formats.filter_map(FileFormat::to_possible_value))
         .try_map(|name| FileFormat::from_str(&name, true))
 }
 
-/// Whether a name that is to be written is that of a folder: one that is there, or one without an
-/// ending that is not there as a file.
+/// Whether an output name is that of a folder: an existing folder, a name ending in a separator, or
+/// a name without an extension that is not an existing file.
 pub(super) fn names_folder(output: &Path) -> bool {
     let slash = output.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
     output.is_dir() || slash || (output.extension().is_none() && !output.is_file())
 }
 
-/// Refuses text from JSON in `.nrt`: it may be times, which JSON has no other way to say.
-fn check_texts(source: &Source, schema: &SchemaRef) -> Outcome {
+/// Refuses strings from JSON in `.nrt`, because they may be times, which JSON writes as strings.
+fn check_strings(source: &InputSource, schema: &SchemaRef) -> Outcome {
     let json = matches!(source.format, FileFormat::Json | FileFormat::Ndjson);
     match schema.fields().iter().find(|f| leaf_type(f.data_type()).is_string()) {
         Some(f) if json => Err(Failure::message(format!(
-            "{}: column {name:?} is text, which .nrt does not have; if it holds times, say --schema {name}=timestamp; tokens need a vocabulary first; .parquet and .arrow keep text",
+            "{}: column {name:?} has strings, which .nrt cannot hold; if they are times, set --schema {name}=timestamp; codes need a vocabulary first; .parquet and .arrow keep strings",
             source.path.display(),
             name = f.name()
         ))),
@@ -215,31 +217,30 @@ fn check_texts(source: &Source, schema: &SchemaRef) -> Outcome {
     }
 }
 
-/// How much of MEDS data a format holds.
-pub(super) fn part_for(format: FileFormat) -> Part {
+/// Returns the part of MEDS data that a format can hold.
+pub(super) fn part_for(format: FileFormat) -> MedsPart {
     match format {
-        FileFormat::Parquet | FileFormat::Arrow => Part::All,
-        FileFormat::Json | FileFormat::Ndjson | FileFormat::Meds => Part::Events,
-        FileFormat::Nrt | FileFormat::Safetensors | FileFormat::MedsTorchData => Part::Tokens,
+        FileFormat::Parquet | FileFormat::Arrow => MedsPart::All,
+        FileFormat::Json | FileFormat::Ndjson | FileFormat::Meds => MedsPart::Events,
+        FileFormat::Nrt | FileFormat::Safetensors | FileFormat::MedsTorchData => MedsPart::Tokens,
     }
 }
 
-/// Where the meaning of tokens is written.
 fn vocabulary_path(
-    source: &Source,
+    source: &InputSource,
     output: &Path,
     format: FileFormat,
     to_folder: bool,
 ) -> Option<PathBuf> {
-    source.meds.as_ref().filter(|_| part_for(format) == Part::Tokens)?;
+    source.meds.as_ref().filter(|_| part_for(format) == MedsPart::Tokens)?;
     Some(match to_folder {
         true => output.join("metadata").join("codes.parquet"),
-        // Tokens of two data sets in one folder mean different things.
+        // One per file, because tokens of two data sets in one folder have different meanings.
         false => output.with_extension("codes.parquet"),
     })
 }
 
-/// Refuses to replace the vocabulary of a folder under files that stay.
+/// Refuses to replace the vocabulary of a folder while files that use it remain.
 fn check_vocabulary(
     path: &Path,
     vocabulary: &Vocabulary,
@@ -258,29 +259,29 @@ fn check_vocabulary(
     match kept {
         None => Ok(()),
         Some(file) => Err(Failure::message(format!(
-            "{} has other codes than this data set, and {} was written with them: name another folder",
+            "{} has other codes than this data set, and {} uses them; choose another folder",
             path.display(),
             file.path().display()
         ))),
     }
 }
 
-/// Prints a line that nobody may be left to read.
+/// Prints a line to standard output, which may be closed.
 pub(super) fn println(line: &str) -> Outcome {
     use std::io::Write;
     writeln!(std::io::stdout(), "{line}")?;
     Ok(())
 }
 
-fn concatenate(
-    shards: &[Shard],
+fn write_shards(
+    shards: &[InputShard],
     target: &Path,
     format: FileFormat,
     schema: &SchemaRef,
-    options: &SinkOptions,
+    options: &OutputOptions,
     progress: &Progress,
 ) -> Outcome<u64> {
-    let mut sink = Sink::create(target, format, schema, options)?;
+    let mut sink = OutputFile::create(target, format, schema, options)?;
     for shard in shards {
         progress.file(&shard.path);
         for batch in shard.batches(Some(schema))? {
@@ -293,8 +294,9 @@ fn concatenate(
     sink.finish()
 }
 
-/// Refused before anything is written: files that exist, two of one name, an input as output.
-fn check_targets(targets: &[PathBuf], source: &Source, overwrite: bool) -> Outcome {
+/// Refuses, before anything is written, existing files, two outputs of one name, and an input as
+/// output.
+fn check_targets(targets: &[PathBuf], source: &InputSource, overwrite: bool) -> Outcome {
     let mut seen = HashSet::new();
     for target in targets {
         if !seen.insert(target) {
@@ -308,14 +310,14 @@ fn check_targets(targets: &[PathBuf], source: &Source, overwrite: bool) -> Outco
         }
         if !overwrite {
             return Err(Failure::message(format!(
-                "{} exists; --overwrite replaces it",
+                "{} exists; use --overwrite to replace it",
                 target.display()
             )));
         }
-        let same = |s: &Shard| matches!((s.path.canonicalize(), target.canonicalize()), (Ok(a), Ok(b)) if a == b);
+        let same = |s: &InputShard| matches!((s.path.canonicalize(), target.canonicalize()), (Ok(a), Ok(b)) if a == b);
         if source.shards.iter().any(same) {
             return Err(Failure::message(format!(
-                "{} is read and cannot be written at the same time",
+                "{} is an input and cannot be the output, too",
                 target.display()
             )));
         }

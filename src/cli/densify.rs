@@ -7,9 +7,9 @@ use clap::Args;
 
 use super::convert::println;
 use super::error::{Failure, Outcome};
-use super::files::{Declared, FileFormat, Part, Source, check_name, conform};
+use super::files::{DeclaredTypes, FileFormat, InputSource, MedsPart, check_name, conform};
 use super::interrupt;
-use super::output::grouped;
+use super::output::group_digits;
 use crate::dense::{DenseOptions, Fill, Side, Size, TableDenseOptions};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::io::safetensors::{SaveOptions, dense};
@@ -18,11 +18,13 @@ use crate::table::RaggedTable;
 const EXAMPLES: &str = "\
 Examples:
   serrate densify x.nrt -o batch.safetensors --rows 0..64
-  serrate densify x.nrt -o batch.safetensors --max-len 256,64 --side left   the last 256 events
-  serrate densify x.parquet -o b.safetensors --columns time,code --fill -1 --limit 8GB
+  serrate densify x.nrt -o batch.safetensors --max-len 256,64 --side left
+                                        the last 256 events
+  serrate densify x.parquet -o b.safetensors --columns time,code --fill -1
 
-The file has one tensor per column under its name, and `dim1/mask`, `dim2/mask`: true where a value
-is. In Python: `safetensors.torch.load_file(\"batch.safetensors\")`.";
+The file has one tensor per column, under its name, and the masks `dim1/mask`,
+`dim2/mask`, ..: true where there is a value.
+In Python: `safetensors.torch.load_file(\"batch.safetensors\")`.";
 
 /// Arguments of `serrate densify`.
 #[derive(Args, Debug)]
@@ -34,10 +36,11 @@ pub(super) struct DensifyArgs {
     /// The safetensors file to write.
     #[arg(short, long, value_name = "OUT.safetensors")]
     output: PathBuf,
-    /// Rows to take: `A..B` (B not included), `A..` or `..B` [default: all].
+    /// Rows to take: `A..B` (without B), `A..` or `..B` [default: all].
     #[arg(long, value_name = "A..B", value_parser = parse_rows)]
-    rows: Option<Rows>,
-    /// Most elements per axis after the rows; longer lists are cut on the side of the padding.
+    rows: Option<RowRange>,
+    /// Largest number of elements per axis after the rows; longer lists are cut on the side of the
+    /// padding.
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     max_len: Vec<usize>,
     /// Side of the padding.
@@ -46,24 +49,24 @@ pub(super) struct DensifyArgs {
     /// Columns to take, in this order [default: all].
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     columns: Option<Vec<String>>,
-    /// Value of the padding [default: 0].
+    /// Value of padding [default: 0].
     #[arg(long, value_name = "X", allow_hyphen_values = true, value_parser = parse_fill)]
     fill: Option<Fill>,
-    /// Most bytes of the result, such as 500MB or 8GB.
+    /// Largest size of the result, such as 500MB or 8GB.
     #[arg(long, value_name = "BYTES", default_value = "4GiB", value_parser = parse_bytes)]
     limit: u64,
     #[command(flatten)]
-    declared: Declared,
-    /// Keep the width of integers; otherwise they become int64, as embedding layers want them.
+    declared: DeclaredTypes,
+    /// Keep the types of integers; by default they become int64, the type of embedding layers.
     #[arg(long)]
     keep_types: bool,
-    /// Replace the file when it exists.
+    /// Replace an existing file.
     #[arg(long, alias = "force")]
     overwrite: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Rows {
+struct RowRange {
     start: usize,
     end: Option<usize>,
 }
@@ -72,11 +75,11 @@ pub(super) fn run(args: &DensifyArgs) -> Outcome {
     check_name(&args.output, Some(FileFormat::Safetensors), "a safetensors file")?;
     if args.output.exists() && !args.overwrite {
         return Err(Failure::message(format!(
-            "{} exists; --overwrite replaces it",
+            "{} exists; use --overwrite to replace it",
             args.output.display()
         )));
     }
-    let table = read(args)?;
+    let table = read_rows(args)?;
     let options = TableDenseOptions {
         dense: DenseOptions {
             side: args.side,
@@ -97,18 +100,18 @@ pub(super) fn run(args: &DensifyArgs) -> Outcome {
     }
     let rows = table.num_rows();
     let noun = if rows == 1 { "row" } else { "rows" };
-    println(&format!("wrote {} {noun} to {}", grouped(rows), args.output.display()))
+    println(&format!("wrote {} {noun} to {}", group_digits(rows), args.output.display()))
 }
 
-/// The rows asked for, and no others.
-fn read(args: &DensifyArgs) -> Outcome<RaggedTable> {
-    let mut source = Source::open(&args.input)?;
-    source.take(Part::Tokens);
-    source.declare(&args.declared)?;
-    let rows = args.rows.unwrap_or(Rows { start: 0, end: None });
+/// Reads only the selected rows.
+fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
+    let mut source = InputSource::open(&args.input)?;
+    source.select_part(MedsPart::Tokens);
+    source.declare_types(&args.declared)?;
+    let rows = args.rows.unwrap_or(RowRange { start: 0, end: None });
     let past_end = |count: usize| {
         Failure::message(format!(
-            "{}: rows {}..{} of {count}",
+            "{}: rows {}..{} are out of range; the file has {count} rows",
             args.input.display(),
             rows.start,
             rows.end.map_or_else(String::new, |e| e.to_string())
@@ -117,7 +120,7 @@ fn read(args: &DensifyArgs) -> Outcome<RaggedTable> {
     if let [shard] = source.shards.as_slice()
         && shard.format == FileFormat::Nrt
     {
-        // Reads these rows and columns and nothing else.
+        // Only these rows and columns are read.
         let file = NrtFile::open(&shard.path, &ReadOptions::default())?;
         let end = rows.end.unwrap_or(file.num_rows());
         if rows.start > end || end > file.num_rows() {
@@ -130,7 +133,7 @@ fn read(args: &DensifyArgs) -> Outcome<RaggedTable> {
     let all = source.schema()?;
     let schema = match &args.columns {
         None => all.clone(),
-        // Other columns need not be jointly ragged with these.
+        // Other columns need not share their lists with these.
         Some(names) => {
             let known = all.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>();
             let indices = names
@@ -182,15 +185,15 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
     start..a.end.min(b.end).max(start)
 }
 
-fn parse_rows(text: &str) -> Result<Rows, String> {
-    let wrong = || format!("{text:?} is no range of rows; write A..B, A.. or ..B");
+fn parse_rows(text: &str) -> Result<RowRange, String> {
+    let wrong = || format!("{text:?} is not a range of rows; write A..B, A.. or ..B");
     let (start, end) = text.split_once("..").ok_or_else(wrong)?;
     let number = |t: &str| t.trim().parse::<usize>().map_err(|_| wrong());
     let start = if start.trim().is_empty() { 0 } else { number(start)? };
     let end = if end.trim().is_empty() { None } else { Some(number(end)?) };
     match end {
         Some(end) if end < start => Err(format!("{text:?} ends before it starts")),
-        end => Ok(Rows { start, end }),
+        end => Ok(RowRange { start, end }),
     }
 }
 
@@ -209,9 +212,9 @@ fn parse_fill(text: &str) -> Result<Fill, String> {
         .map_err(|_| format!("{text:?} is neither a number nor true or false"))
 }
 
-/// `4096`, `500MB`, `4GB` (powers of 1000), `4GiB` (powers of 1024).
+/// Parses `4096`, `500MB`, `4GB` (powers of 1000) and `4GiB` (powers of 1024).
 fn parse_bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is no number of bytes; write 4096, 500MB or 4GiB");
+    let wrong = || format!("{text:?} is not a number of bytes; write 4096, 500MB or 4GiB");
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().map_err(|_| wrong())?;
@@ -236,7 +239,7 @@ mod tests {
 
     #[test]
     fn ranges_of_rows() {
-        let rows = |start, end| Ok(Rows { start, end });
+        let rows = |start, end| Ok(RowRange { start, end });
         assert_eq!(parse_rows("3..10"), rows(3, Some(10)));
         assert_eq!(parse_rows("3.."), rows(3, None));
         assert_eq!(parse_rows("..10"), rows(0, Some(10)));

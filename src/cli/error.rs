@@ -1,4 +1,4 @@
-//! How the command fails: a message and an exit code.
+//! [`Failure`]: the message and exit code of a failed command.
 
 use std::fmt;
 use std::io;
@@ -15,16 +15,16 @@ use crate::error::Error;
 /// Result of a step of the command.
 pub(super) type Outcome<T = ()> = Result<T, Failure>;
 
-/// Why the command stops.
+/// The reason why the command stops.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The arguments make no sense together: exit code 2.
+    /// The arguments are invalid together: exit code 2.
     Usage(String),
     /// A query or a file failed: exit code 1.
     Failed(String),
-    /// The reader of standard output went away: nobody is left to tell.
+    /// The reader of standard output closed the pipe; nothing is reported.
     Closed,
-    /// Ctrl-C, or SIGTERM.
+    /// Interrupted by Ctrl-C or SIGTERM.
     Interrupted,
 }
 
@@ -37,7 +37,7 @@ impl Failure {
         Self::Usage(message.into())
     }
 
-    /// The same failure with the place it happened at in front.
+    /// Prefixes the message with the place of the failure.
     pub(super) fn at(self, place: impl fmt::Display) -> Self {
         match self {
             Self::Failed(message) => Self::Failed(format!("{place}: {message}")),
@@ -45,8 +45,8 @@ impl Failure {
         }
     }
 
-    /// The same failure with the name that a file was to have, for the one it has meanwhile.
-    pub(super) fn renamed(self, temporary: &Path, target: &Path) -> Self {
+    /// Replaces the name of a temporary file in the message by that of the target.
+    pub(super) fn with_target_name(self, temporary: &Path, target: &Path) -> Self {
         match self {
             Self::Failed(message) => {
                 let target = target.display().to_string();
@@ -56,9 +56,8 @@ impl Failure {
         }
     }
 
-    /// Says what happened on stderr; the exit code of the process.
-    /// An error of a file, which says its name.
-    pub(super) fn of_file(self, path: &Path) -> Self {
+    /// Prefixes the message with the name of the file, unless it contains the name already.
+    pub(super) fn with_file_name(self, path: &Path) -> Self {
         let name = path.display().to_string();
         match self {
             Self::Failed(message) if !message.contains(&name) => {
@@ -68,13 +67,14 @@ impl Failure {
         }
     }
 
+    /// Reports the failure on stderr; returns the exit code of the process.
     pub(super) fn report(&self) -> ExitCode {
         match self {
             Self::Closed => ExitCode::SUCCESS,
             Self::Interrupted => {
-                let what = if interrupt::terminated() { "terminated" } else { "interrupted" };
+                let what = if interrupt::is_terminated() { "terminated" } else { "interrupted" };
                 eprintln!("{what}");
-                ExitCode::from(interrupt::code())
+                ExitCode::from(interrupt::exit_code())
             }
             Self::Failed(message) => {
                 eprintln!("error: {message}");
@@ -90,16 +90,16 @@ impl Failure {
 
 impl From<DataFusionError> for Failure {
     fn from(e: DataFusionError) -> Self {
-        match broken_pipe(&e) {
+        match is_broken_pipe(&e) {
             true => Self::Closed,
-            false => Self::Failed(readable(&e)),
+            false => Self::Failed(format_error(&e)),
         }
     }
 }
 
 impl From<ArrowError> for Failure {
     fn from(e: ArrowError) -> Self {
-        match broken_pipe(&e) {
+        match is_broken_pipe(&e) {
             true => Self::Closed,
             false => Self::Failed(e.to_string()),
         }
@@ -111,7 +111,7 @@ impl From<Error> for Failure {
         match e {
             Error::DataFusion(e) => (*e).into(),
             Error::Arrow(e) => e.into(),
-            e if broken_pipe(&e) => Self::Closed,
+            e if is_broken_pipe(&e) => Self::Closed,
             e => Self::Failed(e.to_string()),
         }
     }
@@ -126,32 +126,34 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// A message without backtrace and without the wrappers that name DataFusion's own modules.
-fn readable(e: &DataFusionError) -> String {
+/// Formats a message without backtrace and without the wrappers that name DataFusion's modules.
+fn format_error(e: &DataFusionError) -> String {
     match e {
-        DataFusionError::Diagnostic(_, inner) => readable(inner),
-        // Names of optimizer rules; what else is said there is a sentence.
-        DataFusionError::Context(rule, inner) if !rule.contains(' ') => readable(inner),
-        DataFusionError::Shared(inner) => readable(inner),
+        DataFusionError::Diagnostic(_, inner) => format_error(inner),
+        // Skip contexts that are names of optimizer rules; other contexts are sentences.
+        DataFusionError::Context(rule, inner) if !rule.contains(' ') => format_error(inner),
+        DataFusionError::Shared(inner) => format_error(inner),
         DataFusionError::ExecutionJoin(e) if e.is_panic() => {
             format!("stopped by an internal error: {e}")
         }
         DataFusionError::External(inner) => match inner.downcast_ref::<DataFusionError>() {
-            Some(inner) => readable(inner),
+            Some(inner) => format_error(inner),
             None => inner.to_string(),
         },
-        DataFusionError::Collection(all) => all.iter().map(readable).collect::<Vec<_>>().join("; "),
+        DataFusionError::Collection(all) => {
+            all.iter().map(format_error).collect::<Vec<_>>().join("; ")
+        }
         DataFusionError::SQL(e, _) => match e.as_ref() {
             ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
                 format!("SQL: {message}")
             }
-            ParserError::RecursionLimitExceeded => "SQL: nested too deeply".into(),
+            ParserError::RecursionLimitExceeded => "SQL: the statement is nested too deeply".into(),
         },
         other => other.strip_backtrace().trim_end().to_owned(),
     }
 }
 
-fn broken_pipe(e: &(dyn std::error::Error + 'static)) -> bool {
+fn is_broken_pipe(e: &(dyn std::error::Error + 'static)) -> bool {
     let mut current = Some(e);
     while let Some(e) = current {
         let io = e.downcast_ref::<io::Error>().or_else(|| match e.downcast_ref::<ArrowError>() {

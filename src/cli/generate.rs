@@ -7,9 +7,9 @@ use clap::Args;
 use super::args::{PATIENTS, SHARDS};
 use super::convert::{names_folder, println, staged_path};
 use super::error::{Failure, Outcome};
-use super::files::{FileFormat, NewFolders, Sink, SinkOptions, times_note};
+use super::files::{FileFormat, NewFolders, OutputFile, OutputOptions, describe_times};
 use super::interrupt;
-use super::output::grouped;
+use super::output::group_digits;
 use super::progress::Progress;
 use crate::generate::{MedsWriteOptions, Patients};
 use crate::io::atomic::AtomicFiles;
@@ -22,7 +22,8 @@ Examples:
   serrate generate --patients 10000 --to meds -o synthetic-meds/
   serrate generate --patients 100000 --shards 8 --to nrt -o synthetic/
 
-The same number and seed give the same patients, whatever the format and the number of shards.";
+The same number of patients and seed give the same patients, whatever the format
+and the number of shards.";
 
 /// Arguments of `serrate generate`.
 #[derive(Args, Debug)]
@@ -31,19 +32,19 @@ pub(super) struct GenerateArgs {
     /// Number of patients.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=PATIENTS))]
     patients: u64,
-    /// Seed: another one gives other patients.
+    /// Seed; different seeds give different patients.
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
     /// File to write, or a folder for shards.
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Format to write [default: what the name of OUT says; needed for folders].
+    /// Format to write [default: by the name of OUT; required for folders].
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<FileFormat>,
-    /// Number of files, for a folder (about that many for MEDS, which has splits).
+    /// Number of files in a folder (approximate for MEDS, which has splits).
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=SHARDS))]
     shards: Option<u64>,
-    /// Replace files that exist.
+    /// Replace existing files.
     #[arg(long, alias = "force")]
     overwrite: bool,
 }
@@ -52,18 +53,18 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     let by_name = FileFormat::of(&args.output);
     let format = args.to.or(by_name).ok_or_else(|| {
         Failure::usage(format!(
-            "{}: say --to FORMAT, or a name such as out.nrt or out.parquet",
+            "{}: the format is unknown; set --to FORMAT, or use a name such as out.nrt or out.parquet",
             args.output.display()
         ))
     })?;
     if format == FileFormat::Meds {
-        return meds(args);
+        return write_meds(args);
     }
     let folder = by_name.is_none() || names_folder(&args.output);
     let shards = args.shards.unwrap_or(1);
     if !folder && shards > 1 {
         return Err(Failure::usage(format!(
-            "{} is one file: --shards needs a folder and --to FORMAT",
+            "{} is one file; --shards requires a folder and --to FORMAT",
             args.output.display()
         )));
     }
@@ -75,7 +76,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     };
     if let Some(exists) = targets.iter().find(|t| t.exists() && !args.overwrite) {
         return Err(Failure::message(format!(
-            "{} exists; --overwrite replaces it",
+            "{} exists; use --overwrite to replace it",
             exists.display()
         )));
     }
@@ -83,12 +84,12 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     let mut patients = Patients::new(args.seed, args.patients)?;
     let schema = Patients::new(args.seed, 1)?
         .next()
-        .ok_or_else(|| Failure::message("no patient was made"))??
+        .ok_or_else(|| Failure::message("no patient was generated"))??
         .arrow_schema()?;
     if format == FileFormat::Nrt {
-        times_note(&schema).iter().for_each(|note| progress.note(note));
+        describe_times(&schema).iter().for_each(|note| progress.note(note));
     }
-    let options = SinkOptions { overwrite: args.overwrite, ..SinkOptions::default() };
+    let options = OutputOptions { overwrite: args.overwrite, ..OutputOptions::default() };
     let _folders = NewFolders::of(&targets);
     let staged = match folder {
         true => Some(AtomicFiles::create(&args.output, args.overwrite)?),
@@ -97,13 +98,15 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     let mut rest = None;
     for (i, target) in targets.iter().enumerate() {
         let staged = staged_path(staged.as_ref(), &args.output, target);
-        let renamed = |failure: Failure| failure.renamed(&staged, target);
-        // Shards differ by one patient at most.
+        let renamed = |failure: Failure| failure.with_target_name(&staged, target);
+        // Shards differ by at most one patient.
         let i = i as u64;
         let mut left =
             usize::try_from(args.patients / shards + u64::from(i < args.patients % shards))
-                .map_err(|_| Failure::message("more patients than this machine can count"))?;
-        let mut sink = Sink::create(&staged, format, &schema, &options).map_err(renamed)?;
+                .map_err(|_| {
+                    Failure::message("the number of patients exceeds the address space")
+                })?;
+        let mut sink = OutputFile::create(&staged, format, &schema, &options).map_err(renamed)?;
         while left > 0 {
             interrupt::check()?;
             let Some(chunk) = rest.take().or_else(|| patients.next()).transpose()? else { break };
@@ -122,7 +125,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     }
     progress.finish();
     let noun = if args.patients == 1 { "row" } else { "rows" };
-    let rows = grouped(args.patients);
+    let rows = group_digits(args.patients);
     match folder {
         false => println(&format!("wrote {rows} {noun} to {}", args.output.display())),
         true => println(&format!(
@@ -134,10 +137,10 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     }
 }
 
-fn meds(args: &GenerateArgs) -> Outcome {
+fn write_meds(args: &GenerateArgs) -> Outcome {
     if args.output.is_file() {
         let path = args.output.display();
-        return Err(Failure::message(format!("{path} is a file; MEDS is a folder")));
+        return Err(Failure::message(format!("{path} is a file; a MEDS data set needs a folder")));
     }
     let mut options = MedsWriteOptions {
         files: ParquetWriteOptions { overwrite: args.overwrite, ..ParquetWriteOptions::default() },
@@ -151,5 +154,5 @@ fn meds(args: &GenerateArgs) -> Outcome {
     Patients::new(args.seed, args.patients)?.write_meds(&args.output, &options, done)?;
     progress.finish();
     let noun = if args.patients == 1 { "patient" } else { "patients" };
-    println(&format!("wrote {} {noun} to {}", grouped(args.patients), args.output.display()))
+    println(&format!("wrote {} {noun} to {}", group_digits(args.patients), args.output.display()))
 }

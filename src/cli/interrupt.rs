@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM: the first one stops what is running and lets it clean up, the second one ends the
-//! process.
+//! Ctrl-C and SIGTERM: the first signal stops the running work and lets it clean up, the second
+//! ends the process.
 
 use std::future::Future;
 use std::sync::LazyLock;
@@ -15,37 +15,38 @@ use tokio::task::{AbortHandle, JoinHandle};
 use super::error::{Failure, Outcome};
 
 static PRESSED: AtomicBool = AtomicBool::new(false);
-/// SIGTERM came: nothing new is begun, and the process ends.
+/// Set by SIGTERM: no further work is started, and the process ends.
 static TERMINATED: AtomicBool = AtomicBool::new(false);
-/// Standard input is read, which nothing but input ends, and which leaves nothing to clean up.
+/// Set while standard input is read, which only input ends and which needs no clean-up.
 static READING: AtomicBool = AtomicBool::new(false);
 static NOTIFY: LazyLock<Notify> = LazyLock::new(Notify::new);
 
-/// The shell runs, which an interrupt does not end.
+/// Set while the shell runs, which an interrupt does not end.
 static SHELL: AtomicBool = AtomicBool::new(false);
 
-/// How long work that was told to end may take to clean up.
+/// Time that interrupted work has to clean up.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long an interrupted statement is waited for, which mostly ends at once.
+/// Time to wait for the tasks of an interrupted statement; most end at once.
 const SOON: Duration = Duration::from_millis(700);
-/// Tasks of statements that are not gone yet.
+/// Number of tasks of statements that still exist.
 static TASKS: AtomicUsize = AtomicUsize::new(0);
 
-/// Starts to listen, on a thread with a runtime of its own: the workers of the other one may all be busy.
+/// Listens for signals on a thread with its own runtime, because the workers of the main one may
+/// all be busy.
 pub(super) fn listen() -> Outcome {
-    let failed = |e: std::io::Error| Failure::message(format!("cannot listen to signals: {e}"));
+    let failed = |e: std::io::Error| Failure::message(format!("cannot listen for signals: {e}"));
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let thread = std::thread::Builder::new().name("signals".into());
-    thread.spawn(move || runtime.block_on(hear())).map_err(failed)?;
+    thread.spawn(move || runtime.block_on(handle_signals())).map_err(failed)?;
     Ok(())
 }
 
-async fn hear() {
+async fn handle_signals() {
     let interrupts = async {
         while tokio::signal::ctrl_c().await.is_ok() {
-            press();
+            request_stop();
         }
     };
     #[cfg(unix)]
@@ -56,9 +57,9 @@ async fn hear() {
             while terminate.recv().await.is_some() {
                 TERMINATED.store(true, Ordering::SeqCst);
                 if READING.load(Ordering::SeqCst) {
-                    std::process::exit(code().into());
+                    std::process::exit(exit_code().into());
                 }
-                press();
+                request_stop();
             }
         };
         tokio::join!(interrupts, terminations);
@@ -67,50 +68,50 @@ async fn hear() {
     interrupts.await;
 }
 
-/// Tells what is running to end. The second time, or when it has not ended in time, the process ends; in
-/// the shell, where there are tables to lose, an interrupt waits for the second one.
-fn press() {
+/// Asks the running work to stop. On the second signal, or when the work does not stop in time, the
+/// process ends. In the shell, which may have tables to lose, only the second interrupt ends it.
+fn request_stop() {
     if PRESSED.swap(true, Ordering::SeqCst) {
-        std::process::exit(code().into());
+        std::process::exit(exit_code().into());
     }
     NOTIFY.notify_waiters();
-    if terminated() || !SHELL.load(Ordering::SeqCst) {
+    if is_terminated() || !SHELL.load(Ordering::SeqCst) {
         std::thread::spawn(|| {
             std::thread::sleep(GRACE);
-            std::process::exit(code().into());
+            std::process::exit(exit_code().into());
         });
     }
 }
 
-/// From here on, interrupts end statements and not the process.
+/// Makes interrupts end statements instead of the process.
 pub(super) fn enter_shell() {
     SHELL.store(true, Ordering::SeqCst);
 }
 
-/// The exit code of a process that was interrupted, or terminated.
-pub(super) fn code() -> u8 {
-    if terminated() { 143 } else { 130 }
+/// Exit code of an interrupted or terminated process.
+pub(super) fn exit_code() -> u8 {
+    if is_terminated() { 143 } else { 130 }
 }
 
-/// Whether it is SIGTERM that ends the process.
-pub(super) fn terminated() -> bool {
+/// Whether SIGTERM was received.
+pub(super) fn is_terminated() -> bool {
     TERMINATED.load(Ordering::SeqCst)
 }
 
-/// Forgets an earlier Ctrl-C: the shell goes on after a cancelled query.
+/// Clears an earlier Ctrl-C, so that the shell continues after a cancelled query.
 pub(super) fn reset() {
-    PRESSED.store(terminated(), Ordering::SeqCst);
+    PRESSED.store(is_terminated(), Ordering::SeqCst);
 }
 
-/// Reads standard input, which SIGTERM ends at once.
-pub(super) fn reading<T>(read: impl FnOnce() -> T) -> T {
+/// Reads standard input; SIGTERM ends the process at once meanwhile.
+pub(super) fn read_stdin<T>(read: impl FnOnce() -> T) -> T {
     READING.store(true, Ordering::SeqCst);
     let result = read();
     READING.store(false, Ordering::SeqCst);
     result
 }
 
-/// For loops over blocking work: fails once Ctrl-C was pressed.
+/// Fails after an interrupt; for loops over blocking work.
 pub(super) fn check() -> Outcome {
     match PRESSED.load(Ordering::SeqCst) {
         true => Err(Failure::Interrupted),
@@ -118,11 +119,11 @@ pub(super) fn check() -> Outcome {
     }
 }
 
-/// Runs a future until it ends or Ctrl-C drops it.
+/// Runs a future until it completes or an interrupt drops it.
 pub(super) async fn or_cancel<T>(work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
     let pressed = NOTIFY.notified();
     tokio::pin!(pressed);
-    // Registered before the flag is read, so that a press in between is not lost.
+    // Register before reading the flag, so that a signal in between is not lost.
     pressed.as_mut().enable();
     check()?;
     tokio::select! {
@@ -131,23 +132,23 @@ pub(super) async fn or_cancel<T>(work: impl Future<Output = Outcome<T>>) -> Outc
     }
 }
 
-/// Counts a task for as long as it is there.
-struct Counted;
+/// Counts a task while it exists.
+struct TaskGuard;
 
-impl Counted {
+impl TaskGuard {
     fn new() -> Self {
         TASKS.fetch_add(1, Ordering::SeqCst);
         Self
     }
 }
 
-impl Drop for Counted {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         TASKS.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// A task that ends with whoever waits for it.
+/// A task that is aborted when dropped.
 struct Task<T> {
     handle: JoinHandle<T>,
     abort: AbortHandle,
@@ -155,9 +156,9 @@ struct Task<T> {
 
 impl<T: Send + 'static> Task<T> {
     fn spawn(work: impl Future<Output = T> + Send + 'static) -> Self {
-        let counted = Counted::new();
+        let guard = TaskGuard::new();
         let handle = tokio::spawn(async move {
-            let _counted = counted;
+            let _guard = guard;
             work.await
         });
         Self { abort: handle.abort_handle(), handle }
@@ -166,10 +167,10 @@ impl<T: Send + 'static> Task<T> {
     /// Returns the result of the task. A panic of the task continues in the caller.
     async fn join(&mut self) -> T {
         match (&mut self.handle).await {
-            Ok(given) => given,
+            Ok(result) => result,
             Err(e) => match e.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime ends.
+                // The task was aborted because the runtime shuts down.
                 Err(_) => std::future::pending().await,
             },
         }
@@ -189,7 +190,7 @@ pub(super) async fn on_worker<T: Send + 'static>(
     Task::spawn(work).join().await
 }
 
-/// The batches of a stream that is polled on another thread, as [`on_worker`].
+/// Returns the batches of a stream that is polled on another thread, like [`on_worker`].
 pub(super) fn stream_on_worker(mut input: SendableRecordBatchStream) -> SendableRecordBatchStream {
     let schema = input.schema();
     let (sender, receiver) = mpsc::channel(1);
@@ -212,9 +213,9 @@ pub(super) fn stream_on_worker(mut input: SendableRecordBatchStream) -> Sendable
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
-/// Waits for the tasks of an interrupted statement to be gone, with the files that they had begun; not for
-/// long, and not for one that does not yield.
-pub(super) async fn settle() {
+/// Waits for the tasks of an interrupted statement to end and remove their files; only for a short
+/// time, because a task that does not yield does not end.
+pub(super) async fn wait_for_tasks() {
     let start = Instant::now();
     while TASKS.load(Ordering::SeqCst) > 0 && start.elapsed() < SOON {
         tokio::time::sleep(Duration::from_millis(2)).await;

@@ -1,7 +1,7 @@
-//! The `serrate` command: arguments, scripts, the shell, and the file commands over the library.
+//! The `serrate` command: arguments, scripts, the shell, and the file commands.
 //!
-//! Exit codes: 0 when everything went well, 1 when a query or a file failed, 2 for wrong usage, 130
-//! when interrupted, 143 when terminated.
+//! Exit codes: 0 on success, 1 if a query or a file failed, 2 for wrong usage, 130 if interrupted,
+//! 143 if terminated.
 
 mod args;
 mod batches;
@@ -30,61 +30,62 @@ use args::{Cli, Command, QueryArgs};
 use error::{Failure, Outcome};
 use run::Runner;
 
-/// Runs the command on the arguments of the process.
+/// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {
-            // Help and version go to stdout with 0; a reader that went away is no failure.
+            // Help and version go to stdout with exit code 0. A reader that closed the pipe is not
+            // a failure.
             let _ = e.print();
             return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
         }
     };
-    panics::silence();
-    match on_deep_stack(cli) {
+    panics::install_hook();
+    match run_on_deep_stack(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
 }
 
-/// The session that runs SQL.
-fn session() -> Outcome<datafusion::prelude::SessionContext> {
+/// Creates the session that runs SQL.
+fn create_session() -> Outcome<datafusion::prelude::SessionContext> {
     Ok(crate::sql::session())
 }
 
-/// The stack of each thread that plans and runs queries: expressions are planned, computed and freed as deep as
-/// they are written. What is not used takes no memory.
+/// Stack size of each thread that plans and runs queries, because planning, evaluating and dropping
+/// an expression recurse to its depth. Unused stack takes no memory.
 const STACK: usize = 64 << 20;
 
-fn on_deep_stack(cli: Cli) -> Outcome {
-    let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || start(cli));
+fn run_on_deep_stack(cli: Cli) -> Outcome {
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(move || run_command(cli));
     match thread.map(std::thread::JoinHandle::join) {
         Ok(Ok(outcome)) => outcome,
-        Ok(Err(panic)) => Err(panics::failure(panic.as_ref())),
-        Err(e) => Err(Failure::message(format!("cannot start: {e}"))),
+        Ok(Err(panic)) => Err(panics::to_failure(panic.as_ref())),
+        Err(e) => Err(Failure::message(format!("cannot start the main thread: {e}"))),
     }
 }
 
-fn start(cli: Cli) -> Outcome {
+fn run_command(cli: Cli) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_stack_size(STACK)
         .enable_all()
         .build()
-        .map_err(|e| Failure::message(format!("cannot start: {e}")))?;
+        .map_err(|e| Failure::message(format!("cannot start the worker threads: {e}")))?;
     interrupt::listen()?;
     let result = runtime.block_on(async {
         match cli.command {
-            None => queries(cli.query).await,
-            Some(command) => file_command(command).await,
+            None => run_queries(cli.query).await,
+            Some(command) => run_file_command(command).await,
         }
     });
-    // A blocking read that was interrupted is not waited for.
+    // Do not wait for an interrupted blocking read.
     runtime.shutdown_background();
     result
 }
 
-async fn file_command(command: Command) -> Outcome {
-    // Files are read and written by blocking calls; Ctrl-C is looked at between batches.
+async fn run_file_command(command: Command) -> Outcome {
+    // Files are read and written by blocking calls that poll for Ctrl-C between batches.
     let work = move || match &command {
         Command::Inspect(args) => inspect::run(args),
         Command::Check(args) => check::run(args),
@@ -94,30 +95,30 @@ async fn file_command(command: Command) -> Outcome {
         Command::Generate(args) => generate::run(args),
     };
     tokio::task::spawn_blocking(work).await.map_err(|e| match e.try_into_panic() {
-        Ok(panic) => panics::failure(panic.as_ref()),
+        Ok(panic) => panics::to_failure(panic.as_ref()),
         Err(e) => Failure::message(e.to_string()),
     })?
 }
 
-async fn queries(args: QueryArgs) -> Outcome {
+async fn run_queries(args: QueryArgs) -> Outcome {
     let piped = !std::io::stdin().is_terminal();
     let nothing_asked = args.files.is_empty() && args.commands.is_empty();
     let mut runner = Runner::try_new(&args)?;
     for file in &args.files {
-        runner.file(file).await?;
+        runner.run_file(file).await?;
     }
     for (i, sql) in args.commands.iter().enumerate() {
         let name = if args.commands.len() == 1 { "-c".into() } else { format!("-c {}", i + 1) };
-        runner.script(&name, sql).await?;
+        runner.run_script(&name, sql).await?;
     }
     if args.interactive || (nothing_asked && !piped) {
         return shell::run(runner).await;
     }
     if nothing_asked {
         let mut sql = String::new();
-        interrupt::reading(|| std::io::stdin().read_to_string(&mut sql))
+        interrupt::read_stdin(|| std::io::stdin().read_to_string(&mut sql))
             .map_err(|e| Failure::message(format!("standard input: {e}")))?;
-        runner.script("standard input", &sql).await?;
+        runner.run_script("standard input", &sql).await?;
     }
     runner.finish()
 }

@@ -1,17 +1,17 @@
-//! Panics: errors of one statement, without the noise.
+//! Conversion of panics to errors of one statement.
 
 use std::any::Any;
 use std::sync::{Mutex, PoisonError};
 
 use super::error::Failure;
-use crate::io::contain::panic_text;
+use serrate_core::internal::panic_text;
 
-/// Where the last panic was.
+/// Location of the last panic.
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
-/// Keeps the place of a panic instead of printing it: who catches it says what happened. With
-/// `RUST_BACKTRACE` set it is printed as well.
-pub(super) fn silence() {
+/// Records the location of a panic instead of printing it; the code that catches the panic reports
+/// it. With `RUST_BACKTRACE` set, the panic is printed, too.
+pub(super) fn install_hook() {
     let print = std::panic::take_hook();
     let loud = std::env::var_os("RUST_BACKTRACE").is_some_and(|v| v != "0");
     std::panic::set_hook(Box::new(move |info| {
@@ -23,10 +23,10 @@ pub(super) fn silence() {
     }));
 }
 
-/// What is reported of a panic.
-pub(super) fn failure(panic: &(dyn Any + Send)) -> Failure {
+/// Converts a caught panic to a failure.
+pub(super) fn to_failure(panic: &(dyn Any + Send)) -> Failure {
     let place = PLACE.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let place = place.unwrap_or_else(|| "an unknown place".into());
+    let place = place.unwrap_or_else(|| "an unknown location".into());
     Failure::message(format!(
         "stopped by an internal error at {place}: {}; please report it with the statement and the file",
         panic_text(panic)

@@ -1,17 +1,17 @@
-//! A progress bar on stderr, when that is a terminal.
+//! Progress bar on stderr, drawn only on a terminal.
 
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Files done, rows written.
+/// Progress in files and rows.
 pub(super) struct Progress {
     bar: ProgressBar,
     files: usize,
 }
 
 impl Progress {
-    /// Nothing is drawn where stderr is no terminal.
+    /// Starts a spinner for a number of files; nothing is drawn if stderr is not a terminal.
     pub(super) fn new(files: usize) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
         let style =
@@ -20,7 +20,7 @@ impl Progress {
         Self { bar, files }
     }
 
-    /// As [`new`](Self::new) with a known number of rows.
+    /// Starts a bar for a known number of rows.
     pub(super) fn of_rows(rows: u64) -> Self {
         let progress = Self::new(0);
         progress.bar.set_length(rows);
@@ -30,7 +30,7 @@ impl Progress {
         progress
     }
 
-    /// The file now at work.
+    /// Shows the current file.
     pub(super) fn file(&self, path: &Path) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if self.files > 1 {
@@ -44,12 +44,12 @@ impl Progress {
         self.bar.inc(rows as u64);
     }
 
-    /// So many rows are done in all.
+    /// Sets the total number of rows done.
     pub(super) fn position(&self, rows: u64) {
         self.bar.set_position(rows);
     }
 
-    /// A line on stderr that the bar does not paint over.
+    /// Prints a note on stderr without disturbing the bar.
     pub(super) fn note(&self, text: &str) {
         self.bar.suspend(|| eprintln!("note: {text}"));
     }

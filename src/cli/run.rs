@@ -1,4 +1,4 @@
-//! Running statements and showing their results.
+//! Execution of statements and display of their results.
 
 use std::io::{self, Read, Write};
 use std::panic::AssertUnwindSafe;
@@ -17,23 +17,23 @@ use datafusion::prelude::SessionContext;
 use futures::{FutureExt, StreamExt};
 
 use super::args::{Format, QueryArgs};
-use super::batches::of_tasks;
+use super::batches::describe_tasks;
 use super::error::{Failure, Outcome};
 use super::interrupt;
-use super::output::{self, Look, ResultWriter, Target, grouped, terminal_width};
+use super::output::{self, OutputTarget, ResultWriter, TableStyle, group_digits, terminal_width};
 use super::panics;
 use super::script::{self, Statement};
 use crate::io::meds_torch::TensorizedCohort;
 use crate::sql::of_statement;
 
-/// A session and where its results go.
+/// A session with the destination of its results.
 pub(super) struct Runner {
     context: SessionContext,
     format: Format,
-    look: Look,
+    look: TableStyle,
     timing: bool,
-    target: Target,
-    /// Where the result goes when not to standard output.
+    target: OutputTarget,
+    /// Path of the output file, if not standard output.
     path: Option<PathBuf>,
     results: usize,
 }
@@ -43,11 +43,11 @@ impl Runner {
         let target = match &args.output {
             None if args.overwrite => {
                 return Err(Failure::usage(
-                    "--overwrite replaces the file that -o FILE names, and there is none; COPY has an option of its own: COPY (SELECT ..) TO 'FILE' OPTIONS (overwrite true)",
+                    "--overwrite requires -o FILE, the file to replace; for COPY write COPY (SELECT ..) TO 'FILE' OPTIONS (overwrite true)",
                 ));
             }
-            None => Target::stdout(),
-            Some(path) => Target::file(path, args.overwrite)?,
+            None => OutputTarget::stdout(),
+            Some(path) => OutputTarget::file(path, args.overwrite)?,
         };
         let by_name = args.output.as_deref().and_then(Format::of_extension);
         if let (None, None, Some(path)) = (args.format, by_name, &args.output)
@@ -55,15 +55,15 @@ impl Runner {
         {
             let extension = extension.to_string_lossy();
             return Err(Failure::usage(format!(
-                "-o writes csv, json, ndjson, arrow, md or txt, not .{extension}: say --format, or write other formats with COPY (SELECT ..) TO '{}'",
+                "-o writes csv, json, ndjson, arrow, md or txt, not .{extension}; set --format, or write other formats with COPY (SELECT ..) TO '{}'",
                 path.display()
             )));
         }
         let line = if target.is_file() { None } else { terminal_width() };
         Ok(Self {
-            context: super::session()?,
+            context: super::create_session()?,
             format: args.format.or(by_name).unwrap_or(Format::Table),
-            look: Look::new(&args.table, line),
+            look: TableStyle::new(&args.table, line),
             timing: args.timing,
             target,
             path: args.output.clone(),
@@ -83,47 +83,46 @@ impl Runner {
         &mut self.format
     }
 
-    /// The SQL dialect of the session.
     pub(super) fn dialect(&self) -> Dialect {
         self.context.state().config().options().sql_parser.dialect
     }
 
     /// Runs a script file, `-` for standard input.
-    pub(super) async fn file(&mut self, path: &Path) -> Outcome {
+    pub(super) async fn run_file(&mut self, path: &Path) -> Outcome {
         let name = path.display().to_string();
         if path.as_os_str() == "-" {
             let mut sql = String::new();
-            interrupt::reading(|| io::stdin().read_to_string(&mut sql))
+            interrupt::read_stdin(|| io::stdin().read_to_string(&mut sql))
                 .map_err(|e| Failure::message(format!("standard input: {e}")))?;
-            return self.script("standard input", &sql).await;
+            return self.run_script("standard input", &sql).await;
         }
         let sql = std::fs::read_to_string(path).map_err(|e| {
             let hint = match e.kind() {
                 _ if path.is_dir() => {
                     let hint = format!(
-                        "{name} is a folder, and no script; `serrate inspect {name}` says what is in it, and SQL reads a MEDS folder as FROM meds('{name}')"
+                        "{name} is a folder, not a script; `serrate inspect {name}` shows its contents, and SQL reads a MEDS folder as FROM meds('{name}')"
                     );
                     return Failure::message(hint);
                 }
                 io::ErrorKind::NotFound if path.extension().is_none() => {
-                    "; it is neither a script nor one of the commands (see --help)"
+                    "; it is neither a script nor a command (see --help)"
                 }
-                io::ErrorKind::InvalidData => "; a script is SQL text (see --help for `inspect`)",
+                io::ErrorKind::InvalidData => "; a script must be SQL text (`serrate inspect` shows data files)",
                 _ => "",
             };
             Failure::message(format!("{name}: {e}{hint}"))
         })?;
-        self.script(&name, &sql).await
+        self.run_script(&name, &sql).await
     }
 
-    /// Runs the statements of `sql`; the first that fails ends it. `name` stands in messages.
-    pub(super) async fn script(&mut self, name: &str, sql: &str) -> Outcome {
-        let script = script::split(sql, &self.dialect()).map_err(|e| {
+    /// Runs the statements of `sql` up to the first that fails; `name` is used in messages.
+    pub(super) async fn run_script(&mut self, name: &str, sql: &str) -> Outcome {
+        let script = script::split_statements(sql, &self.dialect()).map_err(|e| {
             Failure::message(format!("{name}:{}:{}: {}", e.line, e.column, e.message))
         })?;
         for statement in &script.statements {
-            self.title(statement)?;
-            let result = self.statement(statement).await;
+            self.print_title(statement)?;
+            let result = self.run_statement(statement).await;
             result.map_err(|failure| match failure {
                 Failure::Failed(_) if self.target.is_closed() => Failure::Closed,
                 Failure::Failed(message) => Failure::Failed(format!(
@@ -138,8 +137,9 @@ impl Runner {
         Ok(())
     }
 
-    /// The comment above a statement is the heading of its result, in tables on standard output.
-    fn title(&mut self, statement: &Statement) -> Outcome {
+    /// Prints the comment above a statement as the heading of its result, for tables on standard
+    /// output.
+    fn print_title(&mut self, statement: &Statement) -> Outcome {
         if self.format == Format::Table && !self.target.is_file() && !statement.title.is_empty() {
             writeln!(self.target)?;
             for line in &statement.title {
@@ -150,18 +150,18 @@ impl Runner {
         Ok(())
     }
 
-    async fn statement(&mut self, statement: &Statement) -> Outcome {
+    async fn run_statement(&mut self, statement: &Statement) -> Outcome {
         let start = Instant::now();
         let context = self.context.clone();
-        let sql = statement.in_place();
-        // A panic ends the statement, not the shell with its tables.
+        let sql = statement.padded_to_position();
+        // A panic ends the statement but not the shell with its tables.
         let execute = AssertUnwindSafe(self.execute(&context, &sql)).catch_unwind();
         let result = interrupt::or_cancel(async { Ok(execute.await) }).await;
         if result.is_err() {
-            interrupt::settle().await;
+            interrupt::wait_for_tasks().await;
         }
         let result = result?;
-        result.unwrap_or_else(|panic| Err(panics::failure(panic.as_ref())))?;
+        result.unwrap_or_else(|panic| Err(panics::to_failure(panic.as_ref())))?;
         if self.timing {
             eprintln!("elapsed_ms={:.3}", start.elapsed().as_secs_f64() * 1e3);
         }
@@ -170,16 +170,19 @@ impl Runner {
 
     async fn execute(&mut self, context: &SessionContext, sql: &str) -> Outcome {
         let (context, sql) = (context.clone(), sql.to_owned());
-        // Planning reads files, and neither it nor a kernel yields.
-        let Some(begun) = interrupt::on_worker(begin(context, sql)).await? else { return Ok(()) };
-        let stream = interrupt::stream_on_worker(begun.stream);
-        self.results_of(stream, begun.done, begun.explains).await?;
-        note_labels(&begun.plan);
+        // Planning reads files, and neither planning nor kernels yield.
+        let Some(started) = interrupt::on_worker(start_statement(context, sql)).await? else {
+            return Ok(());
+        };
+        let stream = interrupt::stream_on_worker(started.stream);
+        self.show_results(stream, started.done, started.explains).await?;
+        note_labels(&started.plan);
         Ok(())
     }
 
-    /// Shows what a statement gives; `done` says what one that writes has done, and to what.
-    async fn results_of(
+    /// Shows the result of a statement; `done` is the verb and object to report for one that
+    /// writes.
+    async fn show_results(
         &mut self,
         mut stream: SendableRecordBatchStream,
         done: Option<(&str, String)>,
@@ -188,14 +191,14 @@ impl Runner {
         if let Some((verb, object)) = done {
             let mut rows = 0u64;
             while let Some(batch) = stream.next().await {
-                rows += counted(&batch?);
+                rows += count_rows(&batch?);
             }
             let noun = if rows == 1 { "row" } else { "rows" };
-            return self.say(&format!("{verb} {} {noun}{object}", grouped(rows)));
+            return self.print_note(&format!("{verb} {} {noun}{object}", group_digits(rows)));
         }
         let schema = stream.schema();
         if schema.fields().is_empty() {
-            // CREATE, SET and the like; they still have to run.
+            // CREATE, SET and the like have no result but must run.
             while let Some(batch) = stream.next().await {
                 batch?;
             }
@@ -203,12 +206,12 @@ impl Runner {
         }
         if explains && self.format == Format::Table {
             self.results += 1;
-            return self.plans(stream).await;
+            return self.print_plans(stream).await;
         }
         if self.results > 0 {
             match (self.format, &self.path) {
                 (Format::Json | Format::Arrow | Format::Csv, Some(path)) => {
-                    return Err(output::one_result_only(self.format, path));
+                    return Err(output::second_result_error(self.format, path));
                 }
                 (Format::Markdown | Format::Csv, _) => writeln!(self.target)?,
                 _ => {}
@@ -222,8 +225,8 @@ impl Runner {
         writer.finish()
     }
 
-    /// The plans of an EXPLAIN, whole and line by line instead of in a table.
-    async fn plans(&mut self, mut stream: SendableRecordBatchStream) -> Outcome {
+    /// Prints the plans of an EXPLAIN in full, line by line instead of in a table.
+    async fn print_plans(&mut self, mut stream: SendableRecordBatchStream) -> Outcome {
         while let Some(batch) = stream.next().await {
             let batch = batch?;
             let texts: Vec<_> =
@@ -241,8 +244,8 @@ impl Runner {
         Ok(())
     }
 
-    /// A message between results: part of a table's output, beside that of other formats.
-    fn say(&mut self, message: &str) -> Outcome {
+    /// Prints a message: among the tables on standard output, or on stderr for other formats.
+    fn print_note(&mut self, message: &str) -> Outcome {
         if self.format == Format::Table && !self.target.is_file() {
             writeln!(self.target, "{message}")?;
             self.target.flush()?;
@@ -252,11 +255,11 @@ impl Runner {
         Ok(())
     }
 
-    /// Everything ran: the output file appears.
+    /// Completes the output after everything ran; the output file appears.
     pub(super) fn finish(self) -> Outcome {
         if let (Some(path), 0) = (&self.path, self.results) {
             return Err(Failure::message(format!(
-                "no statement had a result: {} is not written",
+                "no statement returned a result, so {} is not written",
                 path.display()
             )));
         }
@@ -265,17 +268,20 @@ impl Runner {
     }
 }
 
-/// A statement that runs.
-struct Begun {
+/// A statement that was started.
+struct RunningStatement {
     plan: Arc<dyn ExecutionPlan>,
     stream: SendableRecordBatchStream,
-    /// The verb and the target to report for a statement that writes a file.
+    /// Verb and object to report for a statement that writes.
     done: Option<(&'static str, String)>,
     explains: bool,
 }
 
-/// Plans a statement and starts it; `None` of no statement.
-async fn begin(context: SessionContext, sql: String) -> Outcome<Option<Begun>> {
+/// Plans and starts a statement; `None` if `sql` has no statement.
+async fn start_statement(
+    context: SessionContext,
+    sql: String,
+) -> Outcome<Option<RunningStatement>> {
     let mut statements = crate::sql::parse(&context, &sql)?;
     let Some(statement) = statements.pop() else { return Ok(None) };
     let plan = crate::sql::plan(&context, statement).await?;
@@ -289,10 +295,10 @@ async fn begin(context: SessionContext, sql: String) -> Outcome<Option<Begun>> {
     let task = Arc::new(frame.task_ctx());
     let plan = frame.create_physical_plan().await.map_err(of_statement)?;
     let stream = execute_stream(Arc::clone(&plan), task)?;
-    Ok(Some(Begun { plan, stream, done, explains }))
+    Ok(Some(RunningStatement { plan, stream, done, explains }))
 }
 
-/// How a folder is read whose name was taken for that of a table.
+/// Suggests how to read a folder whose name was taken for a table.
 fn hint_folder(message: &str) -> Option<String> {
     let (_, name) = message.split_once("table 'datafusion.public.")?;
     let (name, _) = name.split_once("' not found")?;
@@ -301,27 +307,27 @@ fn hint_folder(message: &str) -> Option<String> {
         return None;
     }
     Some(match TensorizedCohort::is_at(folder) || folder.join("data").is_dir() {
-        true => format!("; {name} is a MEDS folder, which is read as meds('{name}')"),
-        false => format!("; {name} is a folder, whose files are read as '{name}/'"),
+        true => format!("; {name} is a MEDS folder; read it as meds('{name}')"),
+        false => format!("; {name} is a folder; read its files as '{name}/'"),
     })
 }
 
-/// Says how many labels of `meds_asof` had no row, and when they are of several tasks.
+/// Notes labels of `meds_asof` without a row, and labels of several tasks.
 fn note_labels(plan: &Arc<dyn ExecutionPlan>) {
     let tasks = crate::sql::label_tasks(plan);
     if !tasks.is_empty() {
-        eprintln!("{}", of_tasks(&tasks));
+        eprintln!("{}", describe_tasks(&tasks));
     }
     let unknown = crate::sql::unknown_labels(plan);
     if unknown > 0 {
         let noun = if unknown == 1 { "label is" } else { "labels are" };
-        let gone = if unknown == 1 { "it has no row" } else { "they have no row" };
-        eprintln!("{} {noun} of subjects that are not in the data: {gone}", grouped(unknown));
+        let gone = if unknown == 1 { "it yields no row" } else { "they yield no row" };
+        eprintln!("{} {noun} of subjects that are not in the data: {gone}", group_digits(unknown));
     }
 }
 
-/// The sum of the one column of counts that COPY and INSERT return.
-fn counted(batch: &RecordBatch) -> u64 {
+/// Sums the single column of counts that COPY and INSERT return.
+fn count_rows(batch: &RecordBatch) -> u64 {
     let Some(column) = batch.columns().first() else { return 0 };
     match cast(column, &DataType::UInt64) {
         Ok(counts) => counts.as_primitive::<UInt64Type>().iter().flatten().sum(),

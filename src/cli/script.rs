@@ -1,32 +1,31 @@
-//! Cutting SQL text into statements that know where they stand.
+//! Splitting of SQL text into statements with positions.
 
 use datafusion::common::config::Dialect;
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer, Whitespace};
 
-/// One statement of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Statement {
-    /// Its text, without the semicolon and surrounding space and comments.
+    /// The text without the semicolon and surrounding space and comments.
     pub(super) text: String,
-    /// Line of its first word, from 1.
+    /// Line of the first word, from 1.
     pub(super) line: u64,
-    /// Column of its first word in characters, from 1.
+    /// Column of the first word in characters, from 1.
     pub(super) column: u64,
-    /// The `--` comment right above it, line by line.
+    /// Lines of the `--` comment directly above.
     pub(super) title: Vec<String>,
 }
 
 impl Statement {
-    /// The text moved to its place in the script by leading space, so that the positions in the
-    /// parser's messages are those of the script.
-    pub(super) fn in_place(&self) -> String {
+    /// Returns the text preceded by space, so that positions in the parser's messages are those in
+    /// the script.
+    pub(super) fn padded_to_position(&self) -> String {
         let lines = usize::try_from(self.line.saturating_sub(1)).unwrap_or(0);
         let columns = usize::try_from(self.column.saturating_sub(1)).unwrap_or(0);
         format!("{}{}{}", "\n".repeat(lines), " ".repeat(columns), self.text)
     }
 
-    /// The statement on one line, cut to `width` characters.
+    /// Returns the statement on one line, cut to `width` characters.
     pub(super) fn summary(&self, width: usize) -> String {
         let mut words = String::new();
         for word in self.text.lines().filter(|l| !l.trim_start().starts_with("--")) {
@@ -44,40 +43,39 @@ impl Statement {
     }
 }
 
-/// What a text consists of.
+/// The statements of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Script {
-    /// Its statements, empty ones left out.
+    /// The statements, without empty ones.
     pub(super) statements: Vec<Statement>,
-    /// Whether the last statement ended with a semicolon (or there is none).
+    /// Whether the last statement ends with a semicolon (or there are no statements).
     pub(super) complete: bool,
 }
 
-/// Text that is no SQL at all: an open quote or comment.
+/// An error in the tokens of a text, such as an open quote or comment.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Broken {
-    /// What is wrong.
+pub(super) struct TokenError {
+    /// The tokenizer's message.
     pub(super) message: String,
-    /// Line, from 1.
     pub(super) line: u64,
-    /// Column, from 1.
     pub(super) column: u64,
 }
 
-/// Cuts `sql` at its semicolons, minding quotes, comments and dollar quotes as `dialect` knows them.
-pub(super) fn split(sql: &str, dialect: &Dialect) -> Result<Script, Broken> {
+/// Splits `sql` at its semicolons, respecting quotes, comments and dollar quotes of `dialect`.
+pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, TokenError> {
     let dialect = dialect_from_str(dialect)
         .unwrap_or_else(|| Box::new(datafusion::sql::sqlparser::dialect::GenericDialect {}));
     let tokens = Tokenizer::new(dialect.as_ref(), sql).tokenize_with_location().map_err(|e| {
-        Broken { message: e.message, line: e.location.line, column: e.location.column }
+        TokenError { message: e.message, line: e.location.line, column: e.location.column }
     })?;
     let lines = LineStarts::new(sql);
     let mut statements = Vec::new();
-    // Start of the first and end of the last word of the statement at hand.
+    // Start of the first and end of the last word of the current statement.
     let mut open: Option<(Location, Location)> = None;
-    // The comment at hand, and the line it ends on.
+    // The current comment, and its last line.
     let mut title: (Vec<String>, u64) = (Vec::new(), 0);
-    // The line of the last token: a trailing comment on that line is not the title of the next statement.
+    // Line of the last token: a comment on that line trails it and is not the title of the next
+    // statement.
     let mut last_line = 0;
     let mut close = |open: &mut Option<(Location, Location)>, title: &mut Vec<String>| {
         let title = std::mem::take(title);
@@ -97,7 +95,7 @@ pub(super) fn split(sql: &str, dialect: &Dialect) -> Result<Script, Broken> {
             Token::Whitespace(Whitespace::SingleLineComment { comment, .. }) => {
                 let line = token.span.start.line;
                 if open.is_none() && line != last_line {
-                    // A blank line parts a comment from the one before.
+                    // A blank line separates two comments.
                     if line > title.1 + 1 {
                         title.0.clear();
                     }
@@ -113,7 +111,8 @@ pub(super) fn split(sql: &str, dialect: &Dialect) -> Result<Script, Broken> {
             ) => {}
             _ => {
                 last_line = token.span.end.line;
-                // Made offsets where a statement ends: each counts the characters of its line.
+                // Byte offsets are computed only where a statement ends, because each counts the
+                // characters of its line.
                 let end = token.span.end;
                 open = Some(match open {
                     None => {
@@ -132,7 +131,7 @@ pub(super) fn split(sql: &str, dialect: &Dialect) -> Result<Script, Broken> {
     Ok(Script { statements, complete })
 }
 
-/// Byte offsets of the places that the tokenizer gives as line and column.
+/// Converts the tokenizer's lines and columns to byte offsets.
 struct LineStarts<'a> {
     text: &'a str,
     starts: Vec<usize>,
@@ -159,7 +158,12 @@ mod tests {
     use super::*;
 
     fn texts(sql: &str) -> Vec<String> {
-        split(sql, &Dialect::DuckDB).unwrap().statements.into_iter().map(|s| s.text).collect()
+        split_statements(sql, &Dialect::DuckDB)
+            .unwrap()
+            .statements
+            .into_iter()
+            .map(|s| s.text)
+            .collect()
     }
 
     #[test]
@@ -170,37 +174,43 @@ mod tests {
 
     #[test]
     fn positions_are_those_of_the_script() {
-        let script = split("SELECT 'é;ü'; SELECT 1;\n\n  SELECT 2", &Dialect::DuckDB).unwrap();
+        let script =
+            split_statements("SELECT 'é;ü'; SELECT 1;\n\n  SELECT 2", &Dialect::DuckDB).unwrap();
         let at: Vec<_> = script.statements.iter().map(|s| (s.line, s.column)).collect();
         assert_eq!(at, [(1, 1), (1, 15), (3, 3)]);
         assert_eq!(script.statements[1].text, "SELECT 1");
         assert!(!script.complete);
-        assert_eq!(script.statements[2].in_place(), "\n\n  SELECT 2");
+        assert_eq!(script.statements[2].padded_to_position(), "\n\n  SELECT 2");
     }
 
     #[test]
     fn nothing_but_comments_is_complete() {
-        let script = split(" -- only\n /* this */ ", &Dialect::DuckDB).unwrap();
+        let script = split_statements(" -- only\n /* this */ ", &Dialect::DuckDB).unwrap();
         assert_eq!(script, Script { statements: vec![], complete: true });
     }
 
     #[test]
     fn the_comment_right_above_a_statement_is_its_title() {
         let sql = "-- file\n\n-- One\n--  more\nSELECT 1; -- not this\n-- Two\n\nSELECT 2; -- nor this\nSELECT 3";
-        let titles: Vec<_> =
-            split(sql, &Dialect::DuckDB).unwrap().statements.into_iter().map(|s| s.title).collect();
+        let titles: Vec<_> = split_statements(sql, &Dialect::DuckDB)
+            .unwrap()
+            .statements
+            .into_iter()
+            .map(|s| s.title)
+            .collect();
         assert_eq!(titles, [vec!["One", "more"], vec![], vec![]]);
     }
 
     #[test]
     fn an_open_quote_says_where_it_opened() {
-        let broken = split("SELECT 1;\nSELECT 'x", &Dialect::DuckDB).unwrap_err();
+        let broken = split_statements("SELECT 1;\nSELECT 'x", &Dialect::DuckDB).unwrap_err();
         assert_eq!((broken.line, broken.column), (2, 8));
     }
 
     #[test]
     fn a_summary_is_one_line() {
-        let script = split("SELECT a,\n  -- why\n   b FROM t", &Dialect::DuckDB).unwrap();
+        let script =
+            split_statements("SELECT a,\n  -- why\n   b FROM t", &Dialect::DuckDB).unwrap();
         assert_eq!(script.statements[0].summary(80), "SELECT a, b FROM t");
         assert_eq!(script.statements[0].summary(8), "SELECT a…");
     }

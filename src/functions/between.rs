@@ -15,7 +15,7 @@ use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::elementwise::{self, Op, Operand};
 use crate::kernels::filter;
-use crate::kernels::gather::true_bits;
+use serrate_core::internal::true_bits;
 
 /// `ragged_between(x, lo, hi [, closed])`, `ragged_between(x, time, lo, hi [, closed])`.
 pub(super) static BETWEEN: Def = Def {

@@ -1,10 +1,10 @@
-//! Documentation of functions: what `.help` shows and `docs/functions.md` is made of.
+//! Documentation of functions: the source of `.help` and of `docs/functions/`.
 
 use std::fmt::Write;
 
 use datafusion::logical_expr::{DocSection, Documentation};
 
-/// Chapters of `docs/functions.md`, in order.
+/// Pages of `docs/functions/`, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
     Shape,
@@ -69,6 +69,11 @@ impl Section {
         self.section().label
     }
 
+    /// Name of the page below `docs/functions/`.
+    pub(crate) fn file(self) -> String {
+        format!("{}.md", self.label().to_lowercase().replace(' ', "-"))
+    }
+
     /// What its functions have in common.
     pub(crate) fn description(self) -> &'static str {
         self.section().description.unwrap_or_default()
@@ -95,6 +100,13 @@ pub(crate) struct Doc {
 }
 
 impl Doc {
+    /// The first sentence of the description, as a cell of a Markdown table.
+    pub(crate) fn summary(&self) -> String {
+        let end = self.description.find(". ").unwrap_or(self.description.len());
+        let first = self.description.get(..end).unwrap_or(self.description);
+        first.trim_end_matches('.').replace('|', "\\|")
+    }
+
     pub(crate) fn to_documentation(self) -> Documentation {
         let mut text = self.description.to_string();
         if !self.missing.is_empty() {
@@ -116,24 +128,73 @@ impl Doc {
     }
 }
 
-/// One entry of `docs/functions.md`.
+/// Columns of a page of `docs/functions/`.
+const WIDTH: usize = 100;
+
+/// Breaks a paragraph of a page into lines.
+pub(crate) fn wrap_paragraph(paragraph: &str) -> String {
+    format!("{}\n", wrap_words(paragraph, WIDTH, 0))
+}
+
+/// Breaks a line between words, so that no part is wider than `width` unless a word is. Parts after
+/// the first are indented.
+pub(crate) fn wrap_words(line: &str, width: usize, indent: usize) -> String {
+    let mut wrapped = String::new();
+    let mut rest = line;
+    let mut capacity = width;
+    while rest.chars().count() > capacity {
+        let limit = rest.char_indices().nth(capacity).map_or(rest.len(), |(i, _)| i);
+        // The indentation of the line itself is not a place to cut.
+        let start = rest.len() - rest.trim_start().len();
+        let cut = rest[start..=limit]
+            .rfind(' ')
+            .or_else(|| rest[limit..].find(' ').map(|i| i + limit - start));
+        let Some(cut) = cut.map(|cut| cut + start) else { break };
+        wrapped.push_str(rest[..cut].trim_end());
+        wrapped.push('\n');
+        wrapped.push_str(&" ".repeat(indent));
+        rest = rest[cut..].trim_start();
+        capacity = width.saturating_sub(indent).max(1);
+    }
+    wrapped.push_str(rest);
+    wrapped
+}
+
+/// Writes the part of a page that is about one function.
 pub(crate) fn entry(out: &mut String, name: &str, aliases: &[&str], doc: &Doc) {
-    let _ = writeln!(out, "### `{name}`\n\n{}\n", doc.description);
+    let _ = writeln!(out, "## `{name}`\n\n{}", wrap_paragraph(doc.description));
     let _ = writeln!(out, "```sql\n{}\n```\n", doc.syntax.join("\n"));
     if !aliases.is_empty() {
         let _ = writeln!(out, "Also called `{}`.\n", aliases.join("`, `"));
     }
     if !doc.args.is_empty() {
         for (arg, meaning) in doc.args {
-            let _ = writeln!(out, "- `{arg}`: {meaning}");
+            let _ = writeln!(out, "{}", wrap_words(&format!("- `{arg}`: {meaning}"), WIDTH, 2));
         }
         out.push('\n');
     }
     if !doc.missing.is_empty() {
-        let _ = writeln!(out, "{}\n", doc.missing);
+        let _ = writeln!(out, "{}", wrap_paragraph(doc.missing));
     }
     if !doc.duckdb.is_empty() {
-        let _ = writeln!(out, "In DuckDB: {}\n", doc.duckdb);
+        let _ = writeln!(out, "{}", wrap_paragraph(&format!("In DuckDB: {}", doc.duckdb)));
     }
     let _ = writeln!(out, "```sql\n{}\n```\n", doc.example.trim_end());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_between_words() {
+        assert_eq!(wrap_words("one two three", 80, 0), "one two three");
+        assert_eq!(wrap_words("one two three", 8, 0), "one two\nthree");
+        assert_eq!(wrap_words("one two three", 7, 0), "one two\nthree");
+        assert_eq!(wrap_words("  x  one two three", 9, 5), "  x  one\n     two\n     three");
+        assert_eq!(wrap_words("a longer_than_that b", 5, 2), "a\n  longer_than_that\n  b");
+        assert_eq!(wrap_words("müßig größer", 6, 0), "müßig\ngrößer");
+        assert_eq!(wrap_words("longer_than_that", 5, 2), "longer_than_that");
+        assert_eq!(wrap_words("", 5, 2), "");
+    }
 }

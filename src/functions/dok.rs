@@ -25,14 +25,13 @@ use super::example;
 use super::index;
 use super::lists::Lists;
 use crate::array::RaggedArray;
-use crate::array::nulls::with_nulls;
 use crate::dense::DenseTensor;
 use crate::dok::{DokTensor, Fallback};
 use crate::error::{Error, Result};
-use crate::io::keyed::{self, Contents, Spec, Version};
-use crate::kernels::align::aligned;
 use crate::kernels::coords::coord;
 use crate::kernels::text::is_text;
+use serrate_core::internal::keyed::{self, Contents, Spec, Version};
+use serrate_core::internal::{aligned, with_nulls};
 
 const TABLE: (&str, &str) = (
     "m",

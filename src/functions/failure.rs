@@ -22,6 +22,7 @@ pub(crate) fn cannot_fail(e: &Expr, schema: &DFSchema) -> Result<bool> {
         Expr::Column(_)
         | Expr::Literal(..)
         | Expr::OuterReferenceColumn(..)
+        | Expr::LambdaVariable(_)
         | Expr::Placeholder(_)
         | Expr::Alias(_)
         | Expr::Not(_)

@@ -19,7 +19,7 @@ use super::{DEFS, scalar};
 ///
 /// Not among them are those that fail over some values: `abs` of the least integer, `power`, `chr`,
 /// `repeat`, `to_timestamp`, `split_part` at 0, `regexp_like` of a computed pattern.
-const FUNCTIONS: [&str; 77] = [
+const FUNCTIONS: [&str; 80] = [
     "acos",
     "array_has",
     "array_has_all",
@@ -71,6 +71,9 @@ const FUNCTIONS: [&str; 77] = [
     "md5",
     "named_struct",
     "nanvl",
+    "nested_greatest",
+    "nested_least",
+    "nested_order",
     "now",
     "nullif",
     "nvl",

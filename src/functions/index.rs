@@ -12,10 +12,11 @@ use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
 use crate::error::Result;
-use crate::index::{Index, item_positions, parse_index};
+use crate::index::{Index, parse_index};
 use crate::kernels::index;
 use crate::kernels::search::{self, Side};
 use crate::kernels::{RowArg, at};
+use serrate_core::internal::item_positions;
 
 const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 const WHERE_AXIS: (&str, &str) =

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
-use crate::io::stamp::Stamp;
+use serrate_core::internal::Stamp;
 
 /// Files kept at a time.
 const KEPT: usize = 4;

@@ -9,8 +9,8 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 
 use crate::array::{ListAxis, ListKind, RaggedArray, list_depth, list_kind};
 use crate::error::Result;
-use crate::kernels::align::aligned;
 use crate::kernels::gather;
+use serrate_core::internal::aligned;
 
 /// A list type taken apart: one kind and one element field per level, and the leaf type.
 #[derive(Clone, Debug)]

@@ -25,10 +25,12 @@ mod harmless;
 mod index;
 mod kept;
 mod lambda;
+mod list_counts;
 mod lists;
 mod lookup;
 mod math;
 mod naming;
+mod nested;
 mod normalize;
 mod operators;
 mod planner;
@@ -57,11 +59,15 @@ pub(crate) use chain::is_chain;
 pub(crate) use codes::codes_file;
 use def::{Def, RaggedUdf};
 use doc::Section;
+#[cfg(feature = "cli")]
+pub(crate) use doc::wrap_words;
 pub(crate) use dok::{Names, with_names};
 pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
 pub(crate) use harmless::physical_cannot_fail;
+pub(crate) use list_counts::signed_counts;
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
-pub(crate) use naming::literal;
+pub(crate) use naming::{COMPARISON, literal, loosest, precedence};
+pub(crate) use nested::compare_nested;
 pub(crate) use planner::{
     FILTER, ON_LISTS, PREDICATES, TESTS, folded, is_constant, plans_predicates,
 };
@@ -313,9 +319,11 @@ pub fn register_operators(ctx: &SessionContext) -> Result<()> {
     Ok(())
 }
 
-/// All functions as Markdown: the text of `docs/functions.md`.
-pub fn documentation() -> String {
-    let mut out = String::from(PREFACE);
+/// Returns the pages of `docs/functions/` as pairs of file name and Markdown: an index, and a page
+/// per family of functions.
+pub fn documentation() -> Vec<(String, String)> {
+    let mut index = String::from(PREFACE);
+    let mut pages = Vec::new();
     for section in Section::ALL {
         let mut entries: Vec<_> = DEFS.iter().map(|d| (d.name, d.aliases, &d.doc)).collect();
         entries.push((lambda::NAME, &[], &lambda::DOC));
@@ -325,31 +333,41 @@ pub fn documentation() -> String {
         if entries.is_empty() {
             continue;
         }
-        let _ = writeln!(out, "## {}\n\n{}\n", section.label(), section.description());
+        let (label, file) = (section.label(), section.file());
+        let _ = writeln!(index, "\n## [{label}]({file})\n");
+        index.push_str(&doc::wrap_paragraph(section.description()));
+        index.push_str("\n| function | |\n|---|---|\n");
+        let mut page = format!("# {label}\n\n{GENERATED}\n");
+        page.push_str(&doc::wrap_paragraph(section.description()));
+        page.push('\n');
         for (name, aliases, doc) in entries {
-            doc::entry(&mut out, name, aliases, doc);
+            let _ = writeln!(index, "| [`{name}`]({file}#{name}) | {} |", doc.summary());
+            doc::entry(&mut page, name, aliases, doc);
         }
+        while page.ends_with("\n\n") {
+            page.pop();
+        }
+        pages.push((file, page));
     }
-    while out.ends_with("\n\n") {
-        out.pop();
-    }
-    out
+    pages.insert(0, ("README.md".to_string(), index));
+    pages
 }
+
+const GENERATED: &str = "<!-- Generated from the functions; SERRATE_BLESS=1 cargo test --test slt writes it anew. -->\n";
 
 const PREFACE: &str = "# SQL functions
 
-<!-- Generated from the functions themselves; SERRATE_BLESS=1 cargo test --test slt writes it anew. -->
+<!-- Generated from the functions; SERRATE_BLESS=1 cargo test --test slt writes it anew. -->
 
-Axis 0 is the rows, axis 1 the outermost list of a row, and so on; negative axes count from the
-innermost, so that -1 is always the axis of the values. A scalar function works within a row and
-takes the axes 1 and up; aggregates, which cross rows, end in `_agg`. A NULL list is not an empty
-list. Lists keep their kind (`List`, `LargeList`); a `FixedSizeList` comes back as a `List` unless
-said otherwise. What decides the type of a result (an axis, the sizes of a tensor) is written out in
-the query; columns and parameters are refused there.
+Axis 0 is the rows, axis 1 the outermost list of a row, and so on. Negative axes count from the
+innermost, so -1 is always the axis of the values. A scalar function works within a row and takes the
+axes from 1 on; aggregates, which cross rows, end in `_agg`. A NULL list is not an empty list. Lists
+keep their kind (`List`, `LargeList`); a `FixedSizeList` becomes a `List` unless said otherwise. What
+decides the type of a result (an axis, the sizes of a tensor) must be a literal; columns and
+parameters are refused there.
 
-`f(x = 3)` compares, and `f(x => 3)` names an argument. In `ctx.sql` of DataFusion the first names one as
-well: write `f(x == 3)` or `f((x = 3))` there.
+`f(x = 3)` compares, and `f(x => 3)` names an argument. DataFusion's `ctx.sql` reads the first as a
+name too: write `f(x == 3)` or `f((x = 3))` there.
 
-Every example below is run by the tests.
-
+The tests run every example.
 ";

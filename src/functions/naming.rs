@@ -21,7 +21,7 @@ pub(crate) fn call(def: &Def, args: &[Expr]) -> Result<String> {
 fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>> {
     match (def.infix, args) {
         (Some(op), [left, right]) => {
-            let own = precedence(op).unwrap_or(3);
+            let own = precedence(op).unwrap_or(COMPARISON);
             let first = write_operand(left, own, false, name)?;
             name.push(' ');
             name.push_str(op);
@@ -85,7 +85,7 @@ fn write_other(expr: &Expr, name: &mut String) -> Result<Option<u8>> {
 }
 
 /// The operator that binds least in a name, outside of parentheses and quotes.
-fn loosest(text: &str) -> Option<u8> {
+pub(crate) fn loosest(text: &str) -> Option<u8> {
     let (mut depth, mut quoted) = (0usize, false);
     let words = text.split(' ').filter(|word| {
         let outside = depth == 0 && !quoted;
@@ -102,14 +102,20 @@ fn loosest(text: &str) -> Option<u8> {
     words.filter_map(precedence).min()
 }
 
-fn precedence(word: &str) -> Option<u8> {
+/// How tight comparisons and other predicates bind.
+pub(crate) const COMPARISON: u8 = 4;
+
+/// How tight an operator binds, greater numbers tighter.
+pub(crate) fn precedence(word: &str) -> Option<u8> {
     Some(match word {
         "OR" => 1,
         "AND" => 2,
+        "NOT" => 3,
         "=" | "<>" | "!=" | "<" | "<=" | ">" | ">=" | "IS" | "IN" | "LIKE" | "ILIKE" | "~"
-        | "BETWEEN" => 3,
-        "+" | "-" => 4,
-        "*" | "/" | "%" => 5,
+        | "BETWEEN" => COMPARISON,
+        "|" | "&" | "BIT_XOR" | "<<" | ">>" | "||" => 5,
+        "+" | "-" => 6,
+        "*" | "/" | "%" => 7,
         _ => return None,
     })
 }
@@ -155,8 +161,8 @@ mod tests {
 
     #[test]
     fn parentheses_follow_from_the_name() {
-        assert_eq!(loosest("a.x + 2"), Some(4));
-        assert_eq!(loosest("f(a + 2) * 3"), Some(5));
+        assert_eq!(loosest("a.x + 2"), Some(6));
+        assert_eq!(loosest("f(a + 2) * 3"), Some(7));
         assert_eq!(loosest("(a OR b) AND c = 'x OR y'"), Some(2));
         assert_eq!(loosest("ragged_sum(x, -1)"), None);
         let sum = Expr::Column("x + 2".into());
@@ -165,10 +171,10 @@ mod tests {
             write_operand(expr, outer, right, &mut name).unwrap();
             name
         };
-        assert_eq!(operand(&sum, 5, false), "(x + 2)");
-        assert_eq!(operand(&sum, 4, false), "x + 2");
-        assert_eq!(operand(&sum, 4, true), "(x + 2)");
-        assert_eq!(operand(&lit(5.0f32), 5, true), "5");
+        assert_eq!(operand(&sum, 7, false), "(x + 2)");
+        assert_eq!(operand(&sum, 6, false), "x + 2");
+        assert_eq!(operand(&sum, 6, true), "(x + 2)");
+        assert_eq!(operand(&lit(5.0f32), 7, true), "5");
     }
 
     #[test]

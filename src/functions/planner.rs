@@ -5,7 +5,6 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
-use datafusion::functions_nested::length::array_length;
 use datafusion::functions_nested::make_array::make_array;
 use datafusion::logical_expr::expr::{Cast, InList, Like};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
@@ -15,6 +14,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::chain;
+use super::list_counts::array_length;
 use crate::array::{leaf_type, list_depth};
 use crate::kernels::elementwise::{Op, OperandType, Types};
 
@@ -75,6 +75,7 @@ impl ExprPlanner for ListOperators {
             _ => expr,
         };
         let expr = with_known_type(with_empty_lists(expr, schema), schema);
+        let expr = with_time_of_day(expr, schema);
         if let Some(call) = planned(&expr, schema).or_else(|| tested(&expr, schema)) {
             return Ok(PlannerResult::Planned(call));
         }
@@ -91,6 +92,27 @@ impl ExprPlanner for ListOperators {
             },
             _ => Ok(PlannerResult::Original(expr)),
         }
+    }
+}
+
+/// A date plus or minus a duration is a time, as in DuckDB; DataFusion has no type for it.
+fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    if !matches!(expr.op, BinaryOperator::Plus | BinaryOperator::Minus) {
+        return expr;
+    }
+    let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
+        return expr;
+    };
+    let is_date = |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64);
+    let time = |e: Expr, unit| Expr::Cast(Cast::new(Box::new(e), DataType::Timestamp(unit, None)));
+    match (&expr.op, &left, &right) {
+        (_, date, DataType::Duration(unit)) if is_date(date) => {
+            RawBinaryExpr { left: time(expr.left, *unit), ..expr }
+        }
+        (BinaryOperator::Plus, DataType::Duration(unit), date) if is_date(date) => {
+            RawBinaryExpr { right: time(expr.right, *unit), ..expr }
+        }
+        _ => expr,
     }
 }
 

@@ -14,44 +14,44 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::asof::{AsOfOrder, AsOfProjections};
-use super::batches::LeafBatches;
-use super::below_joins::BelowJoins;
-use super::conditions::{LazyConditions, PushDownFree};
-use super::contains::ContainsPushdown;
-use super::flat_filters::FlatFilters;
-use super::float_keys::FloatKeys;
-use super::guard::NamedFiles;
-use super::guarded_rules::GuardedRule;
-use super::lambdas::LambdaParameters;
-use super::lengths::{LengthsBelow, LengthsIntoScan};
-use super::limits::OpaqueLimits;
-use super::merge_joins::MergeJoinFilters;
-use super::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
-use super::parquet::ParquetLists;
-use super::partitions::LeafPartitions;
-use super::scan_order::OrderedScanLimits;
-use super::sort_lists::SortLists;
-use super::sorts::{MissingSorts, UnorderedKeys};
-use super::stack::DeepStacks;
-use super::topk::WholeFloatGroups;
-use super::yielding::YieldingJoins;
 use crate::config::SerrateOptions;
+use crate::sql::exec::guard::NamedFiles;
+use crate::sql::exec::stack::DeepStacks;
+use crate::sql::exec::yielding::YieldingJoins;
+use crate::sql::mends::conditions::{LazyConditions, PushDownFree};
+use crate::sql::mends::float_keys::FloatKeys;
+use crate::sql::mends::guarded_rules::GuardedRule;
+use crate::sql::mends::lambdas::LambdaParameters;
+use crate::sql::mends::limits::OpaqueLimits;
+use crate::sql::mends::merge_joins::MergeJoinFilters;
+use crate::sql::mends::scan_order::OrderedScanLimits;
+use crate::sql::mends::sort_lists::SortLists;
+use crate::sql::mends::sorts::{LostConstants, MissingSorts, UnorderedKeys};
+use crate::sql::mends::topk::WholeFloatGroups;
+use crate::sql::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
+use crate::sql::pushdown::batches::LeafBatches;
+use crate::sql::pushdown::below_joins::BelowJoins;
+use crate::sql::pushdown::contains::ContainsPushdown;
+use crate::sql::pushdown::flat_filters::FlatFilters;
+use crate::sql::pushdown::lengths::{LengthsBelow, LengthsIntoScan};
+use crate::sql::pushdown::partitions::LeafPartitions;
+use crate::sql::sources::asof::{AsOfOrder, AsOfProjections};
+use crate::sql::sources::parquet::ParquetLists;
 
-pub(super) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
-pub(super) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
+pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// Takes logical rules of DataFusion out that make valid statements fail.
 ///
 /// `eliminate_group_by_constant` of DataFusion 55 drops `CAST(id AS VARCHAR)` beside `id` from a GROUP BY
 /// and builds a projection in which both have one name, which is refused. It is an optimization alone;
 /// `stock_grouping_by_a_cast_still_fails` in `tests/sql/planning.rs` fails once it can come back.
-pub(super) fn remove_logical_rules(rules: &mut Vec<LogicalRule>) {
+pub(in crate::sql) fn remove_logical_rules(rules: &mut Vec<LogicalRule>) {
     rules.retain(|rule| rule.name() != "eliminate_group_by_constant");
 }
 
 /// Keeps conditions that can fail from being evaluated for rows that the query does not evaluate them for.
-pub(super) fn guard_logical_rules(rules: &mut Vec<LogicalRule>) {
+pub(in crate::sql) fn guard_logical_rules(rules: &mut Vec<LogicalRule>) {
     for rule in rules.iter_mut() {
         *rule = PushDownFree::around(Arc::clone(rule));
     }
@@ -60,7 +60,7 @@ pub(super) fn guard_logical_rules(rules: &mut Vec<LogicalRule>) {
 }
 
 /// Logical rules, after those of DataFusion in each pass.
-pub(super) fn logical_rules() -> [LogicalRule; 4] {
+pub(in crate::sql) fn logical_rules() -> [LogicalRule; 4] {
     [
         // Comparisons and keys know two zeros and many NaN.
         Arc::new(FloatKeys),
@@ -72,10 +72,12 @@ pub(super) fn logical_rules() -> [LogicalRule; 4] {
 }
 
 /// Puts rules among the physical ones of DataFusion.
-pub(super) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
-    let first: [PhysicalRule; 5] = [
+pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
+    let first: [PhysicalRule; 6] = [
         // Before anything asks for the type of a parameter.
         Arc::new(LambdaParameters),
+        // Before sorts are left out.
+        Arc::new(LostConstants),
         // Before batches of tables in memory are dealt out.
         Arc::new(MemoryOrder),
         // Before partitions are put between a projection and its scan.
@@ -106,7 +108,7 @@ pub(super) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
 }
 
 /// Physical rules after those of DataFusion.
-pub(super) fn last_physical_rules() -> [PhysicalRule; 11] {
+pub(in crate::sql) fn last_physical_rules() -> [PhysicalRule; 11] {
     [
         Arc::new(AsOfOrder),
         Arc::new(SourceOrder),

@@ -40,17 +40,20 @@ fn masks_and_sizes_are_checked() {
     assert!(new(Some(&mask), Some(&sizes(&[2, 1])), None).is_ok());
     refused(new(None, None, None), "needs a mask, sample sizes, or both");
     refused(new(None, Some(&sizes(&[1, 4])), None), "sample 1 has 4 entries, more than the 3");
-    refused(new(None, Some(&sizes(&[1, -1])), None), "sample 1 has the size -1");
-    refused(new(None, Some(&sizes(&[1, 1, 1])), None), "batch axes of shape [3]");
+    refused(new(None, Some(&sizes(&[1, -1])), None), "sample 1 has the invalid size -1");
+    refused(new(None, Some(&sizes(&[1, 1, 1])), None), "batch axes [3]");
     refused(new(None, Some(&ints(&[], &[1])), None), "one batch axis or more");
     refused(new(None, Some(&sizes(&[1, 1])), Some(0)), "after the batch axes");
     refused(new(None, Some(&sizes(&[1, 1])), Some(2)), "after the batch axes");
     let floats = DenseTensor::from_vec([2], vec![1.0f32, 2.0]).unwrap();
-    refused(new(None, Some(&floats), None), "sample sizes are integers, not float32");
-    refused(new(Some(&ints(&[2, 3], &[1; 6])), None, None), "a mask is bool");
-    refused(new(Some(&bools(&[2, 2], &[1; 4])), None, None), "a mask of 2 places");
-    refused(new(Some(&bools(&[2, 3], &[1; 6])), Some(&sizes(&[1])), None), "beside sample sizes");
-    refused(new(Some(&bools(&[], &[1])), None, None), "a mask has batch axes");
+    refused(new(None, Some(&floats), None), "sample sizes must be integers, not float32");
+    refused(new(Some(&ints(&[2, 3], &[1; 6])), None, None), "a mask must be bool");
+    refused(new(Some(&bools(&[2, 2], &[1; 4])), None, None), "the mask has 2 slots");
+    refused(
+        new(Some(&bools(&[2, 3], &[1; 6])), Some(&sizes(&[1])), None),
+        "does not match sample sizes",
+    );
+    refused(new(Some(&bools(&[], &[1])), None, None), "a mask needs batch axes");
     refused(
         RaggedBatch::try_new(&ints(&[1, 1, 1], &[1]), None, Some(&ints(&[1, 1], &[2])), None),
         "sample [0, 0] has 2 entries",
@@ -78,13 +81,13 @@ fn axes_are_checked() {
     refused(batch.reshape_batch_dims(&[4, -1]), "6 samples");
     refused(batch.reshape_batch_dims(&[]), "batch axes");
     refused(full(&[0, 2], 1).reshape_batch_dims(&[0, -1]), "0 samples");
-    refused(batch.repeat_samples([1, 2], Some(0)), "one number of repeats");
+    refused(batch.repeat_samples([1, 2], Some(0)), "single number of repeats");
     refused(batch.repeat_samples([1], None), "1 numbers of repeats for 2");
     refused(batch.repeat_samples(2, Some(2)), "no batch axis 2");
-    refused(batch.repeat_samples(usize::MAX, None), "more samples");
+    refused(batch.repeat_samples(usize::MAX, None), "repeated samples");
     refused(batch.repeat_samples(1 << 40, None), "limit");
-    refused(batch.broadcast_batch_dims_to_shape(&[3, 3]), "multiples");
-    refused(batch.broadcast_batch_dims_to_shape(&[2]), "as many axes");
+    refused(batch.broadcast_batch_dims_to_shape(&[3, 3]), "multiple");
+    refused(batch.broadcast_batch_dims_to_shape(&[2]), "number of axes");
     refused(RaggedBatch::broadcast_batch_dims(&[batch.clone(), full(&[2, 2], 1)]), "2 and 1");
     refused(batch.unsqueeze_data_dim(1), "2..=3");
     refused(batch.unsqueeze_data_dim(-3), "2..=3");
@@ -164,11 +167,11 @@ fn indices_are_checked() {
 #[test]
 fn masks_of_data_are_checked() {
     let (data, mask) = (ints(&[2, 3], &[0; 6]), bools(&[2, 3], &[1; 6]));
-    refused(batched_bool_indexing(&data, bools(&[2, 2], &[1; 4])), "a mask of 2");
+    refused(batched_bool_indexing(&data, bools(&[2, 2], &[1; 4])), "mask has 2");
     refused(batched_bool_indexing(&data, bools(&[3, 3], &[1; 9])), "batch axes");
-    refused(batched_bool_indexing(&data, ints(&[2, 3], &[1; 6])), "a mask is bool");
-    refused(batched_bool_indexing(&data, bools(&[2], &[1; 2])), "a mask of 1 batch axes");
-    refused(batched_bool_indexing(full(&[1, 2, 3], 2), &mask), "beside a tensor");
+    refused(batched_bool_indexing(&data, ints(&[2, 3], &[1; 6])), "a mask must be bool");
+    refused(batched_bool_indexing(&data, bools(&[2], &[1; 2])), "a mask needs 1 batch axes");
+    refused(batched_bool_indexing(full(&[1, 2, 3], 2), &mask), "together with a tensor");
     let sizes = ints(&[2], &[3, 1]);
     let short = RaggedBatch::try_new(&mask, None, Some(&sizes), None).unwrap();
     refused(batched_bool_indexing(full(&[2, 3], 1), &short), "sample 1 has 3 and 1");
@@ -176,7 +179,7 @@ fn masks_of_data_are_checked() {
     let other = bools(&[2, 3], &[0, 1, 1, 1, 0, 0]);
     refused(
         batched_bool_indexing_write(&kept, &other, &data),
-        "sample 0 has 3 entries to write and 2",
+        "sample 0 has 3 entries to write but 2",
     );
     let floats = kept.float().unwrap();
     let first = bools(&[2, 3], &[1, 1, 1, 0, 0, 0]);
@@ -189,20 +192,20 @@ fn masks_of_data_are_checked() {
     refused(get_indices_from_mask(bools(&[2], &[1; 2])), "batch axes");
     refused(get_indices_from_mask(full(&[1, 1, 2], 2)), "one batch axis");
     refused(get_compact_lists(&bools(&[2], &[1, 1]), vec![data.clone()]), "two axes");
-    refused(get_compact_lists(&bools(&[2, 4], &[1; 8]), vec![data]), "a mask of 4");
+    refused(get_compact_lists(&bools(&[2, 4], &[1; 8]), vec![data]), "mask has 4");
 }
 
 #[test]
 fn samples_to_combine_are_checked() {
     let combine = |s: Samples, flat| combine_data(&s, None, flat);
     let t = |n: usize| Samples::Tensor(ints(&[n], &vec![1; n]));
-    refused(combine(Samples::List(vec![]), true), "one sample or more");
+    refused(combine(Samples::List(vec![]), true), "at least one sample");
     refused(combine(t(1), true), "from a list");
     refused(combine(vec![vec![t(1)], vec![]].into(), false), "lists of 1 and of 0");
-    refused(combine(vec![t(1), vec![t(1)].into()].into(), false), "list beside samples");
-    refused(combine(vec![vec![t(1)].into(), t(1)].into(), false), "a sample beside lists");
+    refused(combine(vec![t(1), vec![t(1)].into()].into(), false), "list next to samples");
+    refused(combine(vec![vec![t(1)].into(), t(1)].into(), false), "a sample next to lists");
     assert!(combine(vec![vec![t(1)].into(), t(1)].into(), true).is_ok());
-    refused(combine(vec![ints(&[], &[1])].into(), true), "single value");
+    refused(combine(vec![ints(&[], &[1])].into(), true), "without axes");
     let flat = vec![ints(&[1, 2], &[1, 2]), ints(&[1, 3], &[1, 2, 3])];
     refused(combine(flat.into(), true), "sample 1 of shape [1, 3]");
     let other = full(&[2, 2], 1);

@@ -109,7 +109,7 @@ fn nothing_is_overwritten_unasked() {
     place.ok(&["densify", "x.nrt", "-o", "z.safetensors", "--overwrite"]);
     place.ok(&["generate", "--patients", "2", "-o", "g.nrt", "--overwrite"]);
     let err = place.fails(1, &["convert", "x.nrt", "./x.nrt", "--overwrite"]);
-    assert!(err.contains("same time"), "{err}");
+    assert!(err.contains("cannot be the output"), "{err}");
     assert_eq!(place.nrt("x.nrt").num_rows(), 3);
 }
 
@@ -176,7 +176,7 @@ fn densify_pads_cuts_and_masks() {
             (&[2, 1, 2][..], &[0, 0, 4, 5][..])
         );
         let err = place.fails(1, &["densify", input, "-o", "e.safetensors", "--rows", "0..4"]);
-        assert!(err.contains("0..4 of 3"), "{err}");
+        assert!(err.contains("0..4 are out of range"), "{err}");
         let err = place.fails(1, &["densify", input, "-o", "e.safetensors", "--columns", "nope"]);
         assert!(err.contains("nope") && err.contains("age"), "{err}");
         let err = place.fails(1, &["densify", input, "-o", "e.safetensors", "--limit", "10"]);
@@ -236,7 +236,7 @@ fn what_a_format_cannot_hold_is_refused_by_name() {
     let err = place.fails(1, &["convert", "n.ndjson", "n.nrt"]);
     assert!(err.contains("codes"), "{err}");
     let err = place.fails(1, &["convert", "n.ndjson", "n.xyz"]);
-    assert!(err.contains("the format is not clear"), "{err}");
+    assert!(err.contains("no known extension"), "{err}");
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn columns_of_json_can_be_declared() {
     let err = place.fails(2, &["convert", "e.json", "f.nrt", "--schema", "code=uint7"]);
     assert!(err.contains("uint7") && err.contains("float64"), "{err}");
     let err = place.fails(2, &["convert", "e.nrt", "f.parquet", code[0], code[1]]);
-    assert!(err.contains("--schema is for JSON"), "{err}");
+    assert!(err.contains("--schema applies to JSON"), "{err}");
     // What a declared type cannot hold is an error that says where.
     place.file("n.ndjson", "{\"code\": [1, 300]}\n");
     let err = place.fails(1, &["convert", "n.ndjson", "n.nrt", "--schema", "code=uint8"]);

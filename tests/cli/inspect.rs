@@ -43,7 +43,7 @@ fn inspect_takes_files_of_every_format_and_says_what_it_does_not_know() {
     }
     place.file("x.bin", "?").file("bad.nrt", "not a header").file("bad.parquet", "no");
     for (name, expected) in [
-        ("x.bin", "the format is not clear"),
+        ("x.bin", "no known extension"),
         ("none.nrt", "none.nrt"),
         ("bad.nrt", "bad.nrt"),
         ("bad.parquet", "bad.parquet"),

@@ -103,7 +103,10 @@ fn a_subject_in_two_shards_is_refused_by_name() {
         &["inspect", "meds"],
     ] {
         let err = place.fails(1, args);
-        assert!(err.contains("subject ") && err.contains("MEDS has all of a subject"), "{err}");
+        assert!(
+            err.contains("subject ") && err.contains("MEDS keeps all rows of a subject"),
+            "{err}"
+        );
         assert!(err.contains("tuning/0.parquet") && err.contains("held_out/1.parquet"), "{err}");
     }
     for name in ["x.nrt", "cohort", "b"] {
@@ -182,9 +185,9 @@ fn a_folder_that_is_no_table_is_named() {
     place.ok(&["generate", "--patients", "2", "--to", "meds", "-o", "meds"]);
     fs::create_dir(place.path("shards")).unwrap();
     for (sql, hint) in [
-        ("SELECT * FROM 'meds'", "; meds is a MEDS folder, which is read as meds('meds')\n"),
-        ("SELECT * FROM meds", "; meds is a MEDS folder, which is read as meds('meds')\n"),
-        ("SELECT * FROM 'shards'", "; shards is a folder, whose files are read as 'shards/'\n"),
+        ("SELECT * FROM 'meds'", "; meds is a MEDS folder; read it as meds('meds')\n"),
+        ("SELECT * FROM meds", "; meds is a MEDS folder; read it as meds('meds')\n"),
+        ("SELECT * FROM 'shards'", "; shards is a folder; read its files as 'shards/'\n"),
     ] {
         let err = place.fails(1, &["-c", sql]);
         assert!(err.contains("not found") && err.contains(hint), "{err}");

@@ -504,7 +504,7 @@ fn subjects_without_events_are_rows_even_where_others_left_them_out() {
     )
     .unwrap();
     let e = message(&wrong);
-    assert!(e.contains("event 1 of the shard has 2 measurements") && e.contains("says 1"), "{e}");
+    assert!(e.contains("event 1 of the shard has 2 measurements") && e.contains("is 1"), "{e}");
     let codes = Int64Array::from(vec![1, 2, 9]);
     let columns = table.columns().iter().map(|c| match c.name() {
         "code" => Column::new("code", 2, Arc::new(codes.clone())),
@@ -573,7 +573,7 @@ fn shards_without_a_split_are_divided_by_subject() {
     let e = convert(&root, &dir.path().join("out"), &TensorizeOptions::default())
         .unwrap_err()
         .to_string();
-    assert!(e.contains("would become \"train/a/0\""), "{e}");
+    assert!(e.contains("would be written as \"train/a/0\""), "{e}");
 }
 
 /// Numbers of code A in train: 1, 2, 6; of B: 5; of C none; static ones as well.
@@ -749,7 +749,7 @@ fn what_cannot_be_done_is_said_and_leaves_nothing() {
     let e = convert(&root, &out, &again).unwrap_err().to_string();
     assert!(e.contains("notes.txt"), "{e}");
     let e = convert(&root, &root, &again).unwrap_err().to_string();
-    assert!(e.contains("read from there"), "{e}");
+    assert!(e.contains("is read from this folder"), "{e}");
     assert_eq!(fs::read_dir(out.parent().unwrap()).unwrap().count(), 1);
 
     let from_file = TensorizeOptions { vocabulary: VocabularyFrom::File, ..options };
@@ -803,7 +803,7 @@ fn other_data_is_never_replaced() {
     fs::copy(root.join("data/train/0.parquet"), &shard).unwrap();
     let again = TensorizeOptions { overwrite: true, ..TensorizeOptions::default() };
     let e = convert(&root, &other, &again).unwrap_err().to_string();
-    assert!(e.contains("no tensorized cohort"), "{e}");
+    assert!(e.contains("not a tensorized cohort"), "{e}");
     assert!(shard.is_file());
 }
 

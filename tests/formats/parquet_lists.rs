@@ -593,20 +593,23 @@ fn levels_that_make_no_lists_are_told() {
     let (bytes, metadata) = by_hand((3, 1), 2, &good);
     assert_eq!(read_damaged(&bytes, &metadata), (2, vec![]));
     for (page, message) in [
-        (page(&[2 << 1, 1], &[2 << 1, 3], 2), "data page 0: its first entry goes on with a row"),
-        (page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 3, 1 << 1, 1], 1), "an entry that is no element"),
-        (page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 0, 1 << 1, 3], 1), "null or empty goes on"),
-        (page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 1, 1 << 1, 3], 1), "null or empty goes on"),
-        (page(&[1 << 1, 0, 1 << 1, 1], &[2 << 1, 3], 2), "have 1 row(s), where there should be 2"),
+        (page(&[2 << 1, 1], &[2 << 1, 3], 2), "data page 0: the first entry continues a row"),
+        (
+            page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 3, 1 << 1, 1], 1),
+            "an entry that is not an element",
+        ),
+        (page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 0, 1 << 1, 3], 1), "null or empty list continues"),
+        (page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 1, 1 << 1, 3], 1), "null or empty list continues"),
+        (page(&[1 << 1, 0, 1 << 1, 1], &[2 << 1, 3], 2), "have 1 row(s), expected 2"),
         (page(&[1 << 1, 0], &[2 << 1, 3], 2), "2 byte(s) of runs end before the last number"),
         (
             page(&[2 << 1, 0], &[2 << 1, 3], 1),
-            "2 value(s) of 4 bytes are due, where the page has 4",
+            "2 value(s) of 4 bytes are expected, but the page has 4",
         ),
-        (page(&[2 << 1, 0], &[2 << 1, 4], 2), "a run of the number 4, where numbers have 2 bit(s)"),
+        (page(&[2 << 1, 0], &[2 << 1, 4], 2), "a run of the number 4, which does not fit 2 bit(s)"),
         (page(&[2 << 1, 0], &[0xFF; 9], 2), "more than 35 bits"),
-        (vec![200, 0, 0, 0, 1], "repetition levels of 200 bytes in 5"),
-        (vec![], "repetition levels of unknown bytes in 0"),
+        (vec![200, 0, 0, 0, 1], "repetition levels of 200 bytes, but 5"),
+        (vec![], "repetition levels of unknown bytes, but 0"),
     ] {
         let (bytes, metadata) = by_hand((3, 1), 2, &page);
         let (_, errors) = read_damaged(&bytes, &metadata);
@@ -618,10 +621,12 @@ fn levels_that_make_no_lists_are_told() {
     let page = [runs(&[2 << 1, 0]), runs(&[2 << 1, 3]), vec![1; 8]].concat();
     let (bytes, metadata) = by_hand((2, 1), 2, &page);
     let (_, errors) = read_damaged(&bytes, &metadata);
-    assert!(errors[0].contains("definition level 3, where the schema has levels up to 1 and 2"));
+    assert!(errors[0].contains("definition level 3, but the schema has levels up to 1 and 2"));
     // More entries than the footer has, and fewer.
     let (bytes, metadata) = by_hand((3, 1), 2, &good);
-    for (count, message) in [(1, "2 value(s), where the footer leaves 1"), (3, "1 value(s) more")] {
+    for (count, message) in
+        [(1, "2 value(s), but the footer leaves only 1"), (3, "1 value(s) more")]
+    {
         let parquet = metadata.metadata();
         let column = parquet.row_group(0).column(0).clone().into_builder();
         let column = column.set_num_values(count).build().unwrap();
@@ -652,7 +657,7 @@ fn counts_of_the_footer_are_no_reason_to_take_memory() {
         let field = metadata.schema().field(0);
         let rows = 0..usize::try_from(rows).unwrap_or(2);
         let e = read_column(&source, 0, 0, field, rows, Parts::Values).unwrap_err().to_string();
-        assert!(e.contains("there should be") || e.contains("the footer counts"), "{e}");
+        assert!(e.contains(", expected ") || e.contains("the footer counts"), "{e}");
     }
 }
 
@@ -666,10 +671,10 @@ fn rows_and_columns_that_are_not_there() {
     let error = |group, rows| {
         read_column(&source, group, 0, &fields[0], rows, Parts::Values).unwrap_err().to_string()
     };
-    assert!(error(0, 0..100).contains("rows 0..100 of 6 were asked for"));
+    assert!(error(0, 0..100).contains("rows 0..100 of 6 were requested"));
     assert!(error(9, 0..1).contains("row group 9"));
     assert!(ranges(Path::new("f"), parquet, 0, 99, 0..1).is_err());
     let wrong = Field::new("code", DataType::Int32, true);
     let e = read_column(&source, 0, 0, &wrong, 0..1, Parts::Values).unwrap_err();
-    assert!(e.to_string().contains("\"code\" of type Int32 is not one of lists"), "{e}");
+    assert!(e.to_string().contains("\"code\" of type Int32 is not a column of lists"), "{e}");
 }

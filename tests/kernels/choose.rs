@@ -29,7 +29,7 @@ fn any_leaf(rng: &mut Random) -> DataType {
     one_of(&types, rng).clone()
 }
 
-/// A mask with the lists of `row`, `levels` of them; now and then null where the row is not.
+/// A mask with `levels` of the levels of `row`; sometimes null where the row is not.
 fn mask_of(row: &Node, levels: usize, rng: &mut Random) -> Node {
     if levels == 0 {
         return match rng.random_range(0..8) {
@@ -41,7 +41,7 @@ fn mask_of(row: &Node, levels: usize, rng: &mut Random) -> Node {
         return Node::Null;
     }
     match row {
-        // Under a null list the mask may have anything.
+        // Under a null list the mask may have any value.
         Node::Null => Node::List(
             (0..rng.random_range(0..3)).map(|_| mask_of(&Node::Null, levels - 1, rng)).collect(),
         ),
@@ -132,7 +132,7 @@ proptest! {
         let needles: Vec<Node> =
             case.rows.iter().map(|_| crate::common::torture::tree(&spec, &[], &mut rng)).collect();
         let typed = plain(0, &leaf, &needles).leaves().clone();
-        // Numbers of another type are found all the same.
+        // Needles of another numeric type are found too.
         let other = match &leaf {
             DataType::Utf8 => typed.clone(),
             t if t.is_floating() => cast(&typed, &DataType::Float64).unwrap(),
@@ -214,7 +214,7 @@ fn masks_that_do_not_fit_are_refused() {
     let flat =
         RaggedArray::try_new(3, vec![], Arc::new(BooleanArray::from(vec![true; 3]))).unwrap();
     says(&a, &flat, "0 level(s)");
-    // A mask without a false shares everything.
+    // A mask without false values shares all buffers.
     let same = filter(&numbers, &a).unwrap();
     let pointer = |a: &RaggedArray| a.leaves().to_data().buffers()[0].as_ptr();
     assert_eq!(pointer(&same), pointer(&numbers));
@@ -225,7 +225,7 @@ fn needles_of_other_units_are_exact() {
     let days = arrow::array::Date32Array::from(vec![10, 11, 12]);
     let axis = Offsets::from_lengths([3]).unwrap().into();
     let a = RaggedArray::try_new(1, vec![axis], Arc::new(days)).unwrap();
-    // A second after the beginning of day 11: behind it.
+    // One second after the start of day 11.
     let second = arrow::array::TimestampSecondArray::from(vec![11 * 86_400 + 1]);
     assert_eq!(searchsorted(&a, &second, Side::Left).unwrap().values(), &[2]);
     let day = arrow::array::TimestampSecondArray::from(vec![11 * 86_400]);

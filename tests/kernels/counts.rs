@@ -1,4 +1,4 @@
-//! Masked reductions, occurrences, histograms, needles in lists.
+//! Masked reductions, occurrences, histograms, search in lists.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn dictionary(keys: DataType) -> DataType {
     DataType::Dictionary(Box::new(keys), Box::new(DataType::Utf8))
 }
 
-/// Leaves of `levels` levels of lists like those of `row`; now and then a list is null.
+/// Leaves with `levels` of the levels of `row`; sometimes a list is null.
 fn like(row: &Node, levels: usize, leaf: &mut dyn FnMut() -> Node, nulls: bool) -> Node {
     match (levels, row) {
         (0, _) => leaf(),
@@ -68,7 +68,7 @@ proptest! {
             if how.output_type(&leaf).is_err() {
                 continue;
             }
-            // A mask of outer levels takes whole lists away, and what would be reduced with them.
+            // A mask of outer levels removes whole lists, along with what is reduced in them.
             let axes = if mask.axes().len() == levels { vec![None, Some(-1)] } else { vec![None] };
             for axis in axes {
                 let found = reduce_where(&a, &mask, how, axis).unwrap();

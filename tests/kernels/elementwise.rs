@@ -86,7 +86,7 @@ fn compute(op: Op, a: &Node, b: &Node) -> Node {
     }
 }
 
-/// Lists of `a` and `b`, which has no more levels than `a`.
+/// Lists of `a` and `b`, which has at most as many levels as `a`.
 fn both(op: Op, a: &Node, b: &Node, levels: usize, fewer: usize) -> Node {
     if levels == 0 {
         return compute(op, a, b);
@@ -102,7 +102,7 @@ fn both(op: Op, a: &Node, b: &Node, levels: usize, fewer: usize) -> Node {
     })
 }
 
-/// Another array with the lists of a row, `levels` of them.
+/// Another array with `levels` of the levels of a row.
 fn like(row: &Node, levels: usize, spec: &Spec, rng: &mut Random) -> Node {
     if levels == 0 {
         return match tree(spec, &[], rng) {
@@ -219,7 +219,7 @@ proptest! {
     }
 }
 
-/// The lists of one are the memory of the other.
+/// Asserts that the lists of one array share the buffers of the other.
 #[track_caller]
 fn shares_lists(a: &RaggedArray, b: &RaggedArray) {
     for (x, y) in a.axes().iter().zip(b.axes()) {
@@ -314,7 +314,7 @@ fn texts_dictionaries_and_times_compare() {
     assert_eq!(truth(&times, Op::Gt, &day), expected);
     let date: ArrayRef = Arc::new(arrow::array::Date32Array::from(vec![1]));
     assert_eq!(truth(&times, Op::Gt, &date), expected);
-    // Finer than the leaves: nothing is cut off.
+    // Finer than the leaves: no digits are dropped.
     let fine: ArrayRef =
         Arc::new(arrow::array::TimestampNanosecondArray::from(vec![86_400_000_001_001]));
     let earlier = [Node::List(vec![Node::Bool(true), Node::Bool(true), Node::Null])];
@@ -351,7 +351,7 @@ fn floats_are_changed_in_place_only_where_nothing_shares_them() {
     for op in [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Rem, Op::Pow, Op::Maximum, Op::Gt] {
         let two = number(2.0);
         let expected = binary(op, Operand::Array(&made()), Operand::Scalar(&two)).unwrap();
-        // Of its own.
+        // Unshared leaves.
         let own = made();
         let before = place(&own);
         let found = binary_owned(op, own, Operand::Scalar(&two)).unwrap();
@@ -359,7 +359,7 @@ fn floats_are_changed_in_place_only_where_nothing_shares_them() {
         if matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Div) {
             assert_eq!(place(&found), before, "{op:?}");
         }
-        // Shared as a whole, and a part of something.
+        // Shared leaves, and leaves that are a slice.
         let whole = made();
         let found = binary_owned(op, whole.clone(), Operand::Scalar(&two)).unwrap();
         assert_alike(&meaning(&found), &meaning(&expected));
@@ -367,7 +367,7 @@ fn floats_are_changed_in_place_only_where_nothing_shares_them() {
         let found = binary_owned(op, whole.slice(1, 1).unwrap(), Operand::Scalar(&two)).unwrap();
         assert_alike(&meaning(&found), &meaning(&expected.slice(1, 1).unwrap()));
         assert_alike(&meaning(&whole), &meaning(&made()));
-        // One value that is null, and an array on the other side.
+        // A null scalar, and an array on the other side.
         let null = arrow::array::new_null_array(&DataType::Float32, 1);
         let expected = binary(op, Operand::Array(&made()), Operand::Scalar(&null)).unwrap();
         let found = binary_owned(op, made(), Operand::Scalar(&null)).unwrap();
@@ -376,7 +376,7 @@ fn floats_are_changed_in_place_only_where_nothing_shares_them() {
         let found = binary_owned(op, made(), Operand::Array(&whole)).unwrap();
         assert_alike(&meaning(&found), &meaning(&expected));
     }
-    // Another type comes out than went in.
+    // The result has another type than the operands.
     let wide: ArrayRef = Arc::new(Float64Array::from(vec![1e300]));
     let found = binary_owned(Op::Add, made(), Operand::Scalar(&wide)).unwrap();
     assert_eq!(found.leaf_type(), &DataType::Float64);

@@ -1,4 +1,4 @@
-//! Slices, indices, look-ups by coordinates.
+//! Slices, indices, lookups by coordinates.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::common::torture::{
     Node, Random, Spec, assert_alike, decode, meaning, one_of, plain, random, torture,
 };
 
-/// Length, start, stop, step, and the elements that are left.
+/// Length, start, stop, step, and the remaining elements.
 type Slice = (usize, Option<i64>, Option<i64>, Option<i64>, &'static [i64]);
 
-/// What Python says.
+/// Results of Python.
 const SLICES: &[Slice] = &[
     (2, Some(-7), Some(-1), None, &[0]),
     (0, Some(9), Some(1), Some(1), &[]),
@@ -83,7 +83,7 @@ fn slices_are_those_of_python() {
     }
 }
 
-/// Python's slice of a list, one element after another.
+/// Python's slice of a list, element by element.
 fn cut(list: &[Node], start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> Vec<Node> {
     let n = list.len() as i128;
     let step = i128::from(step.unwrap_or(1));
@@ -174,7 +174,7 @@ proptest! {
         let mut spec = deep(&mut rng, levels);
         spec.longest = 3;
         let case = torture(&spec, &mut rng);
-        // One array, then no integers: numpy takes those together.
+        // At most one array, and then no integers: numpy would pair them.
         let array = rng.random_range(0..2) == 0;
         let mut arrays = 0;
         let items: Vec<Index> = (0..rng.random_range(0..=levels)).map(|_| match rng.random_range(0..3) {
@@ -279,13 +279,13 @@ fn errors_of_indices_say_where() {
         ("1", "index 1 is out of range for axis 1 of size 1 in row 1"),
         (":, 2", "index 2 is out of range for axis 2 of size 1 in row 0"),
         ("..., -4", "index -4 is out of range for axis 2 of size 3 in row 0"),
-        ("0, 0, 0", "3 indices for an array with 2 axes of lists"),
+        ("0, 0, 0", "3 indices are too many for an array with 2 axes of lists"),
         ("0, a", "position 3: expected an integer, a slice or ..., found \"a\""),
-        ("1:2:3:4", "position 6: a slice has at most start:stop:step"),
-        ("::0", "position 2: a step of 0"),
+        ("1:2:3:4", "position 6: a slice has at most three parts, start:stop:step"),
+        ("::0", "position 2: the step of a slice may not be 0"),
         ("0,,1", "position 2: expected an integer or a slice before the ,"),
         ("..., 0, ...", "position 7: a second ..."),
-        (" ", "position 0: nothing there"),
+        (" ", "position 0: the expression is empty"),
         ("99999999999999999999", "position 0: 99999999999999999999 does not fit 64 bits"),
         ("0:1.5", "position 2: expected an integer"),
         ("[0, 1]", "index 1 is out of range for axis 1 of size 1 in row 1"),
@@ -316,7 +316,7 @@ fn whole_slices_share_and_parts_of_one_list_do_not_copy() {
     let pointer = |a: &RaggedArray| a.leaves().to_data().buffers()[0].as_ptr();
     let whole = slice(&a, 2, &0.into(), &9.into(), &RowArg::NONE).unwrap();
     assert_eq!(pointer(&whole), pointer(&a));
-    // The second half of everything is one range of the leaves.
+    // The second half of every list is one range of the leaves.
     let row = a.slice(1, 1).unwrap();
     let part = slice(&row, 2, &1.into(), &RowArg::NONE, &RowArg::NONE).unwrap();
     assert_eq!(part.leaves().len(), 2);
@@ -339,13 +339,13 @@ fn arguments_that_do_not_fit_are_refused() {
     says(at(&a, &[1.into(), three], None).unwrap_err(), "coordinate 2: 3 values for 2 rows");
     let coords = [9.into(), 9.into()];
     let text = StringArray::new_scalar("x");
-    says(at(&a, &coords, Some(&text)).unwrap_err(), "default is no value of Int32");
+    says(at(&a, &coords, Some(&text)).unwrap_err(), "default is not a value of Int32");
     let narrow = a.with_leaves(Arc::new(Int16Array::from_iter_values(0..7))).unwrap();
     let big = Int32Array::new_scalar(70_000);
-    says(at(&narrow, &coords, Some(&big)).unwrap_err(), "default is no value of Int16");
+    says(at(&narrow, &coords, Some(&big)).unwrap_err(), "default is not a value of Int16");
     for half in [0.5, f64::NAN, 1e300] {
         let half = Float64Array::new_scalar(half);
-        says(at(&narrow, &coords, Some(&half)).unwrap_err(), "default is no value of Int16");
+        says(at(&narrow, &coords, Some(&half)).unwrap_err(), "default is not a value of Int16");
     }
     let halves = Float64Array::from(vec![5.0, 5.5]);
     says(at(&narrow, &coords, Some(&halves)).unwrap_err(), "Int16: 5.5");

@@ -1,4 +1,4 @@
-//! What works leaf by leaf: repeated axes, functions of one value, choices, softmax.
+//! Elementwise functions: repeated axes, functions of one value, selection, softmax.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::common::torture::{
     Node, Random, Spec, assert_alike, meaning, one_of, plain, random, torture,
 };
 
-/// Rows whose lists at one level of a row have one length; axes in `ones` have one element.
+/// Rows whose lists at one level of a row have the same length; axes in `ones` have size 1.
 fn rows(lengths: &[Vec<usize>], ones: &[bool], levels: usize, rng: &mut Random) -> Vec<Node> {
     fn list(row: &[usize], ones: &[bool], levels: usize, rng: &mut Random) -> Node {
         if levels == 0 {
@@ -172,7 +172,7 @@ proptest! {
         let case = torture(&Spec { reach: 6, ..Spec::new(levels, leaf.clone()) }, &mut rng);
         let a = case.ragged();
         let at = i64::try_from(axis).unwrap();
-        // What goes together: along the axis, at the same place of every deeper one.
+        // Groups: along the axis, at the same position of every deeper axis.
         fn groups(
             node: &Node, path: &[usize], axis: usize, levels: usize, level: usize,
             out: &mut std::collections::BTreeMap<Vec<usize>, Vec<f64>>,
@@ -261,7 +261,7 @@ fn ints(values: &[i64]) -> ArrayRef {
 
 #[test]
 fn lists_that_are_shared_stay_shared_through_an_outer_axis_of_one() {
-    // [[1, 2], [3]] of both: only the side with an axis of size 1 is repeated.
+    // [[1, 2], [3]] on both sides: only the side with an axis of size 1 is repeated.
     let axes = vec![Offsets::from_lengths([2, 1]).unwrap().into()];
     let a = RaggedArray::try_new(2, axes, ints(&[1, 2, 3])).unwrap();
     let one = vec![Layout::Uniform { size: 1, lists: 2 }.into()];
@@ -271,7 +271,7 @@ fn lists_that_are_shared_stay_shared_through_an_outer_axis_of_one() {
         assert_eq!(sum.leaves().as_ref(), ints(&[11, 12, 23]).as_ref());
         shares_lists(&sum, &a);
     }
-    // Each list of one element is repeated, whatever lists are beside it.
+    // Each list of one element is repeated, independently of its neighbours.
     let axes = vec![Offsets::from_lengths([1, 2]).unwrap().into()];
     let c = RaggedArray::try_new(2, axes, ints(&[1, 2, 3])).unwrap();
     let sum = binary(Op::Add, Operand::Array(&a), Operand::Array(&c)).unwrap();

@@ -1,4 +1,4 @@
-//! What moves elements within lists: take, scatter, repeat, masks and indices, ranges, coordinates.
+//! Moving elements within lists: take, scatter, repeat, masks and indices, ranges, coordinates.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn some_leaf(rng: &mut Random) -> DataType {
     one_of(&[DataType::Int32, DataType::Float32, DataType::Utf8, DataType::Boolean], rng).clone()
 }
 
-/// Indices beside the lists of axis `axis` below `row`.
+/// Indices for the lists of axis `axis` below `row`.
 fn indices(row: &Node, axis: usize, rng: &mut Random) -> Node {
     if axis > 1 {
         return match row {
@@ -68,7 +68,7 @@ fn at(list: &[Node], index: i64) -> usize {
     usize::try_from(if index < 0 { index + n } else { index }).unwrap()
 }
 
-/// Lists `depth` levels down, one of each side; null where one is.
+/// Lists `depth` levels down, in pairs of both sides; null where either is.
 fn zipped(a: &Node, b: &Node, depth: usize, f: &mut dyn FnMut(&Node, &Node) -> Node) -> Node {
     if a.is_null() || b.is_null() {
         return if depth == 0 { f(a, b) } else { Node::Null };
@@ -118,7 +118,7 @@ proptest! {
             })
         }).collect();
         assert_alike(&meaning(&found), &expected);
-        // What is taken can be put back.
+        // Scattering what was taken restores the array.
         let back = scatter(&b.array, &b.at, &found, Duplicates::Last).unwrap();
         let expected: Vec<Node> = b.case.rows.iter().zip(&b.rows).map(|(x, i)| {
             zipped(x, i, b.axis - 1, &mut |x, _| x.clone())
@@ -169,7 +169,7 @@ proptest! {
                 prop_assert!(!twice);
                 assert_alike(&meaning(&found), &expected);
             }
-            Err(e) => prop_assert!(twice && e.to_string().contains("comes twice"), "{}", e),
+            Err(e) => prop_assert!(twice && e.to_string().contains("occurs twice"), "{}", e),
         }
     }
 
@@ -198,7 +198,7 @@ proptest! {
             0..u32::try_from(mask.leaves().len()).unwrap(),
         ))).unwrap();
         prop_assert_eq!(filter(&values, &mask).unwrap(), take(&values, &at).unwrap());
-        // And written to nothing, they are where the mask was true.
+        // Scattered into an empty array, they are where the mask was true.
         let fill: ArrayRef = Arc::new(arrow::array::BooleanArray::from(vec![false]));
         let trues = at.with_leaves(Arc::new(arrow::array::BooleanArray::from(
             vec![true; at.leaves().len()],
@@ -321,7 +321,7 @@ proptest! {
         }).collect();
         assert_alike(&meaning(&first), &expected);
 
-        // Every leaf is where its coordinates say.
+        // Every leaf is found at its coordinates.
         let places = coords(&inner).unwrap();
         let column = |axis: usize| places[axis].leaves().as_primitive::<Int64Type>().clone();
         let columns: Vec<Int64Array> = (0..=levels).map(column).collect();
@@ -350,7 +350,7 @@ proptest! {
         assert_alike(&meaning(&wider), &expected);
         prop_assert_eq!(&unsqueeze(&a, k - i64::try_from(levels + 2).unwrap()).unwrap(), &wider);
         prop_assert_eq!(&squeeze(&wider, k).unwrap(), &a);
-        // Cut in threes after every list was repeated three times.
+        // Split in threes after every list was repeated three times.
         let axis = axis.min(levels);
         let k = i64::try_from(axis).unwrap();
         let long = repeat(&a, k, Count::All(3)).unwrap();
@@ -364,7 +364,7 @@ proptest! {
             let (x, y) = (row.leaves_below(levels + 2), expected.leaves_below(levels));
             prop_assert_eq!(x.len(), 3 * y.len());
         }
-        // Back to front twice is front to back.
+        // Reversing twice gives the original.
         let back = reverse(&a, k).unwrap();
         prop_assert_eq!(&reverse(&back, k).unwrap(), &a);
         let expected: Vec<Node> = case.rows.iter().map(|r| r.map_at(axis - 1, &mut |l| match l {
@@ -372,7 +372,7 @@ proptest! {
             l => l.clone(),
         })).collect();
         assert_alike(&meaning(&back), &expected);
-        // One after the other.
+        // Concatenation.
         let more = torture(&spec, &mut rng);
         let all = concat(&[&a, &more.ragged(), &a]).unwrap();
         let expected: Vec<Node> =
@@ -408,7 +408,7 @@ fn indices_out_of_range_are_named() {
     assert_eq!(named(mask_from_indices(&at, Count::All(2)).unwrap_err()), (1, 2, 2, 2));
     let at = ints(&[1, 0], &[-4]);
     assert_eq!(named(take(&a, &at).unwrap_err()), (0, 0, -4, 3));
-    // With nulls on the way.
+    // With nulls in between.
     let holes =
         lists(&[3, 2], Arc::new(Int32Array::from(vec![Some(1), None, None, None, Some(5)])));
     assert_eq!(named(take(&holes, &at).unwrap_err()), (0, 0, -4, 3));
@@ -446,7 +446,7 @@ fn new_lists_by_size() {
     assert!(out.axes()[0].nulls().unwrap().is_null(1) && out.leaves().is_null(1));
     let wide: ArrayRef = Arc::new(Int64Array::from(vec![1 << 40]));
     assert!(scatter_new(&at, &values, Count::All(3), Some(&wide), Duplicates::Last).is_err());
-    // More than there can be memory for.
+    // More than memory can hold.
     for many in [usize::MAX, 1 << 50] {
         let refused = |e: Error| matches!(e, Error::TooLarge { .. } | Error::Offsets { .. });
         let out = scatter_new(&at, &values, Count::All(many), None, Duplicates::Last);

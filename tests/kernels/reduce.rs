@@ -47,7 +47,7 @@ fn placed(values: &[Node]) -> Vec<Placed<'_>> {
     values.iter().enumerate().collect()
 }
 
-/// NaN first, whichever way it goes; texts after all, among themselves.
+/// NaN first in either direction; strings last, among themselves.
 fn key(node: &Node, max: bool) -> (bool, f64, String) {
     match node {
         Node::Text(t) => (false, 0.0, t.clone()),
@@ -62,7 +62,7 @@ fn key(node: &Node, max: bool) -> (bool, f64, String) {
     }
 }
 
-/// The first of the best.
+/// The first of the best values.
 fn best<'a>(values: &[Placed<'a>], max: bool) -> Option<Placed<'a>> {
     let mut found: Option<Placed<'a>> = None;
     for (at, value) in values {
@@ -102,7 +102,7 @@ fn quantile_of(floats: &[f64], q: f64) -> Node {
     Node::Float(if a == b || share == 0.0 { a } else { a * (1.0 - share) + b * share })
 }
 
-/// One value of the leaves `values`, nulls among them.
+/// Reduces the leaves `values`, nulls included, to one value.
 fn one(how: Reduction, values: &[Placed<'_>], float: bool) -> Node {
     let size = values.len() as i64;
     let values: Vec<Placed<'_>> = values.iter().filter(|(_, v)| !v.is_null()).copied().collect();
@@ -148,7 +148,7 @@ fn one(how: Reduction, values: &[Placed<'_>], float: bool) -> Node {
     }
 }
 
-/// Elements laid over one another, `levels` levels of lists each.
+/// Stacks elements of `levels` levels of lists each.
 fn over(levels: usize, elements: &[Placed<'_>], one: &dyn Fn(&[Placed<'_>]) -> Node) -> Node {
     if levels == 0 {
         return one(elements);
@@ -167,7 +167,7 @@ fn over(levels: usize, elements: &[Placed<'_>], one: &dyn Fn(&[Placed<'_>]) -> N
     )
 }
 
-/// Rows with axis `axis` gone.
+/// Rows reduced along axis `axis`.
 fn along(
     rows: &[Node],
     levels: usize,
@@ -187,7 +187,7 @@ fn along(
     rows.iter().map(|r| r.map_at(axis - 1, list)).collect()
 }
 
-/// Whole rows to one value each.
+/// Reduces each row to one value.
 fn whole(rows: &[Node], levels: usize, one: &dyn Fn(&[Placed<'_>]) -> Node) -> Vec<Node> {
     rows.iter()
         .map(|row| match row {
@@ -221,12 +221,12 @@ proptest! {
                 prop_assert!(leaf == DataType::Utf8 && reduce(&a, how, None).is_err(), "{how:?} of {leaf}");
                 continue;
             };
-            // What 16 bits overflow to, and products of many, are not the point here.
+            // Overflow of 16-bit floats and rounding of long products are out of scope here.
             if how == Reduction::Prod && (float || case.rows.iter().any(|r| r.leaves().len() > 30)) {
                 continue;
             }
             let one = |values: &[Placed<'_>]| one(how, values, float);
-            // A product over all rows may be too large.
+            // A product over all rows may overflow.
             let first = usize::from(how == Reduction::Prod);
             for axis in first..=levels {
                 let found = reduce(&a, how, Some(axis as i64)).unwrap();
@@ -300,8 +300,8 @@ fn rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
     RaggedArray::try_new(lengths.len(), vec![axis], leaves).unwrap()
 }
 
-/// Lists of every length up to some words of bits, each with leaves behind it that would be seen in any
-/// result, and with the same under nulls.
+/// Lists of every length up to several words of bits, each followed by leaves that would show in
+/// any result, and with such leaves under nulls.
 fn behind_lists_counts_nothing<T>(loud: [T::Native; 2], number: fn(i8) -> T::Native)
 where
     T: ArrowPrimitiveType,
@@ -349,8 +349,8 @@ fn what_is_behind_a_list_or_under_a_null_counts_nothing() {
     behind_lists_counts_nothing::<Float64Type>([f64::NEG_INFINITY, f64::NAN], f64::from);
 }
 
-/// Rows of lists that lie over one another: none, one and many, short ones beside long ones, some of
-/// which end with the leaves, with and without nulls.
+/// Stacked lists: none, one and many, short next to long, some ending with the leaves, with and
+/// without nulls.
 #[test]
 fn lists_of_many_lengths_over_one_another() {
     for every in [usize::MAX, 7, 2, 1] {
@@ -365,7 +365,7 @@ fn lists_of_many_lengths_over_one_another() {
             let all: Vec<usize> = lengths.iter().flatten().copied().collect();
             let leaves = all.iter().sum::<usize>();
             let value = |i: usize| i32::try_from(i * 37 % 1009).unwrap();
-            // What is missing would be seen.
+            // Missing leaves would show in the result.
             let floats = (0..leaves).map(|i| if there(i) { value(i) as f32 } else { f32::NAN });
             let floats = PrimitiveArray::<Float32Type>::new(
                 floats.collect(),
@@ -376,7 +376,7 @@ fn lists_of_many_lengths_over_one_another() {
             let axes = vec![outer.into(), Offsets::from_lengths(all).unwrap().into()];
             let array = |leaves| RaggedArray::try_new(lengths.len(), axes.clone(), leaves).unwrap();
             let (floats, integers) = (array(Arc::new(floats)), array(integers));
-            // Every place of every row: the values that lie there.
+            // The values on every slot of every row.
             let (mut columns, mut sizes, mut leaf) = (vec![], vec![], 0);
             for row in &lengths {
                 let size = row.iter().max().copied().unwrap_or(0);
@@ -416,7 +416,7 @@ fn lists_of_many_lengths_over_one_another() {
                     );
                     let found = cast(found.leaves(), &DataType::Float64).unwrap();
                     let found: Vec<_> = found.as_primitive::<Float64Type>().iter().collect();
-                    // A mean of float32 is rounded to that.
+                    // A mean of float32 is rounded to float32.
                     let near = |a: &Option<f64>, b: &Option<f64>| match (a, b) {
                         (Some(a), Some(b)) => (a - b).abs() <= b.abs() * 1e-7,
                         (a, b) => a == b,
@@ -455,7 +455,7 @@ fn integers_overflow_only_when_the_result_does() {
     assert!(matches!(reduce::prod(&a, None), Err(Error::Overflow(_))));
     let products = reduce::prod(&a.slice(1, 1).unwrap(), None).unwrap();
     assert_eq!(meaning(&products), [Node::Int(0)]);
-    // Along an outer axis, too.
+    // Also along an outer axis.
     let two = RaggedArray::try_new(
         1,
         vec![

@@ -15,10 +15,10 @@ use serrate::kernels::running::{
 use crate::cases;
 use crate::common::torture::{Node, Spec, assert_alike, meaning, one_of, random, torture};
 
-/// The values at one place, each with its position along the axis, to as many others.
+/// Maps the values of one slot, each with its position along the axis, to as many values.
 type Along<'a> = dyn Fn(&[(usize, Node)]) -> Vec<Node> + 'a;
 
-/// Elements that lie over one another, changed place by place; what they hold stays where it is.
+/// Applies a change to stacked elements slot by slot; positions stay.
 fn over(elements: &[(usize, &Node)], levels: usize, work: &Along<'_>) -> Vec<Node> {
     if levels == 0 {
         let values: Vec<_> = elements.iter().map(|(at, n)| (*at, (*n).clone())).collect();
@@ -234,7 +234,7 @@ fn times_give_durations_and_lists_are_shared() {
         };
         assert!(offsets(made).ptr_eq(&offsets(&a)));
     }
-    // Nothing to fill: everything is shared.
+    // No nulls to fill: all buffers are shared.
     let same = forward_fill(&a, 1).unwrap();
     let pointer = |a: &RaggedArray| a.leaves().to_data().buffers()[0].as_ptr();
     assert_eq!(pointer(&same), pointer(&a));

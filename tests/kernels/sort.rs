@@ -1,4 +1,4 @@
-//! Sorting, ranks, different values.
+//! Sorting, ranks, distinct values.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn compare(a: &Node, b: &Node) -> Ordering {
     }
 }
 
-/// Positions in order.
+/// Positions in sorted order.
 fn sorted(values: &[Node], order: Order) -> Vec<usize> {
     let mut places: Vec<usize> = (0..values.len()).filter(|i| !values[*i].is_null()).collect();
     let nulls: Vec<usize> = (0..values.len()).filter(|i| values[*i].is_null()).collect();

@@ -1,4 +1,4 @@
-//! Tests of text and membership: dictionaries against plain text, and both against strings.
+//! String predicates and membership: dictionaries against plain strings, and both against `str`.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::common::torture::{Node, Random, Spec, assert_alike, meaning, one_of, 
 
 const WORDS: [&str; 9] = ["", "a", "A", "ab", "LAB//1", "LAB//2", "lab//1", "a%b", "\u{e9}t\u{e9}"];
 
-/// The same texts as a dictionary whose values are in any order, several times, null or used by nobody.
+/// The same strings as a dictionary with values in any order, repeated, null or unused.
 fn dictionary<K: ArrowDictionaryKeyType>(texts: &ArrayRef, rng: &mut Random) -> ArrayRef
 where
     K::Native: TryFrom<usize>,
@@ -40,7 +40,7 @@ where
     let keys = texts.iter().map(|t| {
         let places: Vec<usize> = (0..values.len()).filter(|i| values[*i] == t).collect();
         match t {
-            // A null of the keys or of the values.
+            // A null key or a null value.
             None if places.is_empty() || rng.random() => None,
             _ => K::Native::try_from(*one_of(&places, rng)).ok(),
         }
@@ -63,7 +63,7 @@ fn encoded(array: &RaggedArray, rng: &mut Random) -> RaggedArray {
     array.with_leaves(leaves).unwrap()
 }
 
-/// Texts of the few words above, in the worst form of lists.
+/// Strings of the words above, in lists from the torture generator.
 fn texts(seed: u64, levels: usize) -> (RaggedArray, Vec<Node>, Random) {
     let mut rng = random(seed);
     let case = torture(&Spec::new(levels, DataType::Utf8), &mut rng);

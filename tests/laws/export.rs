@@ -10,14 +10,19 @@ use datafusion::parquet::arrow::ArrowWriter;
 use serde_json::{Value, json};
 use serrate::datafusion;
 
+use crate::ROWS;
+use crate::cuts::{Setup, Source};
 use crate::expressions::Calls;
-use crate::sources::{Setup, Source, run, session};
+use crate::sources::{Sessions, Stored, run};
 use crate::statements::{Statements, Steps};
 use crate::tables::World;
-use crate::{PER_WORLD, ROWS};
+
+/// Statements over one world.
+const PER_WORLD: usize = 12;
 
 /// Writes `N/t0.parquet`, .. and `N/statements.jsonl` per world; gives the number of answers.
 pub async fn write(folder: &Path, seed: u64, statements: usize) -> u64 {
+    let sessions = Sessions::new();
     let mut answered = 0;
     for number in 0..statements.div_ceil(PER_WORLD) as u64 {
         let world = World::new(seed * 1_000_000 + number, ROWS);
@@ -30,22 +35,14 @@ pub async fn write(folder: &Path, seed: u64, statements: usize) -> u64 {
             writer.write(&table.rows).unwrap();
             writer.close().unwrap();
         }
-        let setup = Setup {
-            source: Source::Parquet,
-            files: 1,
-            partitions: 2,
-            batch: 8192,
-            parquet_lists: true,
-            pushdown_filters: true,
-            rule: None,
-        };
-        let files = tempfile::tempdir().unwrap();
-        let ctx = session(&world, &setup, files.path()).await;
+        let setup = Setup { source: Source::Parquet, partitions: 2, ..Setup::default() };
+        let mut tables = Stored::new(&world);
+        let ctx = sessions.cut(&setup, &mut tables).await;
         let mut made = Statements::new(&world, Calls::Shared, seed ^ number);
         let mut lines = std::fs::File::create(here.join("statements.jsonl")).unwrap();
         for _ in 0..PER_WORLD {
             let sql = made.statement().unordered().text(Steps::With, true);
-            if let Ok(rows) = run(&ctx, &sql).await {
+            if let Ok(rows) = run(ctx, &sql).await {
                 let cells = rows.batches.iter().flat_map(|batch| {
                     (0..batch.num_rows()).map(|row| -> Vec<Value> {
                         batch.columns().iter().map(|c| cell(c, row)).collect()

@@ -1,23 +1,83 @@
-//! What must hold of every statement: one answer from every source, and answers that go together.
+//! What must hold of every statement: one answer from every cut, and answers that go together.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::datasource::MemTable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use serrate::datafusion;
 
+use crate::cuts::{Setup, Source};
+use crate::explained::{is_failure, refusal};
 use crate::expressions::{Calls, Leaf, Maker, Type};
+use crate::forms::Form;
 use crate::report::{Difference, fewer, smaller};
-use crate::sources::{Rows, Setup, Source, reference, run, session};
+use crate::sources::{Rows, Sessions, Stored, run};
 use crate::statements::{Kind, Query, Statement, Statements, Steps};
 use crate::tables::World;
 
 pub type Answer = Result<Rows, String>;
 
+/// What is asked of the references and of a cut.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// Of plain DataFusion step by step, of a cut as one statement.
+    Steps(Statement, Steps),
+    /// Of our session over tables in memory in the first ways, of a cut in the ways drawn.
+    Form(Form),
+}
+
+impl Asked {
+    /// As a cut is asked.
+    pub fn sql(&self) -> String {
+        match self {
+            Self::Steps(statement, steps) => statement.text(*steps, false),
+            Self::Form(form) => form.root.sql(true),
+        }
+    }
+
+    /// As the reference is asked, where that is one statement.
+    pub fn reference(&self) -> Option<String> {
+        match self {
+            Self::Steps(..) => None,
+            Self::Form(form) => Some(form.root.sql(false)),
+        }
+    }
+
+    /// The answer of the reference.
+    pub async fn expected(&self, sessions: &Sessions) -> Answer {
+        match self {
+            Self::Steps(statement, _) => answer(&sessions.plain, statement).await,
+            Self::Form(form) => run(&sessions.own, &form.root.sql(false)).await,
+        }
+    }
+
+    /// What is expected and what is found, where they are not the same.
+    pub fn compare(&self, expected: &Answer, found: &Answer) -> Option<(String, String)> {
+        match self {
+            Self::Steps(statement, _) => {
+                compare(expected, found, is_sequence(&statement.last), statement.may_skip())
+            }
+            Self::Form(form) => compare_ways(expected, found, form.ordered),
+        }
+    }
+
+    fn smaller(&self) -> Vec<Self> {
+        match self {
+            Self::Steps(statement, steps) => {
+                smaller(statement).into_iter().map(|s| Self::Steps(s, *steps)).collect()
+            }
+            Self::Form(form) => {
+                let of = form.root.smaller();
+                of.into_iter().map(|root| Self::Form(Form { root, ..form.clone() })).collect()
+            }
+        }
+    }
+}
+
 /// The answer of the reference: each step a table before the next begins, so that no rule can carry over
 /// from one to the other.
-pub async fn answer(ctx: &SessionContext, statement: &Statement) -> Answer {
+async fn answer(ctx: &SessionContext, statement: &Statement) -> Answer {
     let statement = &statement.unrolled();
     let mut made = Vec::new();
     let mut out = None;
@@ -28,7 +88,7 @@ pub async fn answer(ctx: &SessionContext, statement: &Statement) -> Answer {
                 let schema = batches.first().map_or(rows.schema, RecordBatch::schema);
                 let table = MemTable::try_new(schema, vec![batches]);
                 let table = table.unwrap_or_else(|e| panic!("{name}: {sql}: {e}"));
-                ctx.register_table(name.as_str(), std::sync::Arc::new(table)).unwrap();
+                ctx.register_table(name.as_str(), Arc::new(table)).unwrap();
                 made.push(name);
             }
             Err(e) => {
@@ -98,161 +158,218 @@ fn is_sequence(query: &Query) -> bool {
     query.is_ordered() || query.limit.is_some()
 }
 
-/// One answer: that of the reference.
-pub async fn one_answer(
-    plain: &SessionContext,
-    ctx: &SessionContext,
-    statement: &Statement,
-    steps: Steps,
-) -> (Answer, Option<(String, String)>) {
-    let expected = answer(plain, statement).await;
-    let found = run(ctx, &statement.text(steps, false)).await;
-    let out = compare(&expected, &found, is_sequence(&statement.last), statement.may_skip());
-    (expected, out)
+/// As [`compare`], for two ways to write one statement over sessions of ours: zeros are equal, a refusal of
+/// one of the ways is none of the other, and nothing that is asked fails over a value.
+fn compare_ways(expected: &Answer, found: &Answer, ordered: bool) -> Option<(String, String)> {
+    let text = |answer: &Answer| {
+        let text = match answer {
+            Ok(_) => lines(answer, false).replace("-0.0", "0.0"),
+            Err(_) => lines(answer, false),
+        };
+        match ordered {
+            true => text,
+            false => {
+                let mut lines: Vec<&str> = text.lines().collect();
+                lines.sort_unstable();
+                lines.join("\n")
+            }
+        }
+    };
+    let same = match (expected, found) {
+        (Ok(_), Ok(_)) => text(expected) == text(found),
+        (Err(e), Err(f)) => !is_failure(e) && !is_failure(f),
+        (Err(e), Ok(_)) => !is_failure(e),
+        (Ok(_), Err(f)) => refusal(f).is_some(),
+    };
+    (!same).then(|| (text(expected), text(found)))
 }
 
-/// Answers of one session that must go together.
-pub async fn together(
-    ctx: &SessionContext,
-    statement: &Statement,
-    steps: Steps,
-    statements: &mut Statements,
-) -> Option<(&'static str, Statement, String, String)> {
-    let whole = run(ctx, &statement.text(steps, false)).await;
-    let Ok(rows) = &whole else { return None };
-    let n = rows.rows.len();
-    // count(*) is the number of rows.
-    let text = statement.text(steps, false);
-    let counted = run(ctx, &format!("SELECT count(*) AS n FROM ({text}) AS z")).await;
-    if let Ok(counted) = &counted
-        && counted.rows[0][0] != n.to_string()
-    {
-        let found = counted.rows[0][0].clone();
-        return Some(("count(*) is the number of rows", statement.clone(), n.to_string(), found));
-    }
-    // One column has as many rows as all.
-    if statement.last.items.len() > 1
-        && !statement.last.distinct
-        && statement.last.kind == Kind::Plain
-        && statement.last.union.is_none()
-        && statement.last.order.is_empty()
-        && !(statement.last.total && statement.last.limit.is_some())
-    {
-        let mut one = statement.clone();
-        one.last.items.truncate(1);
-        let found = run(ctx, &one.text(steps, false)).await;
-        if let Ok(found) = &found
-            && found.rows.len() != n
-        {
-            let found = format!("{} rows", found.rows.len());
-            return Some(("a projection keeps rows", one, format!("{n} rows"), found));
+/// A law over the answers of one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Law {
+    Counted,
+    Projected,
+    Limited,
+    Distinct,
+    Divided,
+}
+
+impl Law {
+    const ALL: [Self; 5] =
+        [Self::Counted, Self::Projected, Self::Limited, Self::Distinct, Self::Divided];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Counted => "count(*) is the number of rows",
+            Self::Projected => "a projection keeps rows",
+            Self::Limited => "LIMIT is a window of ORDER BY",
+            Self::Distinct => "DISTINCT is GROUP BY",
+            Self::Divided => "p, NOT p and p IS NULL are all rows",
         }
     }
-    // LIMIT n OFFSET m is a window of what is ordered.
-    if let (true, Some((limit, skip))) = (statement.last.is_ordered(), statement.last.limit) {
-        let mut all = statement.clone();
-        all.last.limit = None;
-        if let Ok(mut all) = run(ctx, &all.text(steps, false)).await {
+
+    /// The laws that say something of a query.
+    pub fn of(query: &Query) -> Vec<Self> {
+        let plain = query.kind == Kind::Plain && !query.distinct && query.union.is_none();
+        let applies = |law: &Self| match law {
+            Self::Counted => true,
+            Self::Projected => {
+                plain
+                    && query.items.len() > 1
+                    && query.order.is_empty()
+                    && !(query.total && query.limit.is_some())
+            }
+            Self::Limited => query.is_ordered() && query.limit.is_some(),
+            Self::Distinct => query.distinct && query.limit.is_none() && query.union.is_none(),
+            Self::Divided => plain && query.joins.len() < 2 && query.limit.is_none(),
+        };
+        Self::ALL.into_iter().filter(applies).collect()
+    }
+}
+
+/// Answers of one session that must go together: `whole` is its answer to the statement.
+pub async fn together(
+    law: Law,
+    ctx: &SessionContext,
+    (statement, steps): (&Statement, Steps),
+    rows: &Rows,
+    statements: &mut Statements,
+) -> Option<(Statement, String, String)> {
+    let n = rows.rows.len();
+    let whole = Ok(rows.clone());
+    match law {
+        Law::Counted => {
+            let text = statement.text(steps, false);
+            let counted = run(ctx, &format!("SELECT count(*) AS n FROM ({text}) AS z")).await;
+            let found = counted.ok()?.rows[0][0].clone();
+            (found != n.to_string()).then(|| (statement.clone(), n.to_string(), found))
+        }
+        Law::Projected => {
+            let mut one = statement.clone();
+            one.last.items.truncate(1);
+            let found = run(ctx, &one.text(steps, false)).await.ok()?.rows.len();
+            (found != n).then(|| (one, format!("{n} rows"), format!("{found} rows")))
+        }
+        Law::Limited => {
+            let (limit, skip) = statement.last.limit?;
+            let mut all = statement.clone();
+            all.last.limit = None;
+            let mut all = run(ctx, &all.text(steps, false)).await.ok()?;
             let end = (skip + limit).min(all.rows.len());
             all.rows = all.rows.get(skip..end).unwrap_or_default().to_vec();
-            let all = Ok(all);
-            if let Some((expected, found)) = compare(&all, &whole, true, false) {
-                return Some(("LIMIT is a window of ORDER BY", statement.clone(), expected, found));
+            let (expected, found) = compare(&Ok(all), &whole, true, false)?;
+            Some((statement.clone(), expected, found))
+        }
+        Law::Distinct => {
+            let mut all = statement.clone();
+            all.last.distinct = false;
+            let names: Vec<_> = all.last.items.iter().map(|i| i.name.clone()).collect();
+            let names = names.join(", ");
+            let text = all.text(steps, false);
+            let sql = format!("SELECT {names} FROM ({text}) AS z GROUP BY {names}");
+            let grouped = run(ctx, &sql).await;
+            grouped.as_ref().ok()?;
+            let (expected, found) = compare(&grouped, &whole, false, false)?;
+            Some((statement.clone(), expected, found))
+        }
+        Law::Divided => {
+            let columns: Vec<_> = statement.last.items.iter().map(|i| i.expr.clone()).collect();
+            let mut maker =
+                Maker { random: &mut statements.random, columns: &columns, calls: Calls::Safe };
+            let p = maker.make(Type::new(0, Leaf::Bool), &None, 1).closed();
+            let mut sum: Option<(Statement, Rows)> = None;
+            for filter in [p.clone(), format!("NOT {p}"), format!("{p} IS NULL")] {
+                let mut part = statement.clone();
+                part.last.filters.push(filter);
+                let found = run(ctx, &part.text(steps, false)).await.ok()?;
+                match &mut sum {
+                    Some((_, all)) => all.rows.extend(found.rows),
+                    None => sum = Some((part, found)),
+                }
             }
+            let (part, sum) = sum?;
+            let (expected, found) = compare(&whole, &Ok(sum), false, false)?;
+            Some((part, expected, found))
         }
     }
-    // DISTINCT is GROUP BY all columns.
-    if statement.last.distinct && statement.last.limit.is_none() && statement.last.union.is_none() {
-        let mut all = statement.clone();
-        all.last.distinct = false;
-        let names: Vec<_> = all.last.items.iter().map(|i| i.name.clone()).collect();
-        let names = names.join(", ");
-        let sql = format!("SELECT {names} FROM ({}) AS z GROUP BY {names}", all.text(steps, false));
-        let grouped = run(ctx, &sql).await;
-        if grouped.is_ok()
-            && let Some((expected, found)) = compare(&grouped, &whole, false, false)
-        {
-            return Some(("DISTINCT is GROUP BY", statement.clone(), expected, found));
-        }
-    }
-    // Rows where p, where NOT p and where p is NULL are all rows.
-    if statement.last.kind == Kind::Plain
-        && statement.last.joins.len() < 2
-        && statement.last.limit.is_none()
-        && !statement.last.distinct
-        && statement.last.union.is_none()
-    {
-        let columns: Vec<_> = statement.last.items.iter().map(|i| i.expr.clone()).collect();
-        let mut maker =
-            Maker { random: &mut statements.random, columns: &columns, calls: Calls::Safe };
-        let p = maker.make(Type::new(0, Leaf::Bool), &None, 1).closed();
-        let mut parts = Vec::new();
-        for filter in [p.clone(), format!("NOT {p}"), format!("{p} IS NULL")] {
-            let mut part = statement.clone();
-            part.last.filters.push(filter);
-            match run(ctx, &part.text(steps, false)).await {
-                Ok(rows) => parts.push((part, rows)),
-                Err(_) => return None,
-            }
-        }
-        let (part, mut sum) = parts.remove(0);
-        for (_, more) in parts {
-            sum.rows.extend(more.rows);
-        }
-        let sum = Ok(sum);
-        if let Some((expected, found)) = compare(&whole, &sum, false, false) {
-            return Some(("p, NOT p and p IS NULL are all rows", part, expected, found));
-        }
-    }
-    None
 }
 
 /// Whether a statement over a world still has two answers, and which.
 async fn differs(
+    sessions: &Sessions,
     world: &World,
-    statement: &Statement,
+    asked: &Asked,
     like: &Difference,
 ) -> Option<(String, String)> {
-    let folder = tempfile::tempdir().unwrap();
-    let plain = reference(world);
-    let ctx = session(world, &like.setup, folder.path()).await;
-    let (_, out) = one_answer(&plain, &ctx, statement, like.steps).await;
-    let kind = |text: &str| text.starts_with("error");
+    sessions.enter(world);
+    let expected = asked.expected(sessions).await;
+    let mut tables = Stored::new(world);
+    let ctx = sessions.cut(&like.setup, &mut tables).await;
+    let found = run(ctx, &asked.sql()).await;
+    let out = asked.compare(&expected, &found);
+    // An error stays the error that it was.
+    let kind = |text: &str| match text.strip_prefix("error: ") {
+        Some(error) => error.chars().filter(char::is_ascii_alphabetic).take(24).collect(),
+        None => String::new(),
+    };
     out.filter(|(expected, found)| {
         kind(expected) == kind(&like.expected) && kind(found) == kind(&like.found)
     })
 }
 
-/// A difference between sources with all left out that it does not need.
-pub async fn shrunk(world: World, found: Difference, mut tries: usize) -> (World, Difference) {
+/// Cuts that are plainer than this one.
+fn plainer(setup: &Setup) -> Vec<Setup> {
+    let own = Setup::default();
+    let mut out = Vec::new();
+    let mut push = |change: &dyn Fn(&mut Setup)| {
+        let mut next = setup.clone();
+        change(&mut next);
+        if next != *setup {
+            out.push(next);
+        }
+    };
+    push(&|s| s.source = Source::Memory);
+    push(&|s| s.partitions = own.partitions);
+    push(&|s| s.files = own.files);
+    push(&|s| s.batch = own.batch);
+    push(&|s| s.parquet_lists = own.parquet_lists);
+    push(&|s| s.pushdown_filters = own.pushdown_filters);
+    push(&|s| s.rule = None);
+    push(&|s| s.planner = None);
+    out
+}
+
+/// A difference between cuts with all left out that it does not need.
+pub async fn shrunk(
+    sessions: &Sessions,
+    world: World,
+    found: Difference,
+    mut tries: usize,
+) -> (World, Difference) {
     let (mut world, mut best) = (world, found);
-    for plainer in [1, 2, 8192] {
-        let mut next = best.clone();
-        match plainer {
-            1 => next.setup.partitions = 1,
-            2 => next.setup.files = 1,
-            _ => next.setup.batch = 8192,
+    while let Some(next) = {
+        let mut better = None;
+        for setup in plainer(&best.setup) {
+            let next = Difference { setup, ..best.clone() };
+            if differs(sessions, &world, &next.asked, &next).await.is_some() {
+                better = Some(next);
+                break;
+            }
         }
-        if differs(&world, &next.statement, &next).await.is_some() {
-            best = next;
-        }
-    }
-    if best.setup.source != Source::Memory {
-        let mut next = best.clone();
-        next.setup.source = Source::Memory;
-        if differs(&world, &next.statement, &next).await.is_some() {
-            best = next;
-        }
+        better
+    } {
+        best = next;
     }
     loop {
         let mut better = None;
-        for statement in smaller(&best.statement) {
+        for asked in best.asked.smaller() {
             tries = tries.saturating_sub(1);
-            if let Some((expected, found)) = differs(&world, &statement, &best).await {
-                better = Some((
-                    world.clone(),
-                    Difference { statement, expected, found, ..best.clone() },
-                ));
+            if tries == 0 {
+                break;
+            }
+            if let Some((expected, found)) = differs(sessions, &world, &asked, &best).await {
+                better =
+                    Some((world.clone(), Difference { asked, expected, found, ..best.clone() }));
                 break;
             }
         }
@@ -262,7 +379,8 @@ pub async fn shrunk(world: World, found: Difference, mut tries: usize) -> (World
                 if tries == 0 {
                     break;
                 }
-                if let Some((expected, found)) = differs(&fewer, &best.statement, &best).await {
+                if let Some((expected, found)) = differs(sessions, &fewer, &best.asked, &best).await
+                {
                     better = Some((fewer, Difference { expected, found, ..best.clone() }));
                     break;
                 }
@@ -281,7 +399,7 @@ pub async fn written_in_order(
     plain: &SessionContext,
     ctx: &SessionContext,
     world: &World,
-    folder: &Path,
+    folder: &std::path::Path,
 ) -> Option<(String, String)> {
     let table = &world.tables[0].name;
     let one = SessionConfig::new().with_target_partitions(1);
@@ -301,16 +419,4 @@ pub async fn written_in_order(
         }
     }
     None
-}
-
-pub async fn sessions(
-    world: &World,
-    setups: &[Setup],
-    folder: &Path,
-) -> Vec<(Setup, SessionContext)> {
-    let mut out = Vec::new();
-    for setup in setups {
-        out.push((setup.clone(), session(world, setup, folder).await));
-    }
-    out
 }

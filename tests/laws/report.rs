@@ -1,8 +1,10 @@
 //! Differences: found, made small, written down.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use crate::sources::Setup;
+use crate::cuts::Setup;
+use crate::laws::Asked;
 use crate::statements::{Query, Statement, Steps};
 use crate::tables::{World, create};
 
@@ -12,36 +14,46 @@ pub struct Difference {
     pub law: &'static str,
     pub seed: u64,
     pub number: usize,
-    pub statement: Statement,
-    pub steps: Steps,
+    pub asked: Asked,
     pub setup: Setup,
     pub expected: String,
     pub found: String,
 }
 
 impl Difference {
-    /// What differences of one cause have in common, as far as an error tells.
+    /// What differences of one cause have in common, as far as an error or the laws tell.
     pub fn kind(&self) -> Option<String> {
-        let error = self.found.strip_prefix("error: ")?;
-        let words: String = error.chars().filter(|c| !c.is_ascii_digit()).take(60).collect();
-        Some(words)
+        let error = self.found.strip_prefix("error: ").or(self.expected.strip_prefix("error: "));
+        if let Some(error) = error {
+            return Some(error.chars().filter(|c| !c.is_ascii_digit()).take(60).collect());
+        }
+        let Asked::Form(form) = &self.asked else { return None };
+        let mut laws = BTreeSet::new();
+        form.root.laws(&mut laws);
+        Some(format!("{laws:?}"))
     }
 
     /// What to run, and both answers.
     pub fn script(&self, world: &World) -> String {
         let mut out = String::new();
-        let _ = writeln!(
-            out,
-            "-- {} (SERRATE_LAWS_SEED={} statement {})",
-            self.law, self.seed, self.number
-        );
-        let text = self.statement.text(self.steps, false);
-        let used: Vec<_> = world.tables.iter().filter(|t| text.contains(&t.name)).collect();
+        let _ = writeln!(out, "-- {} (world {} statement {})", self.law, self.seed, self.number);
+        let text = self.asked.sql();
+        let reference = self.asked.reference();
+        let both = format!("{text} {}", reference.as_deref().unwrap_or_default());
+        let used: Vec<_> = world.tables.iter().filter(|t| both.contains(&t.name)).collect();
         for table in &used {
-            out.push_str(&create(table, &text));
+            out.push_str(&create(table, &both));
+        }
+        if let Some(reference) = reference {
+            let _ = writeln!(out, "{reference};");
         }
         out.push_str(&self.setup.script(&used));
         let _ = writeln!(out, "{text};");
+        if let Asked::Form(form) = &self.asked {
+            let mut laws = BTreeSet::new();
+            form.root.laws(&mut laws);
+            let _ = writeln!(out, "-- laws: {laws:?}");
+        }
         for (title, answer) in [("expected", &self.expected), ("found", &self.found)] {
             let _ = writeln!(out, "-- {title}:");
             for line in answer.lines().take(30) {

@@ -1,6 +1,6 @@
-//! Sessions: the reference, and ours over every source with every setting.
+//! Sessions: the references, and ours over every source with every setting.
 
-use std::fmt;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::arrow::ipc::writer::FileWriter;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
-use datafusion::config::Dialect;
-use datafusion::datasource::MemTable;
+use datafusion::config::{ConfigOptions, Dialect};
+use datafusion::datasource::{MemTable, TableProvider};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::optimizer::decorrelate_lateral_join::DecorrelateLateralJoin;
 use datafusion::optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
@@ -26,124 +26,16 @@ use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
 use serrate::datafusion;
 use serrate::io::nrt::{self, WriteOptions};
 use serrate::table::RaggedTable;
+use tempfile::TempDir;
 
+use crate::cuts::{Setup, Source};
 use crate::tables::{Table, World};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    Memory,
-    Arrow,
-    Parquet,
-    Nrt,
-}
-
-/// A way to run statements.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    pub source: Source,
-    pub files: usize,
-    pub partitions: usize,
-    pub batch: usize,
-    pub parquet_lists: bool,
-    pub pushdown_filters: bool,
-    /// A rule of ours that is switched off.
-    pub rule: Option<String>,
-}
-
-impl Setup {
-    pub fn random(random: &mut ChaCha8Rng, plain: bool, rules: &[String]) -> Self {
-        let sources =
-            [Source::Memory, Source::Arrow, Source::Parquet, Source::Parquet, Source::Nrt];
-        let n = if plain { 5 } else { 4 };
-        let source = sources[random.random_range(0..n)];
-        let rule = (!rules.is_empty() && random.random_range(0..2) == 0)
-            .then(|| rules[random.random_range(0..rules.len())].clone());
-        Self {
-            source: if plain && random.random_range(0..3) == 0 { Source::Nrt } else { source },
-            files: [1, 3][random.random_range(0..2)],
-            partitions: [1, 2, 4][random.random_range(0..3)],
-            batch: [1, 7, 8192][random.random_range(0..3)],
-            parquet_lists: random.random_range(0..3) > 0,
-            pushdown_filters: random.random_range(0..4) > 0,
-            rule,
-        }
-    }
-
-    /// The settings, as statements.
-    fn settings(&self) -> Vec<String> {
-        let mut out = vec![
-            format!("SET datafusion.execution.batch_size = {}", self.batch),
-            format!(
-                "SET datafusion.execution.parquet.pushdown_filters = {}",
-                self.pushdown_filters
-            ),
-            format!("SET serrate.parquet_lists = {}", self.parquet_lists),
-            // Small files are shared out too.
-            "SET datafusion.optimizer.repartition_file_min_size = 0".into(),
-        ];
-        out.extend(self.rule.iter().map(|rule| format!("SET {rule} = false")));
-        out
-    }
-
-    /// What makes this session over tables `CREATE TABLE` has made under their names.
-    pub fn script(&self, tables: &[&Table]) -> String {
-        let mut out = format!(
-            "-- {self}\nSET datafusion.execution.target_partitions = {};\n",
-            self.partitions
-        );
-        for setting in self.settings() {
-            out.push_str(&format!("{setting};\n"));
-        }
-        let extension = match self.source {
-            Source::Memory => return out,
-            Source::Arrow => "arrow",
-            Source::Parquet => "parquet",
-            Source::Nrt => "nrt",
-        };
-        for table in tables {
-            let name = &table.name;
-            for (i, (from, n)) in cuts(table.rows.num_rows(), self.files).into_iter().enumerate() {
-                let options = match self.source {
-                    Source::Parquet => " OPTIONS (max_row_group_size 5)",
-                    _ => "",
-                };
-                out.push_str(&format!(
-                    "COPY (SELECT * FROM {name} LIMIT {n} OFFSET {from}) TO '{name}/{i}.{extension}'{options};\n"
-                ));
-            }
-            out.push_str(&format!(
-                "DROP TABLE {name}; CREATE EXTERNAL TABLE {name} STORED AS {} LOCATION '{name}/';\n",
-                extension.to_uppercase()
-            ));
-        }
-        out
-    }
-}
-
-impl fmt::Display for Setup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} x{} partitions={} batch={}",
-            self.source, self.files, self.partitions, self.batch
-        )?;
-        if self.source == Source::Parquet {
-            write!(f, " lists={} pushdown={}", self.parquet_lists, self.pushdown_filters)?;
-        }
-        if let Some(rule) = &self.rule {
-            write!(f, " without {rule}")?;
-        }
-        Ok(())
-    }
-}
-
 /// Windows of rows of about equal size.
-fn cuts(rows: usize, parts: usize) -> Vec<(usize, usize)> {
+pub fn split(rows: usize, parts: usize) -> Vec<(usize, usize)> {
     let each = rows.div_ceil(parts).max(1);
     (0..parts).map(|i| (i * each).min(rows)).map(|from| (from, each.min(rows - from))).collect()
 }
@@ -162,20 +54,21 @@ fn register_names(ctx: &SessionContext) {
     ctx.register_table("names", Arc::new(table)).unwrap();
 }
 
-pub fn register(
+fn register(
     ctx: &SessionContext,
     name: &str,
     partitions: Vec<Vec<RecordBatch>>,
     rows: &RecordBatch,
 ) {
     let table = MemTable::try_new(rows.schema(), partitions).unwrap();
+    ctx.deregister_table(name).unwrap();
     ctx.register_table(name, Arc::new(table)).unwrap();
 }
 
-/// Plain DataFusion over tables in memory: our functions and syntax, none of our rules, and of its own
-/// those alone without which there is no plan. Aggregates of floats are those of a session of ours: its own
-/// depend on the cut, and these are compared to the bit.
-pub fn reference(world: &World) -> SessionContext {
+/// Plain DataFusion: our functions and syntax, one of our rules, and of its own those alone without which
+/// there is no plan. Aggregates of floats are those of a session of ours: its own depend on the cut, and
+/// these are compared to the bit.
+fn plain() -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
@@ -194,6 +87,10 @@ pub fn reference(world: &World) -> SessionContext {
         // NOT IN over a list with NULL is right with keys alone.
         Arc::new(ExtractEquijoinPredicate::new()),
     ];
+    // Zeros and NaN of both signs are one value: the reference has to say so too.
+    let state = serrate::sql::session().state();
+    let keys = state.optimizer().rules.iter().filter(|r| r.name() == "serrate_float_keys");
+    let needed = needed.into_iter().chain(keys.cloned()).collect();
     *builder.optimizer() = Some(Optimizer::with_rules(needed));
     *builder.physical_optimizers() = Some(needed_physical());
     let mut ctx = SessionContext::new_with_state(builder.build());
@@ -203,9 +100,6 @@ pub fn reference(world: &World) -> SessionContext {
         ctx.register_udaf(aggregate.as_ref().clone());
     }
     register_names(&ctx);
-    for table in &world.tables {
-        register(&ctx, &table.name, vec![vec![table.rows.clone()]], &table.rows);
-    }
     ctx
 }
 
@@ -218,52 +112,128 @@ fn needed_physical() -> PhysicalOptimizer {
     PhysicalOptimizer::with_rules(rules)
 }
 
-/// The rules of ours that have a switch.
-pub async fn rules() -> Vec<String> {
-    let ctx = serrate::sql::session();
-    let sql = "SELECT name FROM information_schema.df_settings WHERE name LIKE 'serrate.rule.%' ORDER BY name";
-    let rows = run(&ctx, sql).await.unwrap().rows;
-    rows.iter().map(|row| row[0].trim_matches('"').to_string()).collect()
+/// Sessions that all statements of a thread run in. Tables and settings are changed, not sessions.
+pub struct Sessions {
+    /// Plain DataFusion over tables in memory.
+    pub plain: SessionContext,
+    /// Ours over tables in memory, one partition, large batches.
+    pub own: SessionContext,
+    ours: SessionContext,
+    /// The settings of `ours` before those of a cut.
+    base: ConfigOptions,
 }
 
-/// Ours, over files in a folder or tables in memory.
-pub async fn session(world: &World, setup: &Setup, folder: &Path) -> SessionContext {
-    let config = SessionConfig::new().with_target_partitions(setup.partitions);
-    let ctx = serrate::sql::session_with(config);
-    register_names(&ctx);
-    for setting in setup.settings() {
-        run(&ctx, &setting).await.unwrap_or_else(|e| panic!("{setting}: {e}"));
+impl Sessions {
+    pub fn new() -> Self {
+        let session = || {
+            let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
+            register_names(&ctx);
+            ctx
+        };
+        let ours = session();
+        let base = ours.state_ref().read().config_options().as_ref().clone();
+        Self { plain: plain(), own: session(), ours, base }
     }
-    for table in &world.tables {
-        let rows = &table.rows;
-        if setup.source == Source::Memory {
-            let parts = cuts(rows.num_rows(), setup.files);
-            let batches = |(from, n): (usize, usize)| -> Vec<RecordBatch> {
-                (0..n)
-                    .step_by(setup.batch.min(n.max(1)))
-                    .map(|at| rows.slice(from + at, setup.batch.min(n - at)))
-                    .collect()
-            };
-            register(&ctx, &table.name, parts.into_iter().map(batches).collect(), rows);
-            continue;
-        }
-        let name = format!("{:?}{}{}", setup.source, setup.files, table.name).to_lowercase();
-        let at = folder.join(name);
-        if !at.exists() {
-            std::fs::create_dir_all(&at).unwrap();
-            for (i, (from, n)) in cuts(rows.num_rows(), setup.files).into_iter().enumerate() {
-                write(setup.source, &at, i, &rows.slice(from, n));
+
+    /// Makes the tables of a world those of the references.
+    pub fn enter(&self, world: &World) {
+        for table in &world.tables {
+            for ctx in [&self.plain, &self.own] {
+                register(ctx, &table.name, vec![vec![table.rows.clone()]], &table.rows);
             }
         }
-        let create = format!(
-            "CREATE EXTERNAL TABLE {} STORED AS {} LOCATION '{}/'",
-            table.name,
-            format!("{:?}", setup.source).to_uppercase(),
-            at.display()
-        );
-        run(&ctx, &create).await.unwrap_or_else(|e| panic!("{create}: {e}"));
     }
-    ctx
+
+    /// The session of a cut, over the tables of a world.
+    pub async fn cut(&self, setup: &Setup, tables: &mut Stored<'_>) -> &SessionContext {
+        {
+            let state = self.ours.state_ref();
+            let mut state = state.write();
+            let options = state.config_mut().options_mut();
+            *options = self.base.clone();
+            for (name, value) in setup.settings() {
+                options.set(&name, &value).unwrap_or_else(|e| panic!("{name} = {value}: {e}"));
+            }
+        }
+        for (name, provider) in tables.get(&self.ours, setup).await {
+            self.ours.deregister_table(name.as_str()).unwrap();
+            self.ours.register_table(name.as_str(), Arc::clone(provider)).unwrap();
+        }
+        &self.ours
+    }
+}
+
+/// What tables depend on.
+type Key = (Source, usize, usize, usize);
+
+type NamedTable = (String, Arc<dyn TableProvider>);
+
+/// The tables of a world, in every form that was needed so far.
+pub struct Stored<'w> {
+    pub world: &'w World,
+    pub folder: TempDir,
+    made: BTreeMap<Key, Vec<NamedTable>>,
+}
+
+impl<'w> Stored<'w> {
+    pub fn new(world: &'w World) -> Self {
+        Self { world, folder: tempfile::tempdir().unwrap(), made: BTreeMap::new() }
+    }
+
+    async fn get(
+        &mut self,
+        ctx: &SessionContext,
+        setup: &Setup,
+    ) -> &[(String, Arc<dyn TableProvider>)] {
+        let batch = if setup.source == Source::Memory { setup.batch } else { 0 };
+        let key = (setup.source, setup.files, setup.partitions, batch);
+        if !self.made.contains_key(&key) {
+            let mut tables = Vec::new();
+            for table in &self.world.tables {
+                let made = stored(ctx, table, setup, self.folder.path()).await;
+                tables.push((table.name.clone(), made));
+            }
+            self.made.insert(key, tables);
+        }
+        &self.made[&key]
+    }
+}
+
+/// A table in memory, or over files in a folder.
+async fn stored(
+    ctx: &SessionContext,
+    table: &Table,
+    setup: &Setup,
+    folder: &Path,
+) -> Arc<dyn TableProvider> {
+    let rows = &table.rows;
+    if setup.source == Source::Memory {
+        let batches = |(from, n): (usize, usize)| -> Vec<RecordBatch> {
+            (0..n)
+                .step_by(setup.batch.min(n.max(1)))
+                .map(|at| rows.slice(from + at, setup.batch.min(n - at)))
+                .collect()
+        };
+        let parts = split(rows.num_rows(), setup.files).into_iter().map(batches).collect();
+        return Arc::new(MemTable::try_new(rows.schema(), parts).unwrap());
+    }
+    let name = format!("{:?}{}{}", setup.source, setup.files, table.name).to_lowercase();
+    let at = folder.join(name);
+    if !at.exists() {
+        std::fs::create_dir_all(&at).unwrap();
+        for (i, (from, n)) in split(rows.num_rows(), setup.files).into_iter().enumerate() {
+            write(setup.source, &at, i, &rows.slice(from, n));
+        }
+    }
+    let create = format!(
+        "CREATE EXTERNAL TABLE {} STORED AS {} LOCATION '{}/'",
+        table.name,
+        format!("{:?}", setup.source).to_uppercase(),
+        at.display()
+    );
+    ctx.deregister_table(table.name.as_str()).unwrap();
+    run(ctx, &create).await.unwrap_or_else(|e| panic!("{create}: {e}"));
+    ctx.table_provider(table.name.as_str()).await.unwrap()
 }
 
 fn write(source: Source, folder: &Path, number: usize, rows: &RecordBatch) {

@@ -718,6 +718,7 @@ impl Statements {
     /// ORDER BY, LIMIT and OFFSET.
     fn finish(&mut self, query: &mut Query, scope: &Scope) {
         let one_table = query.joins.is_empty()
+            && query.union.is_none()
             && scope.unique.is_some()
             && matches!(query.kind, Kind::Plain | Kind::Unnest)
             && !query.distinct

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, LargeListArray, ListArray,
-    RecordBatch, StringArray, TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Decimal128Array, DurationMicrosecondArray,
+    Float64Array, Int64Array, LargeListArray, ListArray, RecordBatch, StringArray,
+    TimestampMicrosecondArray, UInt64Array,
 };
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
+use datafusion::arrow::datatypes::{
+    DataType, DurationMicrosecondType, Field, Float64Type, Int64Type, Schema,
+};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -57,6 +60,16 @@ impl World {
         let plain = random.random_range(0..4) == 0;
         let n = random.random_range(1..=3);
         let tables = (0..n).map(|i| table(&mut random, &format!("t{i}"), rows, plain)).collect();
+        Self { seed, tables, plain }
+    }
+
+    /// One to three tables of other types and of values at their ends, for [`crate::queries`].
+    pub fn wide(seed: u64, rows: usize) -> Self {
+        let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x71de);
+        let plain = random.random_range(0..4) == 0;
+        let n = random.random_range(1..=3);
+        let tables =
+            (0..n).map(|i| wide_table(&mut random, &format!("t{i}"), rows, plain)).collect();
         Self { seed, tables, plain }
     }
 }
@@ -257,11 +270,105 @@ fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table
     Table { name: name.into(), rows, columns: known }
 }
 
+/// A table of [`World::wide`]; the names of columns tell their types.
+fn wide_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table {
+    let n = [0, 1, rows / 2, rows / 2, rows, rows][random.random_range(0..6)];
+    let nulls = if plain { 0 } else { [0, 15, 30][random.random_range(0..3)] };
+    let mut ids: Vec<i64> = (0..n as i64).collect();
+    if random.random_range(0..3) == 0 {
+        for i in (1..n).rev() {
+            ids.swap(i, random.random_range(0..=i));
+        }
+    }
+    let mut columns: Vec<(&str, ArrayRef)> = vec![("id", Arc::new(Int64Array::from(ids)))];
+    let mut maker = Maker { random, nulls, plain };
+    columns.push(("k", cast(&maker.wide("k", n), &DataType::Int32).unwrap()));
+    let single: &[&str] =
+        if plain { &["v", "f", "b"] } else { &["v", "z", "u", "f", "s", "b", "d", "t", "g", "n"] };
+    columns.extend(single.iter().map(|of| (*of, maker.wide(of, n))));
+    let lists: &[(&str, &str)] =
+        if plain { &[("li", "v"), ("lf", "f")] } else { &[("li", "v"), ("lf", "f"), ("ls", "s")] };
+    let (lengths, valid) = maker.lists(n);
+    let total: usize = lengths.iter().sum();
+    for (name, of) in lists {
+        let values = maker.wide(of, total);
+        columns.push((name, wrapped(&lengths, valid.as_ref(), values, false)));
+    }
+    let (inner, inner_valid) = maker.lists(total);
+    let values = maker.wide("v", inner.iter().sum());
+    let values = wrapped(&inner, inner_valid.as_ref(), values, false);
+    columns.push(("ll", wrapped(&lengths, valid.as_ref(), values, false)));
+    let fields: Vec<Field> = columns
+        .iter()
+        .map(|(name, array)| Field::new(*name, array.data_type().clone(), *name != "id" && !plain))
+        .collect();
+    let arrays = columns.into_iter().map(|(_, array)| array).collect();
+    let rows = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap();
+    Table { name: name.into(), rows, columns: Vec::new() }
+}
+
+impl Maker<'_> {
+    fn choose<T: Copy>(&mut self, of: &[T], n: usize) -> Vec<Option<T>> {
+        (0..n).map(|_| (!self.null()).then(|| of[self.random.random_range(0..of.len())])).collect()
+    }
+
+    /// Values of a column of [`World::wide`].
+    fn wide(&mut self, of: &str, n: usize) -> ArrayRef {
+        const DAY: i64 = 86_400_000_000;
+        // 1600-01-01, the days around 1970 and 2020-02-29, 2999-12-31.
+        const DAYS: [i32; 7] = [-135_140, -1, 0, 18_320, 18_321, 18_321, 376_199];
+        match of {
+            "k" => Arc::new(Int64Array::from(self.choose(&[0, 1, 1, 2, 3, 4], n))),
+            "v" => Arc::new(Int64Array::from(self.choose(&[-9, -1, 0, 0, 1, 2, 3, 7, 10], n))),
+            "z" => Arc::new(Int64Array::from(vec![None; n])),
+            "u" => Arc::new(UInt64Array::from(self.choose(&[0, 1, 1, 7, 1 << 63, u64::MAX], n))),
+            "f" => {
+                let all = [
+                    0.0,
+                    -0.0,
+                    0.5,
+                    1.0,
+                    -1.5,
+                    3.0,
+                    f64::NAN,
+                    -f64::NAN,
+                    f64::INFINITY,
+                    f64::NEG_INFINITY,
+                ];
+                let of = if self.plain { &all[..6] } else { &all };
+                Arc::new(Float64Array::from(self.choose(of, n)))
+            }
+            "s" => {
+                let of = ["a", "b", "ab", "", "A", "it's", "äß", "\"q\"", "%", "a b", "12", "7"];
+                Arc::new(StringArray::from(self.choose(&of, n)))
+            }
+            "b" => Arc::new(BooleanArray::from(self.choose(&[true, false], n))),
+            "d" => Arc::new(Date32Array::from(self.choose(&DAYS, n))),
+            "t" => {
+                let of: Vec<i64> = DAYS
+                    .iter()
+                    .flat_map(|d| [i64::from(*d) * DAY, i64::from(*d) * DAY + DAY / 2 + 1])
+                    .collect();
+                Arc::new(TimestampMicrosecondArray::from(self.choose(&of, n)))
+            }
+            "g" => {
+                let of = [0, 1, -1, DAY, DAY, 30 * DAY, -400 * DAY];
+                Arc::new(DurationMicrosecondArray::from(self.choose(&of, n)))
+            }
+            _ => {
+                let values = Decimal128Array::from(self.choose(&[0, 150, 150, -25, 300, 1010], n));
+                Arc::new(values.with_precision_and_scale(12, 2).unwrap())
+            }
+        }
+    }
+}
+
 /// The statement that makes a table, with the columns that a text names.
 pub fn create(table: &Table, text: &str) -> String {
-    let named: Vec<usize> = (0..table.columns.len())
+    let schema = table.rows.schema();
+    let named: Vec<usize> = (0..schema.fields().len())
         .filter(|i| {
-            let name = &table.columns[*i].name;
+            let name = schema.field(*i).name();
             let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
             name == "id" || words.any(|w| w == name)
         })
@@ -312,7 +419,19 @@ fn literal(array: &ArrayRef, row: usize) -> String {
                 format!("'{value:?}'::double")
             }
         }
-        DataType::Utf8 => format!("'{}'", array.as_string::<i32>().value(row)),
+        DataType::Utf8 => format!("'{}'", array.as_string::<i32>().value(row).replace('\'', "''")),
+        DataType::Date32 => {
+            let format = ArrayFormatter::try_new(array, &FormatOptions::default()).unwrap();
+            format!("DATE '{}'", format.value(row))
+        }
+        DataType::Duration(_) => {
+            let value = array.as_primitive::<DurationMicrosecondType>().value(row);
+            format!("arrow_cast({value}, 'Duration(Microsecond)')")
+        }
+        DataType::Decimal128(..) => {
+            let format = ArrayFormatter::try_new(array, &FormatOptions::default()).unwrap();
+            format!("'{}'", format.value(row))
+        }
         DataType::Timestamp(..) => {
             let format = ArrayFormatter::try_new(array, &FormatOptions::default()).unwrap();
             format!("TIMESTAMP '{}'", format.value(row))

@@ -164,12 +164,13 @@ fn refused(shards: Vec<RaggedTable>, options: LoaderOptions) -> String {
 fn what_does_not_go_together_is_refused_by_name() {
     let t = || table(3, 4, wide);
     let o = || LoaderOptions::new(2);
-    assert!(refused(vec![], o()).contains("one shard at least"));
+    assert!(refused(vec![], o()).contains("at least one shard"));
     let flat = t().select(&["id"]).unwrap();
     let e = refused(vec![t(), flat], o());
     assert!(e.contains("shard 1 lacks the column \"t\""), "{e}");
     assert!(
-        refused(vec![t(), RaggedTable::builder().build().unwrap()], o()).contains("equally deep")
+        refused(vec![t(), RaggedTable::builder().build().unwrap()], o())
+            .contains("same number of axes")
     );
     let e = refused(vec![t(), t()], o().columns(["code", "x"]));
     assert!(e.contains("shard 0") && e.contains("\"x\""), "{e}");
@@ -189,11 +190,11 @@ fn what_does_not_go_together_is_refused_by_name() {
         (o().masks([4]), "axes 1 to 3"),
         (o().masks([0]), "axes 1 to 3"),
         (o().masks([1, 1]), "\"dim1/mask\""),
-        (LoaderOptions::new(0), "0 items"),
-        (o().window(0, Sampling::Random), "0 events"),
+        (LoaderOptions::new(0), "at least 1 item"),
+        (o().window(0, Sampling::Random), "at least 1 event"),
         (o().window(1, Sampling::Step { stride: 0 }), "stride"),
-        (o().bucket(0), "pools of 0"),
-        (o().threads(0), "0 threads"),
+        (o().bucket(0), "pool of at least 1"),
+        (o().threads(0), "number of threads"),
         (super::support::packed(&o().sizes([Size::Longest])), "packed"),
         (o().position_ids(DType::U8), "int32 or int64"),
     ] {

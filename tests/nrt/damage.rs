@@ -100,7 +100,7 @@ fn headers_that_are_wrong() {
                 r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}"#,
                 b"xy",
             ),
-            "f: tensor \"a\" is in the header twice",
+            "f: tensor \"a\" occurs twice in the header",
         ),
         (
             "metadata",
@@ -157,17 +157,17 @@ fn headers_that_are_wrong() {
                 r#"{"a":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,0]}}"#,
                 b"",
             ),
-            "f: tensor \"a\" of type F32 and shape [4294967296, 4294967296, 4] has no size in whole bytes that could be stored",
+            "f: tensor \"a\" of type F32 and shape [4294967296, 4294967296, 4] does not have a valid size in whole bytes",
         ),
         (
             "half bytes",
             file_of(r#"{"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}}"#, b"xy"),
-            "f: tensor \"a\" of type F4 and shape [3] has no size in whole bytes that could be stored",
+            "f: tensor \"a\" of type F4 and shape [3] does not have a valid size in whole bytes",
         ),
         (
             "left over",
             file_of(r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#, b"xyz"),
-            "f: its tensors end at byte 1 of the data, but the file has 3 bytes of data; what follows belongs to no tensor",
+            "f: its tensors end at byte 1 of the data, but the file has 3 bytes of data; the rest does not belong to a tensor",
         ),
     ];
     let wrong: Vec<_> = table
@@ -227,11 +227,11 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[bytes("dim0/bounds", 1)],
-            "f: tensor \"dim0/bounds\" has a reserved name; it can be no column",
+            "f: tensor \"dim0/bounds\" has a reserved name; it cannot be a column",
         ),
         (
             &[bounds(1, &[1]), bytes("dim1/mask", 1)],
-            "f: tensor \"dim1/mask\" has a reserved name; it can be no column",
+            "f: tensor \"dim1/mask\" has a reserved name; it cannot be a column",
         ),
         (
             &[("dim0/x", "U8", vec![2, 2], vec![0; 4])],
@@ -245,12 +245,12 @@ fn tensors_that_make_no_table() {
             &[("dim0/x", "C64", vec![1], vec![0; 8])],
             "f: tensor \"dim0/x\" has type C64, which Arrow does not have",
         ),
-        (&[bytes("dim1/x", 1)], "f: there is no dim1/bounds, which \"dim1/x\" needs"),
+        (&[bytes("dim1/x", 1)], "f: dim1/bounds is missing; \"dim1/x\" needs it"),
         (
             &[bounds(1, &[1]), bytes("dim3/x", 1), bounds(3, &[1])],
-            "f: there is no dim2/bounds, which \"dim3/x\" needs",
+            "f: dim2/bounds is missing; \"dim3/x\" needs it",
         ),
-        (&[bounds(2, &[1])], "f: there is no dim1/bounds, which \"dim2/bounds\" needs"),
+        (&[bounds(2, &[1])], "f: dim1/bounds is missing; \"dim2/bounds\" needs it"),
         (
             &[bounds(1, &[1, 2]), bytes("dim0/x", 3)],
             "f: dim1/bounds has 2 elements and dim0/x has 3; both must be as long as axis 0",
@@ -328,13 +328,13 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
 fn booleans_are_zero_or_one() {
     let file = file_with(&[("dim0/t", "BOOL", vec![70], [vec![1; 67], vec![2, 0, 255]].concat())]);
     let file = NrtFile::from_bytes("f", file.into()).unwrap();
-    let message = "f: dim0/t[67] is the byte 2; a BOOL is 0 or 1";
+    let message = "f: dim0/t[67] is the byte 2; a BOOL must be 0 or 1";
     assert_eq!(file.table().unwrap_err().to_string(), message);
     assert_eq!(file.validate().unwrap_err().to_string(), message);
     assert_eq!(file.read(0..67, None).unwrap().num_rows(), 67);
     assert_eq!(
         file.read(68..70, None).unwrap_err().to_string(),
-        "f: dim0/t[69] is the byte 255; a BOOL is 0 or 1"
+        "f: dim0/t[69] is the byte 255; a BOOL must be 0 or 1"
     );
 }
 

@@ -174,9 +174,9 @@ async fn what_a_store_does_wrong_is_said() {
     let file = at("a/t.nrt").await.unwrap();
     store.short.store(true, Ordering::Relaxed);
     let short = file.read(5..9, None).await.unwrap_err().to_string();
-    assert!(short.contains("a/t.nrt") && short.contains("were asked for"), "{short}");
+    assert!(short.contains("a/t.nrt") && short.contains("were requested"), "{short}");
     let open = at("a/t.nrt").await.unwrap_err().to_string();
-    assert!(open.contains("answered with 7 bytes"), "{open}");
+    assert!(open.contains("returned 7 bytes"), "{open}");
     store.short.store(false, Ordering::Relaxed);
 
     // Replaced: a file of other rows at the same place must not be mixed in.

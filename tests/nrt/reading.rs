@@ -266,7 +266,7 @@ fn offsets_are_narrow_unless_asked_otherwise() {
     let huge = NrtFile::from_bytes("huge.nrt", huge.into()).unwrap();
     assert_eq!(
         huge.table().unwrap_err().to_string(),
-        "huge.nrt: dim1/bounds: 3000000000 values at once do not fit the 32-bit offsets of List; read fewer rows at a time or ask for large lists"
+        "huge.nrt: dim1/bounds: 3000000000 values at once do not fit the 32-bit offsets of List; read fewer rows at a time or set large_lists"
     );
     assert_eq!(huge.read(0..1, None).unwrap().axis_len(1).unwrap(), 5);
     let wide = huge.with_large_lists(true).table().unwrap();
@@ -282,7 +282,7 @@ fn a_file_cut_short_is_an_error_with_plain_reads() {
     let cut = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     cut.set_len(file.tensors().header().data_start() + 20).unwrap();
     let message = file.table().unwrap_err().to_string();
-    assert!(message.contains("it ended while bytes"), "{message}");
+    assert!(message.contains("the file ended while bytes"), "{message}");
 }
 
 proptest! {

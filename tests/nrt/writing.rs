@@ -71,7 +71,7 @@ fn types_without_a_place_are_refused_with_what_to_do() {
     let one = |t: ArrayRef| refusal(&flat("c", t));
     assert_eq!(
         one(Arc::new(StringArray::from(vec!["a"]))),
-        "column \"c\" in an .nrt file: expected booleans, integers or floats; encode it to integers by a vocabulary of its own, found Utf8"
+        "column \"c\" in an .nrt file: expected booleans, integers or floats; encode it to integers with a vocabulary, found Utf8"
     );
     let words: arrow::array::DictionaryArray<arrow::datatypes::Int32Type> =
         vec!["a", "b"].into_iter().collect();
@@ -115,7 +115,7 @@ fn ids_are_i64_and_can_be_left_out() {
     assert!(refusal(&text).contains("vocabulary"));
     let error = nrt::write(&path, &text, &WriteOptions { overwrite: true, plain: true });
     assert!(error.unwrap_err().to_string().contains(
-        "1 rows without a column cannot be written, nothing would say how many there are; write it with its ids"
+        "a table of 1 rows without columns or axes cannot be written: the file would not record the number of rows; write it with its ids"
     ));
     let big = flat("subject_id", Arc::new(UInt64Array::from(vec![u64::MAX])));
     assert!(refusal(&big).contains("column \"subject_id\""), "{}", refusal(&big));
@@ -149,16 +149,16 @@ fn chunks_that_do_not_fit_are_refused_by_name() {
         |table: RaggedTable| w.write(&table).unwrap_err().to_string().replace(&target, "t.nrt");
     assert_eq!(
         refused(x(Arc::new(Int32Array::from(vec![1])))),
-        "t.nrt: column \"x\" has type Int32 now, but had UInt8 when the file was started; cast the chunks to one type"
+        "t.nrt: column \"x\" has type Int32, but had type UInt8 when the file was started; cast the chunks to one type"
     );
     assert_eq!(
         refused(flat("y", bytes.clone())),
-        "t.nrt: column \"y\" was not there when the file was started; its columns are x"
+        "t.nrt: the file has no column \"y\"; it was started with x"
     );
     let none = RaggedTable::builder().rows(2).build().unwrap();
     assert_eq!(refused(none), "no column \"x\"; the columns are ");
     let deep = RaggedTable::builder().lengths([2]).unwrap().column("x", 1, bytes).build().unwrap();
-    assert_eq!(refused(deep), "t.nrt: a table of 2 axes cannot be appended to one of 1");
+    assert_eq!(refused(deep), "t.nrt: a table of 2 axes cannot be appended to a file of 1 axes");
     assert_eq!(w.num_rows(), 0);
 }
 
@@ -198,7 +198,10 @@ fn what_was_written_in_part_cannot_be_finished() {
     w.write(&table).unwrap();
     assert!(matches!(w.write(&table), Err(Error::Overflow(_))));
     let error = w.finish().unwrap_err().to_string();
-    assert!(error.ends_with("it is incomplete: a table before was written in part"), "{error}");
+    assert!(
+        error.ends_with("the file is incomplete: an earlier table was written only in part"),
+        "{error}"
+    );
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
@@ -311,9 +314,7 @@ fn tensors_that_are_wrong_are_refused() {
     w.write(id, &[0; 8]).unwrap();
     let error = w.finish().unwrap_err().to_string();
     assert!(
-        error.ends_with(
-            "tensor \"a\" was given 8 bytes, which is no whole number of rows of 6 bytes"
-        )
+        error.ends_with("tensor \"a\" has 8 bytes, which is not a whole number of rows of 6 bytes")
     );
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
@@ -366,7 +367,7 @@ fn metadata_and_scalars_travel() {
     assert_eq!((scalar.shape(), scalar.elements()), (&[][..], 1));
     assert_eq!(file.read(scalar).unwrap().as_slice(), 1.5f32.to_le_bytes());
     let missing = file.tensor("x").unwrap_err().to_string();
-    assert!(missing.ends_with("no tensor \"x\"; its tensors are s"), "{missing}");
+    assert!(missing.ends_with("no tensor \"x\"; the tensors are s"), "{missing}");
 }
 
 proptest! {

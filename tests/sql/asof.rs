@@ -627,7 +627,7 @@ async fn a_subject_in_two_shards_is_refused_without_a_setting_that_would_not_hel
         batches(&ctx, &sql).await.unwrap_err().to_string()
     };
     let e = refused().await;
-    assert!(e.contains("subject 1") && e.contains("join the files"), "{e}");
+    assert!(e.contains("subject 1") && e.contains("merge the files"), "{e}");
     assert!(!e.contains("shared_subjects"), "{e}");
     batches(&ctx, "SET serrate.meds_shared_subjects = true").await.unwrap();
     assert_eq!(refused().await, e);

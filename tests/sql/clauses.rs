@@ -616,10 +616,9 @@ async fn refusals_say_what_to_write() {
         ("SELECT list_contains([[1], [2]], 1)", &["ragged_any(x == 1)"]),
         ("SELECT [[1]] || 2", &["x || [2]"]),
         (
-            "SELECT greatest(INTERVAL '1 month', INTERVAL '40 days')",
-            &["INTERVAL '1 mons'", "INTERVAL '40 days'"],
+            "SELECT ragged_max([INTERVAL '1 month', INTERVAL '40 days'])",
+            &["ragged_max of", "durations"],
         ),
-        ("SELECT max(b) FROM (VALUES (INTERVAL '2 hours')) t(b)", &["max of t.b", "extract(epoch"]),
         (&codes, &["Did you mean 'code'?"]),
     ] {
         let run = async { serrate::sql::sql(&ctx, sql).await?.collect().await };

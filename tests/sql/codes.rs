@@ -232,9 +232,9 @@ async fn tokens_of_a_cohort_are_those_of_the_folder() {
 }
 
 #[tokio::test]
-async fn what_the_readme_asks_of_codes_is_answered() {
-    let readme = include_str!("../../README.md");
-    let query = readme.split("```sql\n").find(|part| part.contains("descendants(")).unwrap();
+async fn the_documented_query_of_codes_is_answered() {
+    let page = include_str!("../../docs/sql.md");
+    let query = page.split("```sql\n").find(|part| part.contains("descendants(")).unwrap();
     let answer = run(&four(), query.split("```").next().unwrap()).await;
     // Every patient was born; 256 tokens each.
     assert_eq!(answer.lines().count(), 28 + 4, "{answer}");

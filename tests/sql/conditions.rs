@@ -272,3 +272,57 @@ async fn expressions_that_fail_do_so_over_files_as_in_memory() {
         assert_eq!(memory.is_err(), files.is_err(), "{sql}\n{memory:?}\n{files:?}");
     }
 }
+
+/// Elements of a list that depend on the row, some of them NULL for it.
+#[tokio::test]
+async fn lists_of_computed_values_are_compared_row_by_row() {
+    let ctx = four();
+    let t = "(VALUES (1, true), (2, false), (3, NULL)) t(id, p)";
+    for (condition, expected) in [
+        ("5 IN (CASE WHEN NOT p THEN 5 END, 6)", 2),
+        ("5 IN (CASE WHEN p THEN 5 END, NULL)", 1),
+        ("5 NOT IN (CASE WHEN NOT p THEN 5 ELSE 6 END, 7)", 4),
+        ("(5 NOT IN (CASE WHEN p THEN 6 END, 7)) IS NULL", 5),
+        ("id IN (coalesce(nullif(id, 2), 7), 9)", 4),
+        ("id IN (CASE WHEN p THEN 1 ELSE 2 END, CASE WHEN p THEN 3 ELSE 3 END)", 6),
+    ] {
+        let sql = format!("SELECT coalesce(sum(id), 0) FROM {t} WHERE {condition}");
+        assert_eq!(one(&ctx, &sql).await, expected, "{condition}");
+        let sql = format!("SELECT coalesce(sum(CASE WHEN {condition} THEN id END), 0) FROM {t}");
+        assert_eq!(one(&ctx, &sql).await, expected, "{condition}");
+    }
+}
+
+#[tokio::test]
+async fn stock_lists_with_case_are_still_wrong() {
+    let sql = "SELECT id FROM (VALUES (1, true), (2, false)) t(id, p) WHERE 5 IN (CASE WHEN NOT p THEN 5 END, 6)";
+    let found = SessionContext::new().sql(sql).await.unwrap().collect().await.unwrap();
+    assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), 2, "one is right");
+}
+
+/// AND, OR and CASE in the bodies of lambdas.
+#[tokio::test]
+async fn lambdas_evaluate_operands_where_they_are_asked_for() {
+    let ctx = four();
+    for (sql, expected) in [
+        ("list_filter(l, v -> v <> 0 AND 10 / v > 1)", "[5]"),
+        ("list_filter([0, 5, 20], v -> v <> 0 AND 10 / v > 1)", "[5]"),
+        ("list_transform(l, v -> v = 0 OR 10 / v > 1)", "[true, true, false]"),
+        (
+            "list_transform(l, v -> CASE WHEN v <> 0 THEN 10 / v > 1 ELSE false END)",
+            "[false, true, false]",
+        ),
+        ("ragged_map(l, lambda v: v <> 0 AND 10 / v > k)", "[false, true, false]"),
+        ("list_filter(l, v -> k > 0 AND v > k AND 10 / v > 1)", "[5]"),
+        (
+            "list_filter(l, v -> v <> 0 AND len(list_filter([0, 5], w -> w <> 0 AND 20 / w > v)) = 0)",
+            "[5, 20]",
+        ),
+    ] {
+        let sql = format!("SELECT {sql} FROM (VALUES ([0, 5, 20], 1)) t(l, k)");
+        let frame = serrate::sql::sql(&ctx, &sql).await.unwrap();
+        let found = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+        let cell = datafusion::arrow::util::display::array_value_to_string;
+        assert_eq!(cell(found[0].column(0), 0).unwrap(), expected, "{sql}");
+    }
+}

@@ -109,3 +109,30 @@ async fn stock_round_changes_type() {
     );
     assert_ne!(plan.schema().field(0).data_type(), analyzed.unwrap().schema().field(0).data_type(),);
 }
+
+#[tokio::test]
+async fn floats_are_looked_for_among_decimals_of_queries() {
+    let ctx = four();
+    for (sql, expected) in [
+        (
+            "SELECT count(*) FROM (VALUES ('nan'::DOUBLE), (1.5), (1e300)) t(x) WHERE x IN (SELECT 1.5::DECIMAL(3, 1))",
+            1,
+        ),
+        (
+            "SELECT count(*) FROM (VALUES ('nan'::DOUBLE), (1.5), (1e300)) t(x) WHERE x NOT IN (SELECT 1.5::DECIMAL(3, 1))",
+            2,
+        ),
+        (
+            "SELECT count(*) FROM (VALUES (1.5::DECIMAL(3, 1))) t(x) WHERE x IN (SELECT 'inf'::DOUBLE UNION ALL SELECT 1.5)",
+            1,
+        ),
+        (
+            "SELECT count(*) FROM (VALUES ('nan'::DOUBLE)) t(x) WHERE (x IN (SELECT 1.5::DECIMAL(3, 1))) IS FALSE",
+            1,
+        ),
+    ] {
+        let frame = serrate::sql::sql(&ctx, sql).await.unwrap();
+        let found = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+        assert_eq!(found[0].column(0).as_primitive::<Int64Type>().value(0), expected, "{sql}");
+    }
+}

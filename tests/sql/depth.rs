@@ -6,8 +6,10 @@ use super::*;
 type Shape = (&'static str, fn(usize) -> String);
 
 /// Shapes that go as deep as they are long.
-const DEEP: [Shape; 20] = [
+const DEEP: [Shape; 22] = [
     ("casts", |n| format!("SELECT 1{}", "::int".repeat(n))),
+    ("nested casts", |n| format!("SELECT {}1{}", "CAST(".repeat(n), " AS INT)".repeat(n))),
+    ("=", |n| format!("SELECT true{}", " = true".repeat(n))),
     ("signs", |n| format!("SELECT {}1", "- ".repeat(n))),
     ("NOT", |n| format!("SELECT {}true", "NOT ".repeat(n))),
     ("IS NULL", |n| format!("SELECT 1{}", " IS NULL".repeat(n))),
@@ -69,6 +71,8 @@ async fn what_is_too_deep_is_said_with_its_size() {
         (format!("SELECT 1{}", "::int".repeat(20_000)), "20000 operators"),
         (format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000)), "parentheses"),
         (format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(3_000)), "3000 joins, unions"),
+        (format!("SELECT true{}", " = true".repeat(600)), "600 comparisons"),
+        (format!("SELECT {}1{}", "CAST(".repeat(80), " AS INT)".repeat(80)), "80 parentheses"),
     ] {
         let message = serrate::sql::sql(&ctx, &statement).await.unwrap_err().to_string();
         assert!(message.contains(named) && message.len() < 1_000, "{message}");

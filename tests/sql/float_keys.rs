@@ -150,3 +150,25 @@ async fn stock_topk_of_floats_is_still_wrong() {
     };
     assert!(!right, "DataFusion answers it now");
 }
+
+/// A zero that is written with a sign is the zero without.
+#[tokio::test]
+async fn literal_zeros_are_one() {
+    let ctx = four();
+    for condition in [
+        "f IN ('-0.0'::DOUBLE, 5)",
+        "'-0.0'::DOUBLE IN (0.5, f)",
+        "CASE f WHEN 0.5 THEN 1 WHEN '-0.0'::DOUBLE THEN 2 END = 2",
+        "nullif(f, '-0.0'::DOUBLE) IS NULL",
+        "f = '-0.0'::DOUBLE",
+        "f BETWEEN '0.0'::DOUBLE AND '-0.0'::DOUBLE",
+        "f IS NOT DISTINCT FROM '-0.0'::DOUBLE",
+        "NOT (f NOT IN ('-0.0'::DOUBLE, 'NaN'::DOUBLE, 1))",
+    ] {
+        for zero in ["0.0", "-0.0"] {
+            let t = format!("(SELECT '{zero}'::DOUBLE AS f)");
+            let sql = format!("SELECT count(*) FROM {t} WHERE {condition}");
+            assert_eq!(one(&ctx, &sql).await, 1, "{zero} {condition}");
+        }
+    }
+}

@@ -315,9 +315,9 @@ async fn values_are_looked_up_in_tables() {
     let e = refused(&ctx, "SELECT ragged_lookup(code, 'nowhere', 'code', 'x') FROM t").await;
     assert!(e.contains("nowhere"), "{e}");
     let e = refused(&ctx, "SELECT ragged_lookup(val, 'units', 'code', 'factor') FROM t").await;
-    assert!(e.contains("cannot be looked for among keys"), "{e}");
+    assert!(e.contains("cannot be looked up among keys"), "{e}");
     let twice = "SELECT ragged_lookup(code, 'SELECT ''kg'' AS k, 1 AS v FROM t', 'k', 'v') FROM t";
-    assert!(refused(&ctx, twice).await.contains("\"kg\" is there twice"));
+    assert!(refused(&ctx, twice).await.contains("\"kg\" occurs twice"));
 }
 
 #[tokio::test]

@@ -76,3 +76,34 @@ async fn names_that_two_columns_would_share_stay_apart() {
         ["id + 1", "id"]
     );
 }
+
+#[tokio::test]
+async fn operands_are_in_parentheses_where_they_have_to_be() {
+    let ctx = serrate::sql::session();
+    for (written, heading) in [
+        ("sum((v - a) / d)", "sum((v - a) / d)"),
+        ("sum(v - a / d)", "sum(v - a / d)"),
+        ("sum(v) / (sum(a) + 1)", "sum(v) / (sum(a) + 1)"),
+        ("v - (a - d)", "v - (a - d)"),
+        ("v - a - d", "v - a - d"),
+        ("(v * a) + d", "v * a + d"),
+        ("-(v + a)", "(- (v + a))"),
+        ("NOT (v > 1 AND a > 2)", "NOT (v > 1 AND a > 2)"),
+        ("(v > 1 OR a > 1) AND d > 1", "(v > 1 OR a > 1) AND d > 1"),
+        ("(v = 1) IS NULL", "(v = 1) IS NULL"),
+        ("CAST(v + a AS DOUBLE) / d", "(v + a) / d"),
+        ("CASE WHEN (v + a) * 2 > 3 THEN 1 END", "CASE WHEN (v + a) * 2 > 3 THEN 1 END"),
+        ("(v || 'a') = 'b'", "v || 'a' = 'b'"),
+    ] {
+        let from = "(VALUES (1, 2, 3)) t(v, a, d)";
+        for sql in [
+            format!("SELECT {written} FROM {from} GROUP BY v, a, d"),
+            format!("SELECT * FROM (SELECT {written} FROM {from} GROUP BY v, a, d)"),
+        ] {
+            assert_eq!(names(&ctx, &sql).await, [heading], "{sql}");
+        }
+    }
+    // A column that is grouped by is the expression that it is made of.
+    let sql = "SELECT (v - a) / 2 FROM (VALUES (1, 2)) t(v, a) GROUP BY v - a";
+    assert_eq!(names(&ctx, sql).await, ["(v - a) / 2"]);
+}

@@ -142,3 +142,41 @@ async fn naming_a_position_leaves_the_star_what_it_is() {
     let hidden = serrate::sql::sql(&ctx, "WITH p AS (SELECT 1 AS a) SELECT _row FROM p").await;
     assert!(hidden.unwrap_err().to_string().contains("_row"));
 }
+
+/// The planner knows the bare name of a column of USING among two tables, not among three.
+#[tokio::test]
+async fn three_and_more_tables_are_joined_by_one_column() {
+    let ctx = serrate::sql::session();
+    for (name, k, v) in [("a", 1, 10), ("b", 1, 20), ("c", 1, 30), ("d", 1, 40)] {
+        let sql = format!("CREATE TABLE {name} AS SELECT {k} AS k, {v} AS v{name}");
+        serrate::sql::sql(&ctx, &sql).await.unwrap().collect().await.unwrap();
+    }
+    let mut from = "a JOIN b USING (k)".to_owned();
+    let mut values = "10,20".to_owned();
+    for (name, value) in [("c", 30), ("d", 40)] {
+        for join in ["JOIN", "LEFT JOIN", "FULL JOIN"] {
+            let joined = format!("{from} {join} {name} USING (k)");
+            for (query, expected) in [
+                (format!("SELECT k FROM {joined}"), "1".to_owned()),
+                (format!("SELECT * FROM {joined}"), format!("1,{values},{value}")),
+                (
+                    format!("SELECT k + 1 AS n, v{name} FROM {joined} WHERE k = 1"),
+                    format!("2,{value}"),
+                ),
+                (
+                    format!("SELECT k, count(*) FROM {joined} GROUP BY k ORDER BY k"),
+                    "1,1".to_owned(),
+                ),
+                (format!("SELECT va FROM {joined} ORDER BY k"), "10".to_owned()),
+            ] {
+                assert_eq!(rows(&ctx, &query).await.1, [expected], "{query}");
+            }
+        }
+        from = format!("{from} JOIN {name} USING (k)");
+        values = format!("{values},{value}");
+    }
+    let (names, found) =
+        rows(&ctx, "SELECT * EXCLUDE (va) FROM a JOIN b USING (k) JOIN c USING (k)").await;
+    assert_eq!(names, ["k", "vb", "vc"]);
+    assert_eq!(found, ["1,20,30"]);
+}

@@ -299,3 +299,35 @@ async fn lists_of_signed_and_unsigned_integers_compare_exactly() {
         assert_eq!(found(&ctx, &format!("SELECT {expr} FROM n")).await, expected, "{expr}");
     }
 }
+
+#[tokio::test]
+async fn positions_and_lengths_are_signed() {
+    let ctx = four();
+    let from = "FROM (VALUES ([5, 6, 7])) t(l)";
+    for (sql, expected) in [
+        ("SELECT l[len(l)]", 7),
+        ("SELECT l[array_length(l)]", 7),
+        ("SELECT l[list_position(l, 6)]", 6),
+        ("SELECT (l[1:len(l) - 1])[2]", 6),
+        ("SELECT list_position(l, 6) - 5", -3),
+        ("SELECT (list_positions(l, 7))[1] - 4", -1),
+        ("SELECT CAST(list_contains(l, len(l) + 3) AS INT)", 1),
+    ] {
+        let frame = serrate::sql::sql(&ctx, &format!("{sql} {from}")).await.unwrap();
+        let found = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+        let found = datafusion::arrow::compute::cast(
+            found[0].column(0),
+            &datafusion::arrow::datatypes::DataType::Int64,
+        )
+        .unwrap();
+        assert_eq!(found.as_primitive::<Int64Type>().value(0), expected, "{sql}");
+    }
+}
+
+/// When this fails, `functions::list_counts` can go.
+#[tokio::test]
+async fn stock_positions_are_still_unsigned() {
+    let ctx = SessionContext::new();
+    let e = error(&ctx, "SELECT make_array(1, 2)[array_position(make_array(1, 2), 2)]").await;
+    assert!(e.contains("UInt64"), "{e}");
+}

@@ -425,3 +425,84 @@ async fn stock_distinct_of_constant_lists_still_fails() {
     let message = error(&stock, sql).await;
     assert!(message.contains("Uncomparable values"), "{message}");
 }
+
+/// Keys that are one value, or equal to another, below grouping sets and outer joins: a key is NULL in the
+/// sets without it, and in rows without a partner on its side.
+const LOST_CONSTANTS: [(&str, &str); 9] = [
+    (
+        "SELECT k, count(*) AS n FROM (SELECT 'a' AS k FROM T) GROUP BY ROLLUP (k) ORDER BY k NULLS FIRST",
+        "NULL 40; a 40",
+    ),
+    (
+        "SELECT k, count(*) AS n FROM (SELECT x % 2 AS k FROM T) WHERE k = 1 GROUP BY ROLLUP (k) ORDER BY k NULLS FIRST",
+        "NULL 20; 1 20",
+    ),
+    (
+        "SELECT k, l, count(*) AS n FROM (SELECT [1.5] AS k, 2 AS l FROM T) GROUP BY CUBE (k, l) ORDER BY n, l NULLS FIRST, k DESC",
+        "NULL NULL 40; [1.5] NULL 40; NULL 2 40; [1.5] 2 40",
+    ),
+    (
+        "SELECT k, l, count(*) AS n FROM (SELECT x % 2 AS k, x % 4 AS l FROM T) WHERE k = l GROUP BY ROLLUP (k, l) ORDER BY k, l NULLS FIRST",
+        "0 NULL 10; 0 0 10; 1 NULL 10; 1 1 10; NULL NULL 20",
+    ),
+    (
+        "SELECT k, n, rank() OVER (ORDER BY k NULLS FIRST) AS r FROM (SELECT k, count(*) AS n FROM (SELECT 7 AS k FROM T) GROUP BY GROUPING SETS ((k), ())) ORDER BY r",
+        "NULL 40 1; 7 40 2",
+    ),
+    (
+        "SELECT c, y FROM (SELECT 1 AS c, x AS k FROM T) AS a RIGHT JOIN (VALUES (39), (40), (41)) b(y) ON k = y ORDER BY c NULLS FIRST, y",
+        "NULL 40; NULL 41; 1 39",
+    ),
+    (
+        "SELECT c, y FROM (VALUES (39), (40), (41)) b(y) LEFT JOIN (SELECT x AS c FROM T) AS a ON c = y AND y < 40 ORDER BY c NULLS FIRST, y",
+        "NULL 40; NULL 41; 39 39",
+    ),
+    (
+        "SELECT c, d FROM (SELECT 1 AS c, x FROM T) AS a FULL JOIN (SELECT 2 AS d, x AS y FROM T) AS b ON x = y + 38 WHERE coalesce(x, 39) > 38 AND coalesce(y, 0) < 2 ORDER BY c, d",
+        "1 2",
+    ),
+    (
+        "SELECT c, d FROM (SELECT x AS c FROM T) AS a FULL JOIN (VALUES (1)) b(d) ON 2 = 3 WHERE c = 7 OR c IS NULL ORDER BY c NULLS FIRST",
+        "NULL 1; 7 NULL",
+    ),
+];
+
+async fn lost_constants(ctx: &SessionContext, sql: &str) -> String {
+    use datafusion::arrow::util::display::array_value_to_string;
+    let sql = sql.replace(" T)", " (SELECT value AS x FROM generate_series(0, 39)))");
+    let frame = serrate::sql::sql(ctx, &sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    let mut rows = Vec::new();
+    for batch in frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}")) {
+        for row in 0..batch.num_rows() {
+            let values = batch.columns().iter().map(|c| {
+                if c.is_null(row) { "NULL".into() } else { array_value_to_string(c, row).unwrap() }
+            });
+            rows.push(values.collect::<Vec<_>>().join(" "));
+        }
+    }
+    rows.join("; ")
+}
+
+#[tokio::test]
+async fn constants_are_none_where_they_are_null() {
+    for partitions in [1, 4] {
+        for batch in [1, 7, 8192] {
+            let config = SessionConfig::new().with_target_partitions(partitions);
+            let ctx = serrate::sql::session_with(config.with_batch_size(batch));
+            for (sql, expected) in LOST_CONSTANTS {
+                let found = lost_constants(&ctx, sql).await;
+                assert_eq!(found, expected, "{partitions} {batch} {sql}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn stock_constants_are_still_kept_where_they_are_null() {
+    let sql = "SELECT k, count(*) AS n FROM (SELECT 'a' AS k FROM generate_series(0, 39))
+        GROUP BY ROLLUP (k) ORDER BY k NULLS FIRST";
+    let frame = SessionContext::new().sql(sql).await.unwrap();
+    let batches = frame.collect().await.unwrap();
+    let first = batches.iter().find(|b| b.num_rows() > 0).unwrap();
+    assert!(!first.column(0).is_null(0), "the mend can go");
+}

@@ -417,7 +417,7 @@ async fn what_a_store_does_wrong_reaches_the_user() {
     let (ctx, store) = one_file(2).await;
     store.short.store(true, std::sync::atomic::Ordering::Relaxed);
     let e = failure(&ctx, "SELECT code FROM t").await;
-    assert!(e.contains("data/a.nrt") && e.contains("were asked for"), "{e}");
+    assert!(e.contains("data/a.nrt") && e.contains("were requested"), "{e}");
     store.short.store(false, std::sync::atomic::Ordering::Relaxed);
     store.replace("data/a.nrt", file_of(&table.slice(0..100).unwrap())).await;
     let e = failure(&ctx, "SELECT code FROM t").await;

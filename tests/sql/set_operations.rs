@@ -81,3 +81,50 @@ async fn stock_sets_still_count_nothing() {
     let sql = "SELECT i FROM (VALUES (1), (1), (2)) l(i) EXCEPT ALL SELECT 1";
     assert_eq!(ints(&ctx, sql).await, [2]);
 }
+
+/// A count of a correlated query is not NULL as it is written and may be as it is planned.
+#[tokio::test]
+async fn unions_of_correlated_counts_are_grouped() {
+    let of = "(VALUES (1, 2), (2, NULL), (5, 2)) t(id, k)";
+    let counts = format!("SELECT (SELECT count(*) FROM {of} WHERE k = a.id) AS n FROM {of} AS a");
+    let counts = counts.replace("t(id, k) AS a", "a(id, k)");
+    let union = format!("{counts} UNION ALL SELECT 7");
+    assert_eq!(one(&four(), &format!("SELECT sum(n) FROM ({union})")).await, 9);
+    assert_eq!(one(&four(), &format!("SELECT count(*) FROM ({counts} UNION SELECT 7)")).await, 3);
+    let mut config = SessionConfig::new();
+    config.options_mut().execution.skip_physical_aggregate_schema_check = false;
+    let ctx = SessionContext::new_with_config(config);
+    let stock = error(&ctx, &format!("SELECT sum(n) FROM ({union})")).await;
+    assert!(stock.contains("field nullability at index 0"), "{stock}");
+}
+
+#[tokio::test]
+async fn inputs_may_have_two_columns_of_one_name() {
+    let ctx = four();
+    for sql in [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (3)) v(id)",
+        "CREATE TABLE u AS SELECT * FROM (VALUES (1, 10), (2, 20)) v(k, y)",
+    ] {
+        serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
+    }
+    let l = "SELECT a.id, b.id FROM t a JOIN t b ON a.id = b.id";
+    let r = "SELECT c.k, d.k FROM u c JOIN u d ON c.y = d.y";
+    for (sql, expected) in [
+        (format!("{l} UNION {r} ORDER BY 1"), vec!["1 1", "2 2", "3 3"]),
+        (format!("{l} UNION SELECT 9, 9 ORDER BY 1 DESC LIMIT 1"), vec!["9 9"]),
+        (format!("{l} EXCEPT {r}"), vec!["3 3"]),
+        (format!("{l} INTERSECT {r} ORDER BY 1"), vec!["1 1", "2 2"]),
+        (format!("({l}) EXCEPT ALL ({r})"), vec!["3 3"]),
+        (format!("{r} UNION ALL {r} EXCEPT {l}"), vec![]),
+    ] {
+        assert_eq!(lines(&ctx, &sql).await, expected, "{sql}");
+    }
+}
+
+/// When this fails, `sql::set_names` can go.
+#[tokio::test]
+async fn stock_set_operations_by_name_still_fail() {
+    let ctx = SessionContext::new();
+    let l = "SELECT a.i, b.i FROM (VALUES (1)) a(i) JOIN (VALUES (1)) b(i) ON a.i = b.i";
+    error(&ctx, &format!("{l} EXCEPT SELECT 1 AS x, 1 AS x")).await;
+}

@@ -160,12 +160,7 @@ async fn intervals_compare_as_in_duckdb() {
         "[false, true]"
     );
     for sql in [
-        format!("SELECT x, count(*) FROM {spans} GROUP BY x"),
-        format!("SELECT DISTINCT x FROM {spans}"),
-        format!("SELECT max(x) FROM {spans}"),
-        format!("SELECT count(DISTINCT x) FROM {spans}"),
-        format!("SELECT greatest(x, INTERVAL '1 day') FROM {spans}"),
-        format!("SELECT x FROM {spans} UNION SELECT x FROM {spans}"),
+        format!("SELECT DISTINCT [x] FROM {spans}"),
         "SELECT ragged_min([INTERVAL '1 day', INTERVAL '25 hours'])".into(),
         "SELECT ragged_sort([INTERVAL '1 day', INTERVAL '25 hours'])".into(),
         "SELECT [INTERVAL '1 day'] = [INTERVAL '24 hours']".into(),
@@ -484,4 +479,166 @@ async fn tables_are_looked_into_by_times_of_any_unit() {
         ];
         assert_eq!(wrong(&ctx, "(VALUES (1)) AS one(x)", &expected).await, "", "{keys}");
     }
+}
+
+#[tokio::test]
+async fn windows_are_ordered_by_durations() {
+    let of = "(SELECT v, arrow_cast(v, 'Duration(Microsecond)') AS g, TIMESTAMP '2020-01-01' AS t
+        FROM (VALUES (3), (-1), (NULL), (3), (9)) t(v))";
+    let ctx = four();
+    for (call, expected) in [
+        ("rank() OVER (ORDER BY g)", "1 2 2 4 5"),
+        ("rank() OVER (ORDER BY g DESC NULLS LAST)", "1 2 2 4 5"),
+        ("sum(v) OVER (ORDER BY g)", "-1 5 5 14 14"),
+        (
+            "count(*) OVER (ORDER BY t + g - t, v RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+            "1 2 4 4 5",
+        ),
+        ("row_number() OVER (PARTITION BY g ORDER BY g)", "1 1 1 1 2"),
+        ("row_number() OVER (ORDER BY t, g)", "1 2 3 4 5"),
+    ] {
+        let sql = format!("SELECT {call} AS n FROM {of} ORDER BY n");
+        assert_eq!(rows(&ctx, &sql).await.replace(';', ""), expected, "{call}");
+    }
+    let heading = run(&ctx, &format!("SELECT rank() OVER (ORDER BY g) FROM {of}")).await.unwrap();
+    let name = heading[0].schema().field(0).name().clone();
+    assert!(!name.contains("CAST"), "{name}");
+}
+
+#[tokio::test]
+async fn stock_windows_over_durations_still_fail() {
+    let sql = "SELECT rank() OVER (ORDER BY arrow_cast(v, 'Duration(Microsecond)')) FROM (VALUES (1)) t(v)";
+    let stock = error(&SessionContext::new(), sql).await;
+    assert!(stock.contains("Cannot run range queries on datatype: Duration"), "{stock}");
+}
+
+/// Intervals that are equal are one group, one distinct value and one extreme, however they are written.
+#[tokio::test]
+async fn equal_intervals_are_one_group() {
+    let ctx = four();
+    let spans =
+        "(VALUES (INTERVAL '1 month', 1), (INTERVAL '30 days', 2), (INTERVAL '720 hours', 3),
+        (INTERVAL '1 day', 4), (INTERVAL '-24 hours', 5), (NULL, 6)) t(x, n)";
+    for (sql, expected) in [
+        (
+            format!("SELECT x, count(*) FROM {spans} GROUP BY x ORDER BY x"),
+            "-1 days 1; 1 days 1; 1 mons 3; NULL 1",
+        ),
+        (format!("SELECT DISTINCT x FROM {spans} ORDER BY x"), "-1 days; 1 days; 1 mons; NULL"),
+        (format!("SELECT min(x), max(x), count(DISTINCT x) FROM {spans}"), "-1 days 1 mons 3"),
+        (
+            format!("SELECT x FROM {spans} UNION SELECT x FROM {spans} ORDER BY x"),
+            "-1 days; 1 days; 1 mons; NULL",
+        ),
+        (
+            format!("SELECT n, max(x) OVER (ORDER BY n ROWS 1 PRECEDING) FROM {spans} ORDER BY n"),
+            "1 1 mons; 2 1 mons; 3 1 mons; 4 1 mons; 5 1 days; 6 -1 days",
+        ),
+        (
+            format!(
+                "SELECT greatest(x, INTERVAL '2 days') FROM {spans} WHERE n IN (3, 4) ORDER BY n"
+            ),
+            "1 mons; 2 days",
+        ),
+        (
+            format!(
+                "SELECT x, count(*) FROM {spans} GROUP BY ROLLUP (x) ORDER BY count(*) DESC, x LIMIT 2"
+            ),
+            "NULL 6; 1 mons 3",
+        ),
+        (
+            format!("SELECT DISTINCT ON (x) x, n FROM {spans} WHERE n < 4 ORDER BY x, n DESC"),
+            "720 hours 3",
+        ),
+    ] {
+        assert_eq!(rows(&ctx, &sql).await, expected, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn series_of_timestamps_are_of_all_years() {
+    let ctx = four();
+    for (sql, expected) in [
+        (
+            "SELECT generate_series(TIMESTAMP '2999-01-01', TIMESTAMP '2999-01-02', INTERVAL '1 day')",
+            "[2999-01-01T00:00:00, 2999-01-02T00:00:00]",
+        ),
+        (
+            "SELECT range(TIMESTAMP '1600-01-01', TIMESTAMP '1600-01-02', INTERVAL '12 hours')",
+            "[1600-01-01T00:00:00, 1600-01-01T12:00:00]",
+        ),
+        (
+            "SELECT range(t, t - INTERVAL '1 day', INTERVAL '-12 hours') FROM (VALUES (TIMESTAMP '9999-01-01')) v(t)",
+            "[9999-01-01T00:00:00, 9998-12-31T12:00:00]",
+        ),
+        (
+            "SELECT generate_series(TIMESTAMP '2020-01-31', TIMESTAMP '2020-04-01', INTERVAL '1 month')",
+            "[2020-01-31T00:00:00, 2020-02-29T00:00:00, 2020-03-29T00:00:00]",
+        ),
+        (
+            "SELECT range(TIMESTAMP '2020-01-02', TIMESTAMP '2020-01-01', INTERVAL '1 day'), range(NULL::TIMESTAMP, TIMESTAMP '2020-01-01', INTERVAL '1 day')",
+            "[] NULL",
+        ),
+        (
+            "SELECT value FROM generate_series(TIMESTAMP '2999-01-01', TIMESTAMP '2999-01-02', INTERVAL '1 day')",
+            "2999-01-01T00:00:00; 2999-01-02T00:00:00",
+        ),
+        (
+            "SELECT value FROM range(DATE '1600-01-01', DATE '1600-01-03', INTERVAL '1 day')",
+            "1600-01-01T00:00:00; 1600-01-02T00:00:00",
+        ),
+        (
+            "SELECT count(*), min(value), max(value) FROM range(TIMESTAMP '2500-01-01', TIMESTAMP '2500-01-02', INTERVAL '1 second')",
+            "86400 2500-01-01T00:00:00 2500-01-01T23:59:59",
+        ),
+        (
+            "SELECT arrow_typeof(generate_series(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02', INTERVAL '1 day'))",
+            "List(Timestamp(µs))",
+        ),
+    ] {
+        assert_eq!(rows(&ctx, sql).await, expected, "{sql}");
+    }
+    for (sql, words) in [
+        (
+            "SELECT range(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02', INTERVAL '0 days')",
+            "does not always go forward",
+        ),
+        (
+            "SELECT value FROM range(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02', INTERVAL '1 month -30 days')",
+            "does not always go forward",
+        ),
+        (
+            "SELECT range(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02', INTERVAL '100 nanoseconds')",
+            "TIMESTAMP(9)",
+        ),
+        (
+            "SELECT range(TIMESTAMP '0001-01-01', TIMESTAMP '9999-01-01', INTERVAL '1 microsecond')",
+            "2147483647",
+        ),
+    ] {
+        let e = refusal(&ctx, sql).await;
+        assert!(e.contains(words), "{sql}: {e}");
+    }
+}
+
+/// When this fails, `sql::times::series` can go.
+#[tokio::test]
+async fn stock_series_still_are_nanoseconds() {
+    let far = "arrow_cast('2999-12-31', 'Timestamp(Microsecond, None)')";
+    let sql = format!("SELECT generate_series({far}, {far}, INTERVAL '1 day')");
+    let found = SessionContext::new().sql(&sql).await.unwrap().collect().await.unwrap();
+    assert_eq!(found[0].column(0).null_count(), 1);
+}
+
+#[tokio::test]
+async fn a_date_and_a_duration_make_a_time() {
+    let ctx = four();
+    let expected = [
+        ("d + (b - a)", "2020-01-03T06:00:00"),
+        ("(b - a) + d", "2020-01-03T06:00:00"),
+        ("d - (b - a)", "2019-12-29T18:00:00"),
+        ("arrow_typeof(d + (b - a))", "Timestamp(µs)"),
+    ];
+    let from = "(VALUES (DATE '2020-01-01', TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-03 06:00:00')) t(d, a, b)";
+    assert_eq!(wrong(&ctx, from, &expected).await, "");
 }

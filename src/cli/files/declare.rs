@@ -1,4 +1,4 @@
-//! `--schema KEY=TYPE`: types of JSON columns that their values do not say.
+//! `--schema KEY=TYPE`: types of JSON columns that do not follow from their values.
 
 use std::str::FromStr;
 
@@ -7,34 +7,34 @@ use clap::Args;
 
 use crate::array::list_of;
 
-/// Types of columns of JSON and NDJSON files.
+/// Declared types of columns of JSON and NDJSON files.
 #[derive(Args, Clone, Debug, Default)]
-pub(in crate::cli) struct Declared {
+pub(in crate::cli) struct DeclaredTypes {
     /// Type of a column of JSON files: `code=uint16`, `note=text`, `time=timestamp` (from ISO 8601
-    /// texts), with `[]` per level of lists where they are all empty: `code=uint16[][]`. May be
-    /// given more than once [default: by the values].
-    #[arg(long, value_name = "KEY=TYPE", value_parser = parse)]
+    /// strings), with `[]` per level of lists if all are empty: `code=uint16[][]`. May be given
+    /// more than once [default: by the values].
+    #[arg(long, value_name = "KEY=TYPE", value_parser = parse_declaration)]
     pub(in crate::cli) schema: Vec<(String, DataType)>,
 }
 
-const TYPES: &str = "bool, int8 to int64, uint8 to uint64, float16 to float64, text, date, timestamp (timestamp[s], [ms], [us], [ns]), with [] after it for each level of lists";
+const TYPES: &str = "bool, int8 to int64, uint8 to uint64, float16 to float64, text, date, timestamp (timestamp[s], [ms], [us], [ns]), with [] appended for each level of lists";
 
-fn parse(text: &str) -> Result<(String, DataType), String> {
+fn parse_declaration(text: &str) -> Result<(String, DataType), String> {
     match text.rsplit_once('=') {
         Some((key, name)) if !key.is_empty() => {
-            let data_type = data_type(name.trim());
-            let data_type =
-                data_type.ok_or_else(|| format!("there is no type {name:?}; types are {TYPES}"))?;
+            let data_type = parse_type(name.trim());
+            let data_type = data_type
+                .ok_or_else(|| format!("there is no type {name:?}; the types are {TYPES}"))?;
             Ok((key.to_owned(), data_type))
         }
-        _ => Err(format!("{text:?} is no KEY=TYPE; types are {TYPES}")),
+        _ => Err(format!("{text:?} is not of the form KEY=TYPE; the types are {TYPES}")),
     }
 }
 
-/// A type by the name that numpy, SQL or Arrow has for it.
-fn data_type(name: &str) -> Option<DataType> {
+/// Parses a type by its name in numpy, SQL or Arrow.
+fn parse_type(name: &str) -> Option<DataType> {
     if let Some(item) = name.strip_suffix("[]") {
-        return Some(list_of(1, data_type(item.trim_end())?));
+        return Some(list_of(1, parse_type(item.trim_end())?));
     }
     Some(match name.to_ascii_lowercase().as_str() {
         "bool" | "boolean" => DataType::Boolean,
@@ -75,10 +75,10 @@ mod tests {
             ("note=text", "note", DataType::Utf8),
         ];
         for (text, key, data_type) in cases {
-            assert_eq!(parse(text), Ok((key.to_owned(), data_type)), "{text}");
+            assert_eq!(parse_declaration(text), Ok((key.to_owned(), data_type)), "{text}");
         }
         for wrong in ["code", "=uint8", "code=", "code=uint7", "code=[]"] {
-            assert!(parse(wrong).unwrap_err().contains("float64"), "{wrong}");
+            assert!(parse_declaration(wrong).unwrap_err().contains("float64"), "{wrong}");
         }
     }
 }

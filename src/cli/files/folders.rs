@@ -1,9 +1,8 @@
-//! [`NewFolders`]: folders made for files, gone when no file came.
+//! [`NewFolders`]: removal of created folders that stay empty.
 
 use std::path::{Path, PathBuf};
 
-/// The folders of some files that are not there yet. When dropped, those that were made and stayed
-/// empty are removed.
+/// The missing folders of some files. On drop, those that exist by then but are empty are removed.
 pub(in crate::cli) struct NewFolders(Vec<PathBuf>);
 
 impl NewFolders {
@@ -18,7 +17,7 @@ impl NewFolders {
                 }
             }
         }
-        // Inner ones first.
+        // Inner folders first.
         missing.sort_by_key(|f| std::cmp::Reverse(f.components().count()));
         Self(missing)
     }
@@ -27,7 +26,7 @@ impl NewFolders {
 impl Drop for NewFolders {
     fn drop(&mut self) {
         for folder in &self.0 {
-            // Refused by the system for one with files in it.
+            // The system refuses to remove a folder that has files.
             let _ = std::fs::remove_dir(folder);
         }
     }

@@ -1,4 +1,4 @@
-//! What of MEDS data other formats can hold.
+//! Parts of MEDS data that other formats can hold.
 
 use std::sync::Arc;
 
@@ -10,23 +10,23 @@ use crate::cli::error::Outcome;
 use crate::io::meds::{MedsOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
 
-/// Columns taken from a shard.
+/// A selection of the columns of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum Part {
-    /// Events and static facts, which have lists of their own.
+pub(in crate::cli) enum MedsPart {
+    /// Events and static facts, which have separate lists.
     All,
     /// Events: one ragged table.
     Events,
-    /// Events as numbers: `code` is the token, texts are left out.
+    /// Events as numbers: `code` is the token, and strings are left out.
     Tokens,
 }
 
-impl Part {
+impl MedsPart {
     pub(super) fn read(self, folder: &MedsFolder, shard: usize) -> Outcome<RecordBatch> {
-        self.of(&folder.read(shard, &MedsOptions::default())?)
+        self.select(&folder.read(shard, &MedsOptions::default())?)
     }
 
-    fn of(self, shard: &MedsShard) -> Outcome<RecordBatch> {
+    fn select(self, shard: &MedsShard) -> Outcome<RecordBatch> {
         if self == Self::All {
             return Ok(shard.to_batch()?);
         }
@@ -39,54 +39,54 @@ impl Part {
             .fields()
             .iter()
             .zip(batch.columns())
-            .filter_map(|(field, column)| Some((token_field(field)?, column.clone())))
+            .filter_map(|(field, column)| Some((to_token_field(field)?, column.clone())))
             .unzip();
         let schema = Schema::new_with_metadata(fields, batch.schema_ref().metadata().clone());
         Ok(RecordBatch::try_new(schema.into(), columns)?)
     }
 }
 
-/// The columns that a part of `schema`, the whole, has.
-pub(super) fn part_schema(schema: &SchemaRef, part: Part) -> SchemaRef {
-    if part == Part::All {
+/// Returns the columns of a part, given the whole `schema`.
+pub(super) fn select_part(schema: &SchemaRef, part: MedsPart) -> SchemaRef {
+    if part == MedsPart::All {
         return schema.clone();
     }
-    // Those of events come first.
+    // Columns of events come first.
     let events = schema.fields().iter().take_while(|f| f.name() != "static_code");
     let fields: Vec<FieldRef> = match part {
-        Part::Tokens => events.filter_map(token_field).collect(),
+        MedsPart::Tokens => events.filter_map(to_token_field).collect(),
         _ => events.cloned().collect(),
     };
     Schema::new_with_metadata(fields, schema.metadata().clone()).into()
 }
 
-fn token_field(field: &FieldRef) -> Option<FieldRef> {
+fn to_token_field(field: &FieldRef) -> Option<FieldRef> {
     if field.name() == "code_id" {
         return Some(Arc::new(field.as_ref().clone().with_name("code")));
     }
-    (field.name() != "code" && !is_text(field.data_type())).then(|| field.clone())
+    (field.name() != "code" && !has_strings(field.data_type())).then(|| field.clone())
 }
 
-fn is_text(data_type: &DataType) -> bool {
+fn has_strings(data_type: &DataType) -> bool {
     match leaf_type(data_type) {
-        DataType::Dictionary(_, values) => is_text(values),
+        DataType::Dictionary(_, values) => has_strings(values),
         other => other.is_string() || other.is_binary() || other.is_nested(),
     }
 }
 
-/// What is lost by taking a part, said to the user.
-pub(in crate::cli) fn losses(schema: &SchemaRef, part: Part) -> Vec<String> {
+/// Describes what is lost by taking a part, as notes to the user.
+pub(in crate::cli) fn describe_losses(schema: &SchemaRef, part: MedsPart) -> Vec<String> {
     let mut notes = Vec::new();
-    if part != Part::All && schema.field_with_name("static_code").is_ok() {
+    if part != MedsPart::All && schema.field_with_name("static_code").is_ok() {
         notes.push("static facts are left out; .parquet and .arrow keep them".to_owned());
     }
     let events = schema.fields().iter().take_while(|f| f.name() != "static_code");
     let texts: Vec<&str> = events
-        .filter(|f| is_text(f.data_type()) && f.name() != "code")
+        .filter(|f| has_strings(f.data_type()) && f.name() != "code")
         .map(|f| f.name().as_str())
         .collect();
-    if part == Part::Tokens && !texts.is_empty() {
-        notes.push(format!("text is left out: {}", texts.join(", ")));
+    if part == MedsPart::Tokens && !texts.is_empty() {
+        notes.push(format!("columns with strings are left out: {}", texts.join(", ")));
     }
     notes
 }

@@ -1,4 +1,4 @@
-//! Files and folders of any format as batches of rows.
+//! Input and output files and folders of any format, as batches of rows.
 
 mod declare;
 mod folders;
@@ -17,16 +17,16 @@ use super::error::{Failure, Outcome};
 use crate::array::list_kind;
 use crate::table::promote_types;
 
-pub(super) use declare::Declared;
+pub(super) use declare::DeclaredTypes;
 pub(super) use folders::NewFolders;
-pub(super) use meds::{Part, losses};
-pub(super) use sink::{Sink, SinkOptions, times_note};
-pub(super) use source::{Shard, Source};
+pub(super) use meds::{MedsPart, describe_losses};
+pub(super) use sink::{OutputFile, OutputOptions, describe_times};
+pub(super) use source::{InputShard, InputSource};
 
 /// File formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub(super) enum FileFormat {
-    /// Ragged tensors, as Python's nested_ragged_tensors has them.
+    /// Ragged tensors of Python's nested_ragged_tensors.
     Nrt,
     /// Parquet with list columns.
     Parquet,
@@ -42,13 +42,13 @@ pub(super) enum FileFormat {
     Safetensors,
     /// A MEDS folder: data/**/*.parquet, one row per measurement.
     Meds,
-    /// A tensorized cohort, as meds-torch-data's MEDSPytorchDataset opens it (from MEDS folders).
+    /// A tensorized cohort for meds-torch-data's MEDSPytorchDataset (from MEDS folders).
     #[value(alias = "meds_torch_data", alias = "mtd")]
     MedsTorchData,
 }
 
 impl FileFormat {
-    /// By the ending of a name.
+    /// Returns the format of a file name by its extension.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         Some(match extension.as_str() {
@@ -62,7 +62,7 @@ impl FileFormat {
         })
     }
 
-    /// The ending of files of the format.
+    /// The extension of files of this format.
     pub(super) fn extension(self) -> &'static str {
         match self {
             Self::Nrt | Self::MedsTorchData => "nrt",
@@ -74,12 +74,11 @@ impl FileFormat {
         }
     }
 
-    /// Whether a number can be missing in it other than as NaN.
+    /// Whether missing numbers are distinct from NaN in this format.
     pub(super) fn has_nulls(self) -> bool {
         !matches!(self, Self::Nrt | Self::Safetensors)
     }
 
-    /// Name of the format.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Meds => "MEDS",
@@ -94,7 +93,8 @@ impl FileFormat {
     }
 }
 
-/// Refuses a name for a folder, or for a file of `of`, that says it were something else.
+/// Refuses a name whose extension contradicts the content: a folder (`of` is `None`), or a file of
+/// format `of`.
 pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> Outcome {
     let Some(extension) = output.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
     else {
@@ -104,43 +104,43 @@ pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> O
         Some(format) => Some(format) != of,
         None => OTHERS.contains(&extension.as_str()),
     };
-    // A folder that is there has been given its name by somebody else.
+    // Accept the name of an existing folder.
     if !other || (of.is_none() && output.is_dir()) {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "{} would hold {what}, and a name that ends in .{extension} says something else; {}",
+        "{} is to hold {what}, but its name ends in .{extension}; {}",
         output.display(),
         of.map_or_else(
-            || "name a folder".to_owned(),
-            |format| format!("end it in .{}", format.extension())
+            || "use a name without an extension".to_owned(),
+            |format| format!("use the extension .{}", format.extension())
         )
     )))
 }
 
-/// Endings of files that are not written here.
+/// Extensions of formats that are never written.
 const OTHERS: [&str; 16] = [
     "npz", "npy", "pt", "pth", "bin", "pkl", "pickle", "h5", "hdf5", "zarr", "csv", "txt", "zip",
     "tar", "gz", "zst",
 ];
 
-/// The format of a file by its name, or a message that lists the endings there are.
+/// Returns the format of a file by its name, or an error that lists the known extensions.
 pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
     FileFormat::of(path).ok_or_else(|| {
         Failure::message(format!(
-            "{}: the format is not clear from the name; known are .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl) and .safetensors",
+            "{}: the name has no known extension; expected .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl) or .safetensors",
             path.display()
         ))
     })
 }
 
-/// A schema that the rows of both fit in: numbers widen, list kinds give way to `List`.
-pub(super) fn unify(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<SchemaRef> {
+/// Returns a schema that holds the rows of both: numbers are widened, and list kinds become `List`.
+pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<SchemaRef> {
     let wrong = |message: String| Failure::message(format!("{}: {message}", b_is.display()));
     if a.fields().len() != b.fields().len() {
         let names = |s: &Schema| s.fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>();
         return Err(wrong(format!(
-            "the columns are {}, those of the files before are {}; all files need the same",
+            "the columns are {}, but those of the files before are {}; all files must have the same columns",
             names(b).join(", "),
             names(a).join(", ")
         )));
@@ -150,11 +150,11 @@ pub(super) fn unify(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<SchemaRef> {
         .iter()
         .map(|left| {
             let right = b.field_with_name(left.name()).map_err(|_| {
-                wrong(format!("there is no column {:?}, which the files before have", left.name()))
+                wrong(format!("the column {:?} of the files before is missing", left.name()))
             })?;
             let data_type = unify_types(left.data_type(), right.data_type()).ok_or_else(|| {
                 wrong(format!(
-                    "column {:?} is {} where the files before have {}",
+                    "column {:?} has type {}, but {} in the files before",
                     left.name(),
                     right.data_type(),
                     left.data_type()
@@ -184,14 +184,14 @@ fn unify_types(a: &DataType, b: &DataType) -> Option<DataType> {
             })
         }
         (None, None) => promote_types(a, b),
-        // A column without a single value may have had no list to tell its depth.
+        // A column of nulls had no list that would determine its depth.
         (Some(_), None) if b.is_null() => Some(a.clone()),
         (None, Some(_)) if a.is_null() => Some(b.clone()),
         _ => None,
     }
 }
 
-/// The batch with the columns and types of `schema`.
+/// Casts a batch to the columns and types of `schema`.
 pub(super) fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Outcome<RecordBatch> {
     if batch.schema_ref() == schema {
         return Ok(batch.clone());
@@ -202,7 +202,7 @@ pub(super) fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Outcome<Record
         .iter()
         .map(|field| {
             let column = batch.column_by_name(field.name()).ok_or_else(|| {
-                Failure::message(format!("a part of the rows has no column {:?}", field.name()))
+                Failure::message(format!("some of the rows have no column {:?}", field.name()))
             })?;
             Ok(match column.data_type() == field.data_type() {
                 true => column.clone(),

@@ -1,4 +1,4 @@
-//! Writing: batches to a file of any format, whole or not at all.
+//! Output of batches to a file of any format, written completely or not at all.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,18 +18,17 @@ use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::io::safetensors::{SaveOptions, dense};
 use crate::table::RaggedTable;
 
-/// How files are written.
 #[derive(Clone, Debug, Default)]
-pub(in crate::cli) struct SinkOptions {
+pub(in crate::cli) struct OutputOptions {
     pub(in crate::cli) overwrite: bool,
-    /// `.nrt` without ids.
+    /// Omit ids in `.nrt` files.
     pub(in crate::cli) plain: bool,
-    /// How tables become dense.
+    /// Options for dense formats.
     pub(in crate::cli) dense: TableDenseOptions,
 }
 
-/// A file being written.
-pub(in crate::cli) struct Sink {
+/// An output file in progress.
+pub(in crate::cli) struct OutputFile {
     path: PathBuf,
     schema: SchemaRef,
     rows: u64,
@@ -42,16 +41,16 @@ enum Writer {
     Arrow(Box<IpcTableWriter>),
     Ndjson(Box<NdjsonWriter<AtomicFile>>),
     Json { file: Box<AtomicFile>, any: bool },
-    Dense { tables: Vec<RaggedTable>, options: Box<SinkOptions> },
+    Dense { tables: Vec<RaggedTable>, options: Box<OutputOptions> },
 }
 
-impl Sink {
+impl OutputFile {
     /// Starts the file `path` for rows of `schema`.
     pub(in crate::cli) fn create(
         path: &Path,
         format: FileFormat,
         schema: &SchemaRef,
-        options: &SinkOptions,
+        options: &OutputOptions,
     ) -> Outcome<Self> {
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
         if let Some(folder) = folder {
@@ -62,9 +61,9 @@ impl Sink {
         let mut schema = schema.clone();
         let writer = match format {
             FileFormat::Nrt => {
-                schema = without_times(&schema);
-                // The axes are those of a table of these columns.
-                let empty = table(&RecordBatch::new_empty(schema.clone()), path)?;
+                schema = times_to_integers(&schema);
+                // Derive the axes from an empty table of these columns.
+                let empty = to_table(&RecordBatch::new_empty(schema.clone()), path)?;
                 let nrt = WriteOptions { overwrite: options.overwrite, plain: options.plain };
                 let writer = NrtWriter::create(path, &NrtSchema::of_table(&empty), &nrt)?;
                 Writer::Nrt(Box::new(writer))
@@ -94,11 +93,11 @@ impl Sink {
                 Writer::Dense { tables: Vec::new(), options: Box::new(options.clone()) }
             }
             FileFormat::Meds => {
-                return Err(Failure::usage("MEDS is written by `serrate generate --to meds` only"));
+                return Err(Failure::usage("only `serrate generate --to meds` writes MEDS"));
             }
             FileFormat::MedsTorchData => {
                 return Err(Failure::usage(
-                    "meds-torch-data is written of a MEDS folder only: serrate convert MEDS OUT --to meds-torch-data",
+                    "meds-torch-data is written only from a MEDS folder: serrate convert MEDS OUT --to meds-torch-data",
                 ));
             }
         };
@@ -107,7 +106,7 @@ impl Sink {
 
     /// Appends rows, cast to the schema of the file.
     pub(in crate::cli) fn write(&mut self, batch: &RecordBatch) -> Outcome {
-        self.append(batch).map_err(|e| e.of_file(&self.path))
+        self.append(batch).map_err(|e| e.with_file_name(&self.path))
     }
 
     fn append(&mut self, batch: &RecordBatch) -> Outcome {
@@ -118,28 +117,28 @@ impl Sink {
         self.rows += batch.num_rows() as u64;
         let path = &self.path;
         match &mut self.writer {
-            Writer::Nrt(writer) => writer.write(&table(&batch, path)?)?,
+            Writer::Nrt(writer) => writer.write(&to_table(&batch, path)?)?,
             Writer::Parquet(writer) => writer.write_batch(&batch)?,
             Writer::Arrow(writer) => writer.write_batch(&batch)?,
-            Writer::Ndjson(writer) => writer.write(&table(&batch, path)?)?,
+            Writer::Ndjson(writer) => writer.write(&to_table(&batch, path)?)?,
             Writer::Json { file, any } => {
                 let mut lines = NdjsonWriter::new(Vec::new());
-                lines.write(&table(&batch, path)?)?;
+                lines.write(&to_table(&batch, path)?)?;
                 for line in lines.finish()?.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
                     file.write_all(if *any { b",\n" } else { b"\n" })?;
                     file.write_all(line)?;
                     *any = true;
                 }
             }
-            Writer::Dense { tables, .. } => tables.push(table(&batch, path)?),
+            Writer::Dense { tables, .. } => tables.push(to_table(&batch, path)?),
         }
         Ok(())
     }
 
-    /// The file gets its name; the number of its rows.
+    /// Completes the file, which gets its name; returns the number of rows.
     pub(in crate::cli) fn finish(self) -> Outcome<u64> {
         let path = self.path.clone();
-        self.complete().map_err(|e| e.of_file(&path))
+        self.complete().map_err(|e| e.with_file_name(&path))
     }
 
     fn complete(self) -> Outcome<u64> {
@@ -154,7 +153,7 @@ impl Sink {
             }
             Writer::Dense { mut tables, options } => {
                 if tables.is_empty() {
-                    tables.push(table(&RecordBatch::new_empty(self.schema), &self.path)?);
+                    tables.push(to_table(&RecordBatch::new_empty(self.schema), &self.path)?);
                 }
                 let table = RaggedTable::concat(&tables)?;
                 drop(tables);
@@ -168,23 +167,24 @@ impl Sink {
     }
 }
 
-fn table(batch: &RecordBatch, path: &Path) -> Outcome<RaggedTable> {
+fn to_table(batch: &RecordBatch, path: &Path) -> Outcome<RaggedTable> {
     RaggedTable::try_from_batch(batch).map_err(|e| Failure::from(e).at(path.display()))
 }
 
-/// Times as the integers they are stored as: `.nrt` has no other way to say them.
-fn without_times(schema: &SchemaRef) -> SchemaRef {
+/// Replaces time types by the integers that store them, because `.nrt` has no time types.
+fn times_to_integers(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|f| {
-        let data_type = replace_leaf(f.data_type());
+        let data_type = time_to_integer(f.data_type());
         f.as_ref().clone().with_data_type(data_type)
     });
     Schema::new_with_metadata(fields.collect::<Vec<Field>>(), schema.metadata().clone()).into()
 }
 
-fn replace_leaf(data_type: &DataType) -> DataType {
+fn time_to_integer(data_type: &DataType) -> DataType {
     match list_kind(data_type) {
         Some((_, item)) => {
-            let item = item.as_ref().clone().with_data_type(replace_leaf(item.data_type())).into();
+            let item =
+                item.as_ref().clone().with_data_type(time_to_integer(item.data_type())).into();
             match data_type {
                 DataType::LargeList(_) => DataType::LargeList(item),
                 DataType::FixedSizeList(_, n) => DataType::FixedSizeList(item, *n),
@@ -200,8 +200,8 @@ fn replace_leaf(data_type: &DataType) -> DataType {
     }
 }
 
-/// What a reader of an `.nrt` file has to know about columns that were times.
-pub(in crate::cli) fn times_note(schema: &Schema) -> Vec<String> {
+/// Describes the columns of an `.nrt` file that were times, as notes to the user.
+pub(in crate::cli) fn describe_times(schema: &Schema) -> Vec<String> {
     let unit = |unit: &TimeUnit| match unit {
         TimeUnit::Second => "seconds",
         TimeUnit::Millisecond => "milliseconds",

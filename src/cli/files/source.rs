@@ -1,4 +1,4 @@
-//! Reading: a file, or a folder of shards, as batches in source order.
+//! Input of a file, or a folder of shards, as batches in source order.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -9,71 +9,70 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, SchemaRef};
 use walkdir::WalkDir;
 
-use super::meds::{Part, part_schema};
-use super::{Declared, FileFormat, format_of, unify};
+use super::meds::{MedsPart, select_part};
+use super::{DeclaredTypes, FileFormat, format_of, unify_schemas};
 use crate::array::list_depth;
 use crate::cli::error::{Failure, Outcome};
 use crate::cli::interrupt;
 use crate::error::Error;
 use crate::io::arrow_ipc::{IpcReadOptions, IpcTableReader};
 use crate::io::json::{JsonOptions, NdjsonReader, read_json};
-use crate::io::listing::is_hidden;
 use crate::io::meds_torch::{MedsFolder, TensorizedCohort};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::io::order::natural;
 use crate::io::parquet::{ParquetReadOptions, ParquetTableReader};
 use crate::table::RaggedTable;
+use serrate_core::internal::is_hidden;
 
-/// Leaf values that a batch aims at.
+/// Target number of leaf values per batch.
 const BATCH_LEAVES: usize = 1 << 20;
-/// Most rows of a batch.
+/// Largest number of rows per batch.
 const BATCH_ROWS: usize = 8192;
 
 /// One file of a source.
 #[derive(Clone, Debug)]
-pub(in crate::cli) struct Shard {
-    /// The file.
+pub(in crate::cli) struct InputShard {
     pub(in crate::cli) path: PathBuf,
-    /// Where it lies below the folder, without ending; its own name for a single file.
+    /// Path below the folder, without extension; the file's own name for a single file.
     pub(in crate::cli) relative: PathBuf,
     pub(in crate::cli) format: FileFormat,
-    /// Of MEDS data, which shard it is, and what is wanted of it.
-    meds: Option<(MedsFolder, usize, Part)>,
-    reading: Reading,
+    /// For MEDS data: the folder, the number of the shard, and the part to read.
+    meds: Option<(MedsFolder, usize, MedsPart)>,
+    reading: ReadSettings,
 }
 
-/// How files are read.
 #[derive(Clone, Debug, Default)]
-struct Reading {
-    /// NaN of `.nrt` files is null, as in SQL.
+struct ReadSettings {
+    /// Whether NaN in `.nrt` files becomes null, as in SQL.
     nan_is_null: bool,
-    /// Types of columns of JSON files.
+    /// Declared types of columns of JSON files.
     declared: Arc<[(String, DataType)]>,
 }
 
-/// Files with rows, in order.
-pub(in crate::cli) struct Source {
+/// Input files, in order.
+pub(in crate::cli) struct InputSource {
     pub(in crate::cli) path: PathBuf,
     pub(in crate::cli) format: FileFormat,
-    pub(in crate::cli) shards: Vec<Shard>,
-    /// The folder, for MEDS data and the tensors made of it.
+    pub(in crate::cli) shards: Vec<InputShard>,
+    /// The folder of MEDS data, or of a tensorized cohort.
     pub(in crate::cli) meds: Option<MedsFolder>,
 }
 
-impl Source {
-    /// A file, or a folder with all files of one format below it, ordered by name (`2` before `10`).
+impl InputSource {
+    /// Opens a file, or a folder with all files of one format below it, ordered by name (`2` before
+    /// `10`).
     pub(in crate::cli) fn open(path: &Path) -> Outcome<Self> {
         let metadata = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
         let path = path.to_path_buf();
         if !metadata.is_dir() {
             let format = format_of(&path)?;
             let relative = PathBuf::from(path.file_stem().unwrap_or_default());
-            let shard = Shard {
+            let shard = InputShard {
                 path: path.clone(),
                 relative,
                 format,
                 meds: None,
-                reading: Reading::default(),
+                reading: ReadSettings::default(),
             };
             return Ok(Self { path, format, shards: vec![shard], meds: None });
         }
@@ -95,12 +94,12 @@ impl Source {
             let shards = files
                 .into_iter()
                 .enumerate()
-                .map(|(i, (path, name))| Shard {
+                .map(|(i, (path, name))| InputShard {
                     path,
                     relative: Path::new("data").join(name),
                     format,
-                    meds: Some((folder.clone(), i, Part::All)),
-                    reading: Reading::default(),
+                    meds: Some((folder.clone(), i, MedsPart::All)),
+                    reading: ReadSettings::default(),
                 })
                 .collect();
             return Ok(Self { path, format, shards, meds: Some(folder) });
@@ -110,27 +109,27 @@ impl Source {
             let entry = entry.map_err(|e| Failure::message(e.to_string()))?;
             let file = entry.path();
             let relative = file.strip_prefix(&path).unwrap_or(file).with_extension("");
-            // What describes the data is not the data.
+            // Files that describe the data are not data.
             if relative.starts_with("metadata") || is_hidden(&relative) {
                 continue;
             }
             if let (true, Some(format)) = (entry.file_type().is_file(), FileFormat::of(file)) {
                 let path = file.to_path_buf();
-                let reading = Reading::default();
-                shards.push(Shard { path, relative, format, meds: None, reading });
+                let reading = ReadSettings::default();
+                shards.push(InputShard { path, relative, format, meds: None, reading });
             }
         }
         shards.sort_by_cached_key(|s| natural(&s.relative.to_string_lossy()));
         let Some(first) = shards.first() else {
             return Err(Failure::message(format!(
-                "{}: no file of a known format in this folder",
+                "{}: the folder has no file of a known format",
                 path.display()
             )));
         };
         let format = first.format;
         if let Some(other) = shards.iter().find(|s| s.format != format) {
             return Err(Failure::message(format!(
-                "{}: files of several formats, such as {} and {}; name a folder or file with one",
+                "{}: the folder has files of several formats, such as {} and {}; give a folder or file of one format",
                 path.display(),
                 first.path.display(),
                 other.path.display()
@@ -139,13 +138,12 @@ impl Source {
         Ok(Self { path, format, shards, meds: None })
     }
 
-    /// Whether it was given as a folder.
     pub(in crate::cli) fn is_folder(&self) -> bool {
         self.path.is_dir()
     }
 
-    /// Of MEDS data, only what `part` says; nothing changes for other formats.
-    pub(in crate::cli) fn take(&mut self, part: Part) {
+    /// Selects a part of MEDS data; other formats are not affected.
+    pub(in crate::cli) fn select_part(&mut self, part: MedsPart) {
         for (_, _, p) in self.shards.iter_mut().filter_map(|s| s.meds.as_mut()) {
             *p = part;
         }
@@ -156,17 +154,17 @@ impl Source {
         self.shards.iter_mut().for_each(|s| s.reading.nan_is_null = true);
     }
 
-    /// Reads columns of JSON files in the types given for them.
+    /// Declares the types of columns of JSON files.
     ///
     /// # Errors
-    /// When the files are no JSON: theirs say their types.
-    pub(in crate::cli) fn declare(&mut self, declared: &Declared) -> Outcome {
+    /// When the files are not JSON, as other formats have types.
+    pub(in crate::cli) fn declare_types(&mut self, declared: &DeclaredTypes) -> Outcome {
         if declared.schema.is_empty() {
             return Ok(());
         }
         if !matches!(self.format, FileFormat::Json | FileFormat::Ndjson) {
             return Err(Failure::usage(format!(
-                "--schema is for JSON; files of {} say their types",
+                "--schema applies to JSON files; {} files have their own types",
                 self.format.name()
             )));
         }
@@ -175,12 +173,12 @@ impl Source {
         Ok(())
     }
 
-    /// The columns and types that all shards fit in.
+    /// Returns the columns and types that hold the rows of all shards.
     pub(in crate::cli) fn schema(&self) -> Outcome<SchemaRef> {
         if let (Some(folder), Some(shard)) = (&self.meds, self.shards.first())
             && let Some((_, _, part)) = &shard.meds
         {
-            return Ok(part_schema(&folder.schema()?, *part));
+            return Ok(select_part(&folder.schema()?, *part));
         }
         let mut schema: Option<SchemaRef> = None;
         for shard in &self.shards {
@@ -188,14 +186,14 @@ impl Source {
             let next = shard.schema()?;
             schema = Some(match schema {
                 None => next,
-                Some(schema) => unify(&schema, &next, &shard.path)?,
+                Some(schema) => unify_schemas(&schema, &next, &shard.path)?,
             });
         }
-        schema.ok_or_else(|| Failure::message("there is no file"))
+        schema.ok_or_else(|| Failure::message("there are no input files"))
     }
 
-    /// Bytes of all files.
-    pub(in crate::cli) fn bytes(&self) -> Outcome<u64> {
+    /// Total size of all files in bytes.
+    pub(in crate::cli) fn count_bytes(&self) -> Outcome<u64> {
         let size = |path: &Path| std::fs::metadata(path).map_err(|e| Error::io(path, e));
         let schemas = match &self.meds {
             Some(MedsFolder::Cohort(cohort)) => cohort.shards(),
@@ -224,32 +222,32 @@ fn is_meds(path: &Path) -> bool {
     })
 }
 
-/// Batches of a file.
+/// Iterator over the batches of a file.
 pub(in crate::cli) type Batches = Box<dyn Iterator<Item = Outcome<RecordBatch>>>;
 
-impl Shard {
-    /// Its columns. Reads all of a JSON file; of the others, what stands at their ends.
+impl InputShard {
+    /// Reads the columns; for JSON this reads the whole file, for other formats only the metadata.
     pub(in crate::cli) fn schema(&self) -> Outcome<SchemaRef> {
         match self.format {
-            FileFormat::Nrt => Ok(self.nrt()?.schema()),
-            FileFormat::Parquet => Ok(self.parquet()?.schema()),
-            FileFormat::Arrow => Ok(self.arrow()?.schema()),
-            FileFormat::Json => Ok(read_json(&self.path, &self.declared())?.arrow_schema()?),
+            FileFormat::Nrt => Ok(self.open_nrt()?.schema()),
+            FileFormat::Parquet => Ok(self.open_parquet()?.schema()),
+            FileFormat::Arrow => Ok(self.open_arrow()?.schema()),
+            FileFormat::Json => Ok(read_json(&self.path, &self.json_options())?.arrow_schema()?),
             FileFormat::Ndjson => {
                 let mut schema: Option<SchemaRef> = None;
-                for table in self.ndjson(self.declared())? {
+                for table in self.open_ndjson(self.json_options())? {
                     interrupt::check()?;
-                    let next = self.named(table)?.arrow_schema()?;
+                    let next = self.add_path(table)?.arrow_schema()?;
                     schema = Some(match schema {
                         None => next,
-                        // A column that turns up later is null before.
+                        // A column that first occurs later is null before.
                         Some(s) if s.fields().len() < next.fields().len() => {
-                            widen(&s, &next, &self.path)?
+                            add_columns(&s, &next, &self.path)?
                         }
-                        Some(s) => unify(&s, &next, &self.path)?,
+                        Some(s) => unify_schemas(&s, &next, &self.path)?,
                     });
                 }
-                schema.ok_or_else(|| self.wrong("the file is empty"))
+                schema.ok_or_else(|| self.file_error("the file is empty"))
             }
             FileFormat::Safetensors | FileFormat::Meds | FileFormat::MedsTorchData => {
                 Err(self.written_only())
@@ -257,13 +255,12 @@ impl Shard {
         }
     }
 
-    /// Its rows in order, with the types of `schema` where the format leaves them open; else as they
-    /// are.
+    /// Reads the rows in order, with the types of `schema` if the format has none.
     pub(in crate::cli) fn batches(&self, schema: Option<&SchemaRef>) -> Outcome<Batches> {
         let path = self.path.clone();
-        let place = move |failure: Failure| failure.at(path.display());
+        let at_path = move |failure: Failure| failure.at(path.display());
         let options = || match schema {
-            None => self.declared(),
+            None => self.json_options(),
             Some(schema) => JsonOptions {
                 schema: schema
                     .fields()
@@ -275,7 +272,7 @@ impl Shard {
         };
         Ok(match self.format {
             FileFormat::Nrt => {
-                let file = self.nrt()?;
+                let file = self.open_nrt()?;
                 let nan_is_null = self.reading.nan_is_null;
                 let deepest = file.ndim() - 1;
                 let mut next = 0;
@@ -298,25 +295,25 @@ impl Shard {
                 }))
             }
             FileFormat::Parquet => {
-                let mut reader = self.parquet()?;
+                let mut reader = self.open_parquet()?;
                 Box::new(std::iter::from_fn(move || {
                     Some(reader.next_batch()?.map_err(Failure::from))
                 }))
             }
             FileFormat::Arrow => {
-                let mut reader = self.arrow()?;
+                let mut reader = self.open_arrow()?;
                 Box::new(std::iter::from_fn(move || {
                     Some(reader.next_batch()?.map_err(Failure::from))
                 }))
             }
             FileFormat::Json => {
                 let table = read_json(&self.path, &options())?;
-                Box::new(chunks(table)?)
+                Box::new(split_table(table)?)
             }
             FileFormat::Ndjson => {
-                let reader = self.ndjson(options())?;
+                let reader = self.open_ndjson(options())?;
                 Box::new(reader.map(move |table| {
-                    table.and_then(|t| t.to_batch()).map_err(|e| place(e.into()))
+                    table.and_then(|t| t.to_batch()).map_err(|e| at_path(e.into()))
                 }))
             }
             FileFormat::Meds | FileFormat::MedsTorchData => match &self.meds {
@@ -330,43 +327,43 @@ impl Shard {
         })
     }
 
-    /// JSON in the types that were declared.
-    fn declared(&self) -> JsonOptions {
+    /// Returns the options for JSON, with the declared types.
+    fn json_options(&self) -> JsonOptions {
         JsonOptions { schema: self.reading.declared.to_vec(), ..JsonOptions::default() }
     }
 
-    fn nrt(&self) -> Outcome<NrtFile> {
+    fn open_nrt(&self) -> Outcome<NrtFile> {
         Ok(NrtFile::open(&self.path, &ReadOptions::default())?)
     }
 
-    fn parquet(&self) -> Outcome<ParquetTableReader> {
+    fn open_parquet(&self) -> Outcome<ParquetTableReader> {
         Ok(ParquetTableReader::open(&self.path, &ParquetReadOptions::default())?)
     }
 
-    fn arrow(&self) -> Outcome<IpcTableReader> {
+    fn open_arrow(&self) -> Outcome<IpcTableReader> {
         Ok(IpcTableReader::open(&self.path, &IpcReadOptions::default())?)
     }
 
-    fn ndjson(&self, options: JsonOptions) -> Outcome<NdjsonReader<BufReader<File>>> {
+    fn open_ndjson(&self, options: JsonOptions) -> Outcome<NdjsonReader<BufReader<File>>> {
         let file = File::open(&self.path).map_err(|e| Error::io(&self.path, e))?;
         Ok(NdjsonReader::new(BufReader::with_capacity(1 << 18, file), options))
     }
 
-    fn named<T>(&self, result: crate::Result<T>) -> Outcome<T> {
+    fn add_path<T>(&self, result: crate::Result<T>) -> Outcome<T> {
         result.map_err(|e| Failure::from(e).at(self.path.display()))
     }
 
-    fn wrong(&self, message: impl std::fmt::Display) -> Failure {
+    fn file_error(&self, message: impl std::fmt::Display) -> Failure {
         Failure::message(format!("{}: {message}", self.path.display()))
     }
 
     fn written_only(&self) -> Failure {
-        self.wrong("dense tensors are written but not read as tables")
+        self.file_error("dense tensors can be written but not read as tables")
     }
 }
 
-/// `after` has columns that `before` lacks.
-fn widen(before: &SchemaRef, after: &SchemaRef, path: &Path) -> Outcome<SchemaRef> {
+/// Adds to `before` the columns that only `after` has.
+fn add_columns(before: &SchemaRef, after: &SchemaRef, path: &Path) -> Outcome<SchemaRef> {
     let mut fields = before.fields().to_vec();
     for field in after.fields() {
         if before.field_with_name(field.name()).is_err() {
@@ -374,15 +371,14 @@ fn widen(before: &SchemaRef, after: &SchemaRef, path: &Path) -> Outcome<SchemaRe
         }
     }
     let metadata = after.metadata().clone();
-    unify(&arrow::datatypes::Schema::new_with_metadata(fields, metadata), after, path)
+    unify_schemas(&arrow::datatypes::Schema::new_with_metadata(fields, metadata), after, path)
 }
 
-/// A table in memory as batches.
-pub(in crate::cli) fn chunks(
+pub(in crate::cli) fn split_table(
     table: RaggedTable,
 ) -> Outcome<impl Iterator<Item = Outcome<RecordBatch>>> {
     let rows = table.num_rows();
-    // One batch without rows keeps the columns of an empty table.
+    // An empty table yields one batch without rows, which has its columns.
     let starts = (0..rows.max(1)).step_by(BATCH_ROWS);
     Ok(starts.map(move |start| {
         let end = rows.min(start + BATCH_ROWS);

@@ -1,17 +1,17 @@
-//! What `serrate inspect` says of MEDS data besides its columns: splits, shards, codes.
+//! MEDS part of `serrate inspect`: splits, shards and codes.
 
 use std::collections::HashMap;
 use std::io::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::{number, percent, ratio, size, table};
+use super::{format_percent, format_size, new_table, ratio, to_json_number};
 use crate::cli::error::Outcome;
-use crate::cli::output::grouped;
+use crate::cli::output::group_digits;
 use crate::io::meds::{CodeSummary, MedsSummary, PartSummary, descriptions};
 use crate::io::meds_torch::MedsFolder;
 
-/// Counts, and what codes are called.
+/// Counts, and the descriptions of codes.
 pub(super) struct MedsReport {
     summary: MedsSummary,
     names: HashMap<String, String>,
@@ -24,16 +24,16 @@ impl MedsReport {
         Ok(Self { summary, names })
     }
 
-    /// The first `n` codes.
-    pub(super) fn tables(&self, n: usize, out: &mut impl Write) -> Outcome {
+    /// Prints tables of splits, shards and the first `n` codes.
+    pub(super) fn write_tables(&self, n: usize, out: &mut impl Write) -> Outcome {
         let splits = self.summary.splits();
         let mut all = splits.clone();
         if splits.len() > 1 {
             all.push(self.summary.total());
         }
-        writeln!(out, "\n{}", parts("split", &all))?;
+        writeln!(out, "\n{}", build_parts_table("split", &all))?;
         if self.summary.shards().len() > splits.len() {
-            writeln!(out, "{}", parts("shard", self.summary.shards()))?;
+            writeln!(out, "{}", build_parts_table("shard", self.summary.shards()))?;
         }
         let codes = self.summary.codes();
         if n == 0 || codes.is_empty() {
@@ -42,28 +42,30 @@ impl MedsReport {
         let total = self.summary.total();
         let total = total.measurements + total.statics;
         let header = ["code", "name", "occurrences", "share", "with a number", "without a time"];
-        let mut rows = table(&header, 2);
+        let mut rows = new_table(&header, 2);
         for CodeSummary { code, occurrences } in codes.iter().take(n) {
             let all = occurrences.measurements + occurrences.statics;
             rows.add_row([
                 code.clone(),
                 self.names.get(code).cloned().unwrap_or_default(),
-                grouped(all),
-                percent(ratio(all, total)),
-                percent(ratio(occurrences.values, all)),
-                grouped(occurrences.statics),
+                group_digits(all),
+                format_percent(ratio(all, total)),
+                format_percent(ratio(occurrences.values, all)),
+                group_digits(occurrences.statics),
             ]);
         }
         match codes.len() {
-            all if all > n => writeln!(out, "the {n} most frequent of {} codes", grouped(all))?,
-            all => writeln!(out, "{} codes", grouped(all))?,
+            all if all > n => {
+                writeln!(out, "the {n} most frequent of {} codes", group_digits(all))?
+            }
+            all => writeln!(out, "{} codes", group_digits(all))?,
         }
         writeln!(out, "{rows}")?;
         Ok(())
     }
 
-    /// The same for programs, with the first `n` codes.
-    pub(super) fn json(&self, n: usize) -> Map<String, Value> {
+    /// Returns the same as JSON, with the first `n` codes.
+    pub(super) fn to_json(&self, n: usize) -> Map<String, Value> {
         let part = |p: &PartSummary| {
             json!({
                 "name": p.name,
@@ -75,8 +77,8 @@ impl MedsReport {
                 "most_events": p.longest.0,
                 "most_measurements": p.longest.1,
                 "most_measurements_of_an_event": p.longest_event,
-                "padded_sm_bytes": number(p.padded_measurements()),
-                "padded_sem_bytes": number(p.padded_events()),
+                "padded_sm_bytes": to_json_number(p.padded_measurements()),
+                "padded_sem_bytes": to_json_number(p.padded_events()),
             })
         };
         let codes = self.summary.codes();
@@ -98,7 +100,7 @@ impl MedsReport {
     }
 }
 
-fn parts(what: &str, parts: &[PartSummary]) -> comfy_table::Table {
+fn build_parts_table(what: &str, parts: &[PartSummary]) -> comfy_table::Table {
     let header = [
         what,
         "subjects",
@@ -110,17 +112,17 @@ fn parts(what: &str, parts: &[PartSummary]) -> comfy_table::Table {
         "padded SM",
         "padded SEM",
     ];
-    let mut rows = table(&header, 1);
+    let mut rows = new_table(&header, 1);
     for p in parts {
-        let short = |bytes| size(bytes).split(" (").next().unwrap_or_default().to_owned();
+        let short = |bytes| format_size(bytes).split(" (").next().unwrap_or_default().to_owned();
         rows.add_row([
             p.name.clone(),
-            grouped(p.subjects),
-            grouped(p.events),
-            grouped(p.measurements),
-            grouped(p.statics),
-            grouped(p.longest.0),
-            grouped(p.longest.1),
+            group_digits(p.subjects),
+            group_digits(p.events),
+            group_digits(p.measurements),
+            group_digits(p.statics),
+            group_digits(p.longest.0),
+            group_digits(p.longest.1),
             short(p.padded_measurements()),
             short(p.padded_events()),
         ]);

@@ -1,4 +1,4 @@
-//! `serrate inspect`: what is in a file or folder, and what dense storage would cost.
+//! `serrate inspect`: contents of a file or folder, and its size in dense storage.
 
 mod meds;
 
@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use self::meds::MedsReport;
 use super::error::{Failure, Outcome};
-use super::files::{Declared, FileFormat, Source, conform};
+use super::files::{DeclaredTypes, FileFormat, InputSource, conform};
 use super::interrupt;
-use super::output::grouped;
+use super::output::group_digits;
 use super::progress::Progress;
 use crate::error::Error;
 use crate::io::meds::{MedsOptions, MedsSummary};
@@ -28,22 +28,26 @@ Examples:
   serrate inspect x.parquet --json
   serrate inspect meds/ --codes 20   splits, shards and codes of MEDS data
 
-Reads .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl), .safetensors, MEDS folders and
-the tensors that convert --to meds-torch-data makes of them.
-Dense storage is every column padded to the longest list of each axis, plus a mask per axis. Of MEDS
-data, padded is what a model gets when every subject has its full length: SM as subject x measurement,
-SEM as subject x event x measurement; codes int64, numbers and time deltas float32, masks one byte.";
+Reads .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl),
+.safetensors, MEDS folders, and tensorized cohorts made by
+convert --to meds-torch-data.
+
+Dense storage is every column padded to the longest list of each axis, plus a
+mask per axis. For MEDS data, the padded size is that of a model's input with
+every subject at full length: SM as subject x measurement, SEM as subject x
+event x measurement; codes int64, numbers and time deltas float32, masks one
+byte.";
 
 /// Arguments of `serrate inspect`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct InspectArgs {
-    /// File or folder.
+    /// File or folder to inspect.
     #[arg(value_name = "FILE|DIR")]
     path: PathBuf,
     #[command(flatten)]
-    declared: Declared,
-    /// Most frequent codes of MEDS data to list [default: 10; all in JSON].
+    declared: DeclaredTypes,
+    /// Number of most frequent codes of MEDS data to list [default: 10; all in JSON].
     #[arg(long, value_name = "N")]
     codes: Option<usize>,
     /// Print JSON instead of tables.
@@ -56,50 +60,53 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
     if FileFormat::of(&args.path) == Some(FileFormat::Safetensors) && args.path.is_file() {
         let file = SafetensorsFile::open(&args.path, true)?;
         return match args.json {
-            true => writeln!(out, "{:#}", tensors_json(&args.path, &file)?).map_err(Failure::from),
-            false => tensors_table(&args.path, &file, &mut out),
+            true => writeln!(out, "{:#}", list_tensors(&args.path, &file)?).map_err(Failure::from),
+            false => write_tensors(&args.path, &file, &mut out),
         };
     }
-    let mut source = Source::open(&args.path)?;
-    source.declare(&args.declared)?;
+    let mut source = InputSource::open(&args.path)?;
+    source.declare_types(&args.declared)?;
     let progress = Progress::new(source.shards.len());
-    let (groups, summary) = gather(&source, &progress)?;
+    let (groups, summary) = collect_stats(&source, &progress)?;
     progress.finish();
-    let bytes = source.bytes()?;
+    let bytes = source.count_bytes()?;
     let meds = match &source.meds {
         Some(folder) => Some(MedsReport::new(folder, summary)?),
         None if args.codes.is_some() => {
-            return Err(Failure::usage("--codes is for folders of MEDS data"));
+            return Err(Failure::usage("--codes applies to folders of MEDS data"));
         }
         None => None,
     };
     if args.json {
-        let mut report = report_json(&source, &groups, bytes);
+        let mut report = build_report(&source, &groups, bytes);
         if let (Some(meds), Value::Object(report)) = (&meds, &mut report) {
-            report.extend(meds.json(args.codes.unwrap_or(usize::MAX)));
+            report.extend(meds.to_json(args.codes.unwrap_or(usize::MAX)));
         }
         return Ok(writeln!(out, "{report:#}")?);
     }
-    report_table(&source, &groups, bytes, &mut out)?;
+    write_report(&source, &groups, bytes, &mut out)?;
     match &meds {
-        Some(meds) => meds.tables(args.codes.unwrap_or(10), &mut out),
+        Some(meds) => meds.write_tables(args.codes.unwrap_or(10), &mut out),
         None => Ok(()),
     }
 }
 
-/// Columns that share their lists, with what they hold.
-struct Group {
+/// Columns that share their lists, with their statistics.
+struct ColumnGroup {
     columns: Vec<usize>,
     stats: TableStats,
 }
 
-/// Reads everything. Columns that turn out to have lengths of their own become a group of their
-/// own, and reading starts over: most files are one ragged table, and then it is read once.
-fn gather(source: &Source, progress: &Progress) -> Outcome<(Vec<Group>, MedsSummary)> {
+/// Reads everything. When a column turns out to have other lengths, it moves to another group and
+/// reading starts over; most files are one ragged table and are read once.
+fn collect_stats(
+    source: &InputSource,
+    progress: &Progress,
+) -> Outcome<(Vec<ColumnGroup>, MedsSummary)> {
     let schema = source.schema()?;
     let mut split: Vec<Vec<usize>> = vec![(0..schema.fields().len()).collect()];
     if source.meds.is_some() {
-        // Known beforehand: static facts, which come last.
+        // Static facts, which come last, are known to have other lengths.
         let first = schema.fields().iter().position(|f| f.name() == "static_code");
         if let Some(first) = first {
             let statics = split[0].split_off(first);
@@ -108,11 +115,11 @@ fn gather(source: &Source, progress: &Progress) -> Outcome<(Vec<Group>, MedsSumm
     }
     loop {
         let mut summary = MedsSummary::default();
-        let mut groups: Vec<Group> = split
+        let mut groups: Vec<ColumnGroup> = split
             .iter()
-            .map(|columns| Group { columns: columns.clone(), stats: TableStats::default() })
+            .map(|columns| ColumnGroup { columns: columns.clone(), stats: TableStats::default() })
             .collect();
-        match read_into(source, &schema, &mut groups, &mut summary, progress)? {
+        match count_batches(source, &schema, &mut groups, &mut summary, progress)? {
             None => return Ok((groups, summary)),
             Some((group, column)) => {
                 split[group].retain(|c| *c != column);
@@ -128,11 +135,11 @@ fn gather(source: &Source, progress: &Progress) -> Outcome<(Vec<Group>, MedsSumm
     }
 }
 
-/// The group and column that do not fit together, if there are such.
-fn read_into(
-    source: &Source,
+/// Adds all batches to the groups; returns a group and a column that does not fit it, if any.
+fn count_batches(
+    source: &InputSource,
     schema: &arrow::datatypes::SchemaRef,
-    groups: &mut [Group],
+    groups: &mut [ColumnGroup],
     summary: &mut MedsSummary,
     progress: &Progress,
 ) -> Outcome<Option<(usize, usize)>> {
@@ -151,24 +158,26 @@ fn read_into(
             interrupt::check()?;
             let batch = conform(&batch?, schema)?;
             any = true;
-            if let Some(found) = count(&batch, groups).map_err(|f| f.at(shard.path.display()))? {
+            if let Some(found) =
+                count_batch(&batch, groups).map_err(|f| f.at(shard.path.display()))?
+            {
                 return Ok(Some(found));
             }
             progress.rows(batch.num_rows());
         }
     }
     if !any {
-        return count(&RecordBatch::new_empty(schema.clone()), groups);
+        return count_batch(&RecordBatch::new_empty(schema.clone()), groups);
     }
     Ok(None)
 }
 
-fn count(batch: &RecordBatch, groups: &mut [Group]) -> Outcome<Option<(usize, usize)>> {
+fn count_batch(batch: &RecordBatch, groups: &mut [ColumnGroup]) -> Outcome<Option<(usize, usize)>> {
     for (i, group) in groups.iter_mut().enumerate() {
         let mut part = batch.project(&group.columns)?;
         if i > 0 {
-            // The names of axes are those of the first group.
-            part = without_axis_names(part)?;
+            // The names of axes belong to the first group.
+            part = reset_axis_names(part)?;
         }
         match RaggedTable::try_from_batch(&part) {
             Ok(table) => group.stats.push(&table)?,
@@ -183,8 +192,8 @@ fn count(batch: &RecordBatch, groups: &mut [Group]) -> Outcome<Option<(usize, us
     Ok(None)
 }
 
-/// A batch whose axes have no names, or if it has static facts those of them.
-fn without_axis_names(batch: RecordBatch) -> Outcome<RecordBatch> {
+/// Removes the names of axes, or sets those of static facts.
+fn reset_axis_names(batch: RecordBatch) -> Outcome<RecordBatch> {
     let mut metadata = batch.schema_ref().metadata().clone();
     metadata.remove(AXES_METADATA);
     let facts = batch.schema_ref().fields().first().is_some_and(|f| f.name() == "static_code");
@@ -196,7 +205,7 @@ fn without_axis_names(batch: RecordBatch) -> Outcome<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(schema.into(), batch.columns().to_vec(), &options)?)
 }
 
-fn table(header: &[&str], numbers_from: usize) -> Table {
+fn new_table(header: &[&str], numbers_from: usize) -> Table {
     let mut table = Table::new();
     table
         .load_preset(presets::UTF8_FULL_CONDENSED)
@@ -210,67 +219,80 @@ fn table(header: &[&str], numbers_from: usize) -> Table {
     table
 }
 
-/// What a group of columns is, where there are several.
-fn heading(source: &Source, groups: &[Group], i: usize) -> String {
+/// Describes a group of columns, if there are several.
+fn describe_group(source: &InputSource, groups: &[ColumnGroup], i: usize) -> String {
     match (source.meds.is_some(), i) {
-        (true, 0) => "events, one list of them per subject".into(),
-        (true, 1) => "static facts, one list of them per subject".into(),
+        (true, 0) => "events, one list per subject".into(),
+        (true, 1) => "static facts, one list per subject".into(),
         _ => {
             let columns: Vec<&str> =
                 groups[i].stats.columns().iter().map(|c| c.name.as_str()).collect();
-            let (n, of) = (i + 1, groups.len());
-            format!("table {n} of {of}, columns that share their lists: {}", columns.join(", "))
+            let (n, count) = (i + 1, groups.len());
+            format!(
+                "table {n} of {count}, of columns that share their lists: {}",
+                columns.join(", ")
+            )
         }
     }
 }
 
-fn report_table(source: &Source, groups: &[Group], bytes: u64, out: &mut impl Write) -> Outcome {
+fn write_report(
+    source: &InputSource,
+    groups: &[ColumnGroup],
+    bytes: u64,
+    out: &mut impl Write,
+) -> Outcome {
     let files = source.shards.len();
     let rows = groups.first().map_or(0, |g| g.stats.rows());
     writeln!(out, "{}: {}", source.path.display(), source.format.name())?;
     if source.is_folder() {
-        writeln!(out, "{} in {files} {}", size(bytes.into()), plural(files, "file", "files"))?;
+        writeln!(
+            out,
+            "{} in {files} {}",
+            format_size(bytes.into()),
+            plural(files, "file", "files")
+        )?;
     } else {
-        writeln!(out, "{}", size(bytes.into()))?;
+        writeln!(out, "{}", format_size(bytes.into()))?;
     }
-    writeln!(out, "{} {}", grouped(rows), plural(rows, "row", "rows"))?;
+    writeln!(out, "{} {}", group_digits(rows), plural(rows, "row", "rows"))?;
     for (i, group) in groups.iter().enumerate() {
         if groups.len() > 1 {
-            writeln!(out, "\n{}", heading(source, groups, i))?;
+            writeln!(out, "\n{}", describe_group(source, groups, i))?;
         }
         let stats = &group.stats;
         if stats.ndim() > 1 {
             let header =
                 ["axis", "name", "lists", "elements", "min", "median", "p99", "max", "occupied"];
-            let mut axes = table(&header, 2);
+            let mut axes = new_table(&header, 2);
             for axis in 1..stats.ndim() {
                 let lengths = stats.lengths(axis)?;
-                let or_none = |n: Option<usize>| n.map_or("-".into(), grouped);
+                let or_none = |n: Option<usize>| n.map_or("-".into(), group_digits);
                 axes.add_row([
                     axis.to_string(),
                     stats.axis_name(axis).unwrap_or("").to_owned(),
-                    grouped(lengths.lists()),
-                    grouped(lengths.total()),
+                    group_digits(lengths.lists()),
+                    group_digits(lengths.total()),
                     or_none(lengths.min()),
                     or_none(lengths.quantile(0.5)),
                     or_none(lengths.quantile(0.99)),
                     or_none(lengths.max()),
-                    stats.occupied(axis).map_or("-".into(), percent),
+                    stats.occupied(axis).map_or("-".into(), format_percent),
                 ]);
             }
             writeln!(out, "{axes}")?;
         }
-        let mut columns = table(&["column", "axis", "type", "values", "null", "NaN"], 3);
+        let mut columns = new_table(&["column", "axis", "type", "values", "null", "NaN"], 3);
         for column in stats.columns() {
             let share = |n: u64| match (n, column.values) {
                 (0, _) => "0".into(),
-                (n, all) => percent(ratio(n, all)),
+                (n, all) => format_percent(ratio(n, all)),
             };
             columns.add_row([
                 column.name.clone(),
                 column.axis.to_string(),
                 column.data_type.to_string(),
-                grouped(column.values),
+                group_digits(column.values),
                 share(column.nulls),
                 if is_float(column) { share(column.nans) } else { "-".into() },
             ]);
@@ -278,11 +300,11 @@ fn report_table(source: &Source, groups: &[Group], bytes: u64, out: &mut impl Wr
         writeln!(out, "{columns}")?;
         for column in stats.columns().iter().filter(|c| c.null_lists > 0) {
             let lists = plural(column.null_lists, "list is", "lists are");
-            writeln!(out, "{}: {} {lists} null", column.name, grouped(column.null_lists))?;
+            writeln!(out, "{}: {} {lists} null", column.name, group_digits(column.null_lists))?;
         }
     }
     let dense: u128 = groups.iter().map(|g| g.stats.dense_bytes()).sum();
-    write!(out, "dense: {}", size(dense))?;
+    write!(out, "dense: {}", format_size(dense))?;
     if bytes > 0 && dense > 0 {
         #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
         let times = dense as f64 / bytes as f64;
@@ -292,21 +314,21 @@ fn report_table(source: &Source, groups: &[Group], bytes: u64, out: &mut impl Wr
     Ok(())
 }
 
-fn report_json(source: &Source, groups: &[Group], bytes: u64) -> Value {
+fn build_report(source: &InputSource, groups: &[ColumnGroup], bytes: u64) -> Value {
     let dense: u128 = groups.iter().map(|g| g.stats.dense_bytes()).sum();
-    let tables: Vec<Value> = groups.iter().map(|g| stats_json(&g.stats)).collect();
+    let tables: Vec<Value> = groups.iter().map(|g| stats_to_json(&g.stats)).collect();
     json!({
         "path": source.path,
         "format": source.format.name(),
         "files": source.shards.len(),
         "bytes": bytes,
         "rows": groups.first().map_or(0, |g| g.stats.rows()),
-        "dense_bytes": number(dense),
+        "dense_bytes": to_json_number(dense),
         "tables": tables,
     })
 }
 
-fn stats_json(stats: &TableStats) -> Value {
+fn stats_to_json(stats: &TableStats) -> Value {
     let axes: Vec<Value> = (1..stats.ndim())
         .filter_map(|axis| {
             let lengths = stats.lengths(axis).ok()?;
@@ -338,26 +360,26 @@ fn stats_json(stats: &TableStats) -> Value {
             })
         })
         .collect();
-    json!({ "dense_bytes": number(stats.dense_bytes()), "axes": axes, "columns": columns })
+    json!({ "dense_bytes": to_json_number(stats.dense_bytes()), "axes": axes, "columns": columns })
 }
 
-fn tensors_table(path: &Path, file: &SafetensorsFile, out: &mut impl Write) -> Outcome {
+fn write_tensors(path: &Path, file: &SafetensorsFile, out: &mut impl Write) -> Outcome {
     let bytes = std::fs::metadata(path).map_err(|e| Error::io(path, e))?.len();
-    writeln!(out, "{}: safetensors\n{}", path.display(), size(bytes.into()))?;
-    let mut tensors = table(&["tensor", "type", "shape", "bytes"], 2);
+    writeln!(out, "{}: safetensors\n{}", path.display(), format_size(bytes.into()))?;
+    let mut tensors = new_table(&["tensor", "type", "shape", "bytes"], 2);
     for tensor in file.tensors() {
         tensors.add_row([
             tensor.name().to_owned(),
             format!("{:?}", tensor.dtype()),
             format!("{:?}", tensor.shape()),
-            grouped(tensor.nbytes()),
+            group_digits(tensor.nbytes()),
         ]);
     }
     writeln!(out, "{tensors}")?;
     Ok(())
 }
 
-fn tensors_json(path: &Path, file: &SafetensorsFile) -> Outcome<Value> {
+fn list_tensors(path: &Path, file: &SafetensorsFile) -> Outcome<Value> {
     let bytes = std::fs::metadata(path).map_err(|e| Error::io(path, e))?.len();
     let tensors: Vec<Value> = file
         .tensors()
@@ -378,8 +400,8 @@ fn is_float(column: &ColumnStats) -> bool {
     column.data_type.is_floating()
 }
 
-/// JSON numbers end at 64 bits here; past them it is a text.
-fn number(n: u128) -> Value {
+/// Numbers above 64 bits become strings, as JSON numbers are limited to 64 bits here.
+fn to_json_number(n: u128) -> Value {
     u64::try_from(n).map_or_else(|_| Value::from(n.to_string()), Value::from)
 }
 
@@ -388,12 +410,12 @@ fn ratio(part: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { part as f64 / all as f64 }
 }
 
-fn percent(share: f64) -> String {
+fn format_percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
         p if p > 0.0 && p < 0.01 => "<0.01%".into(),
         p if p < 1.0 => format!("{p:.2}%"),
-        // Not all, so not 100.0%.
+        // Incomplete shares are never shown as 100.0%.
         p if (99.95..100.0).contains(&p) => ">99.9%".into(),
         p => format!("{p:.1}%"),
     }
@@ -403,17 +425,17 @@ fn plural(n: impl TryInto<u64>, one: &'static str, more: &'static str) -> &'stat
     if n.try_into().is_ok_and(|n| n == 1) { one } else { more }
 }
 
-/// `1.2 kB (1,234 bytes)`.
-fn size(bytes: u128) -> String {
-    let exact = format!("{} bytes", grouped(bytes));
-    match rounded(bytes) {
+/// Formats a size, such as `1.2 kB (1,234 bytes)`.
+fn format_size(bytes: u128) -> String {
+    let exact = format!("{} bytes", group_digits(bytes));
+    match format_rounded(bytes) {
         small if small == exact => exact,
         rounded => format!("{rounded} ({exact})"),
     }
 }
 
-/// `1.2 kB`, or `12 bytes`.
-pub(super) fn rounded(bytes: u128) -> String {
+/// Formats a rounded size, such as `1.2 kB`, or `12 bytes`.
+pub(super) fn format_rounded(bytes: u128) -> String {
     #[expect(clippy::cast_precision_loss, reason = "a rounded size for people")]
     let mut rounded = bytes as f64;
     let mut unit = "";
@@ -425,7 +447,7 @@ pub(super) fn rounded(bytes: u128) -> String {
         unit = next;
     }
     if unit.is_empty() {
-        format!("{} bytes", grouped(bytes))
+        format!("{} bytes", group_digits(bytes))
     } else {
         format!("{rounded:.1} {unit}")
     }
@@ -437,10 +459,10 @@ mod tests {
 
     #[test]
     fn sizes_and_shares_are_readable() {
-        assert_eq!(size(12), "12 bytes");
-        assert_eq!(size(1_234_567), "1.2 MB (1,234,567 bytes)");
-        assert_eq!(size(999_960), "1.0 MB (999,960 bytes)");
-        let shares: Vec<_> = [0.000_001, 0.005, 0.5, 0.99999, 1.0].map(percent).into();
+        assert_eq!(format_size(12), "12 bytes");
+        assert_eq!(format_size(1_234_567), "1.2 MB (1,234,567 bytes)");
+        assert_eq!(format_size(999_960), "1.0 MB (999,960 bytes)");
+        let shares: Vec<_> = [0.000_001, 0.005, 0.5, 0.99999, 1.0].map(format_percent).into();
         assert_eq!(shares, ["<0.01%", "0.50%", "50.0%", ">99.9%", "100.0%"]);
     }
 }

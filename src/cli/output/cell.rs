@@ -1,4 +1,4 @@
-//! One value as text for people: `[[12, 7, … 34], [3], … 40 more lists]`, cut to a width.
+//! Display form of one value: `[[12, 7, … 34], [3], … 40 more lists]`, cut to a width.
 
 use std::ops::Range;
 
@@ -8,56 +8,56 @@ use arrow::datatypes::{DataType, Field};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 
-/// What a null looks like; NaN is written `NaN`.
+/// Display form of null; NaN is displayed as `NaN`.
 const NULL: &str = "NULL";
-/// The least room a list within a list gets.
+/// Smallest width of a list within a list.
 const INNER_WIDTH: usize = 14;
 
-/// Renders the values of one column.
+/// Formats the values of one column.
 ///
-/// A list that does not fit its width shows its first elements and, after `…`, how many more it has
-/// (the outermost list of a value) or its last element (lists within lists).
-pub(super) struct Cells<'a> {
-    node: Node<'a>,
-    /// What stands after the dots of the outermost list, when the column says it.
-    end: End,
+/// A list wider than its limit shows its first elements and, after `…`, the number of further ones
+/// (outermost lists) or its last element (inner lists).
+pub(super) struct CellFormatter<'a> {
+    node: CellNode<'a>,
+    /// Ending of the outermost list.
+    end: ListEnding,
 }
 
-enum End {
-    /// Sizes of a tensor.
+enum ListEnding {
+    /// The shape of a tensor.
     Shape(String),
     Plain,
 }
 
-enum Node<'a> {
+enum CellNode<'a> {
     List {
         range: Box<dyn Fn(usize) -> Range<usize> + 'a>,
         nulls: Option<&'a NullBuffer>,
-        child: Box<Node<'a>>,
+        child: Box<CellNode<'a>>,
     },
     Struct {
-        fields: Vec<(&'a str, Node<'a>)>,
+        fields: Vec<(&'a str, CellNode<'a>)>,
         nulls: Option<&'a NullBuffer>,
     },
     Leaf(ArrayFormatter<'a>),
 }
 
-impl<'a> Cells<'a> {
-    /// For the values of `array`, a column of the field `field`.
+impl<'a> CellFormatter<'a> {
+    /// Builds a formatter for `array`, a column of the field `field`.
     pub(super) fn try_new(field: &Field, array: &'a dyn Array) -> Result<Self, ArrowError> {
-        let end = tensor_shape(field).map_or(End::Plain, End::Shape);
-        Ok(Self { node: Node::try_new(array, false)?, end })
+        let end = tensor_shape(field).map_or(ListEnding::Plain, ListEnding::Shape);
+        Ok(Self { node: CellNode::try_new(array, false)?, end })
     }
 
-    /// Value `row` in at most `width` characters (a little more when even the shortest form needs
-    /// it); `None` writes all of it.
+    /// Formats value `row` in at most `width` characters (a few more if even the shortest form
+    /// needs them); `None` for no limit.
     pub(super) fn text(&self, row: usize, width: Option<usize>) -> String {
-        let text = self.node.text(row, width, Some(&self.end));
-        cut(one_line(text), width)
+        let text = self.node.format(row, width, Some(&self.end));
+        cut_text(escape_controls(text), width)
     }
 }
 
-impl<'a> Node<'a> {
+impl<'a> CellNode<'a> {
     fn try_new(array: &'a dyn Array, nested: bool) -> Result<Self, ArrowError> {
         Ok(match array.data_type() {
             DataType::List(_) => {
@@ -67,7 +67,7 @@ impl<'a> Node<'a> {
                     let at = |i: usize| usize::try_from(offsets[i]).unwrap_or(0);
                     at(i)..at(i + 1)
                 };
-                Self::list(range, list.nulls(), list.values().as_ref())?
+                Self::new_list(range, list.nulls(), list.values().as_ref())?
             }
             DataType::LargeList(_) => {
                 let list = array.as_list::<i64>();
@@ -76,13 +76,13 @@ impl<'a> Node<'a> {
                     let at = |i: usize| usize::try_from(offsets[i]).unwrap_or(0);
                     at(i)..at(i + 1)
                 };
-                Self::list(range, list.nulls(), list.values().as_ref())?
+                Self::new_list(range, list.nulls(), list.values().as_ref())?
             }
             DataType::FixedSizeList(_, size) => {
                 let list = array.as_fixed_size_list();
                 let size = usize::try_from(*size).unwrap_or(0);
                 let range = move |i: usize| i * size..(i + 1) * size;
-                Self::list(range, list.nulls(), list.values().as_ref())?
+                Self::new_list(range, list.nulls(), list.values().as_ref())?
             }
             DataType::Struct(_) => {
                 let array = array.as_struct();
@@ -105,7 +105,7 @@ impl<'a> Node<'a> {
         })
     }
 
-    fn list(
+    fn new_list(
         range: impl Fn(usize) -> Range<usize> + 'a,
         nulls: Option<&'a NullBuffer>,
         child: &'a dyn Array,
@@ -114,8 +114,8 @@ impl<'a> Node<'a> {
         Ok(Self::List { range: Box::new(range), nulls, child })
     }
 
-    /// `end` is given for the outermost list.
-    fn text(&self, i: usize, width: Option<usize>, end: Option<&End>) -> String {
+    /// Formats one value; `end` is set for the outermost list.
+    fn format(&self, i: usize, width: Option<usize>, end: Option<&ListEnding>) -> String {
         let null = |nulls: &Option<&NullBuffer>| nulls.is_some_and(|n| n.is_null(i));
         match self {
             Self::Leaf(leaf) => leaf.value(i).to_string(),
@@ -129,7 +129,7 @@ impl<'a> Node<'a> {
                         break;
                     }
                     let separator = if k == 0 { "" } else { ", " };
-                    let value = node.text(i, left, end);
+                    let value = node.format(i, left, end);
                     text.push_str(&format!("{separator}{name}: {value}"));
                 }
                 text.push('}');
@@ -138,54 +138,61 @@ impl<'a> Node<'a> {
             Self::List { range, child, .. } => {
                 let range = range(i);
                 let Some(width) = width else {
-                    return bracket(range.map(|k| child.text(k, None, None)), "");
+                    return join_list(range.map(|k| child.format(k, None, None)), "");
                 };
-                let room = width.saturating_sub(2);
-                if let Some(parts) = fitting(child, range.clone(), room, Some(room)).whole() {
-                    return bracket(parts.into_iter(), "");
+                let limit = width.saturating_sub(2);
+                if let Some(parts) =
+                    format_fitting(child, range.clone(), limit, Some(limit)).whole()
+                {
+                    return join_list(parts.into_iter(), "");
                 }
                 let outermost = end.is_some();
                 let more = |more: usize| match (end, child.as_ref()) {
-                    (Some(End::Shape(shape)), _) => format!("… {shape}"),
-                    (Some(End::Plain), element) => {
+                    (Some(ListEnding::Shape(shape)), _) => format!("… {shape}"),
+                    (Some(ListEnding::Plain), element) => {
                         let unit = match (element, more) {
                             (Self::List { .. }, 1) => "list",
                             (Self::List { .. }, _) => "lists",
                             (_, 1) => "value",
                             _ => "values",
                         };
-                        format!("… {} more {unit}", grouped(more))
+                        format!("… {} more {unit}", group_digits(more))
                     }
                     (None, _) => {
-                        let last = child.text(range.end - 1, Some(INNER_WIDTH), None);
-                        format!("… {}", cut(last, Some(INNER_WIDTH)))
+                        let last = child.format(range.end - 1, Some(INNER_WIDTH), None);
+                        format!("… {}", cut_text(last, Some(INNER_WIDTH)))
                     }
                 };
-                // As wide as it can get: how many there is room for depends on it.
+                // The ending at its widest: how many elements fit depends on it.
                 let widest = more(range.len());
-                let inner = INNER_WIDTH.max(room * 2 / 5).min(room.max(INNER_WIDTH));
-                let room = room.saturating_sub(widest.chars().count() + 2);
-                // The last element stands after the dots already.
+                let inner = INNER_WIDTH.max(limit * 2 / 5).min(limit.max(INNER_WIDTH));
+                let limit = limit.saturating_sub(widest.chars().count() + 2);
+                // The last element is already shown after the ellipsis.
                 let first = range.start..range.end - usize::from(!outermost);
-                let mut parts = fitting(child, first.clone(), room, Some(inner)).0;
+                let mut parts = format_fitting(child, first.clone(), limit, Some(inner)).0;
                 if parts.is_empty() && !first.is_empty() {
-                    parts.push(cut(child.text(first.start, Some(inner), None), Some(inner)));
+                    parts.push(cut_text(child.format(first.start, Some(inner), None), Some(inner)));
                 }
                 let end = more(range.len().saturating_sub(parts.len()));
-                bracket(parts.into_iter(), &end)
+                join_list(parts.into_iter(), &end)
             }
         }
     }
 }
 
-/// The first elements that fit `room` characters, and whether those are all.
-fn fitting(node: &Node<'_>, range: Range<usize>, room: usize, each: Option<usize>) -> Fitting {
+/// Formats the first elements that fit `width` characters, noting whether those are all.
+fn format_fitting(
+    node: &CellNode<'_>,
+    range: Range<usize>,
+    width: usize,
+    each: Option<usize>,
+) -> Fitting {
     let mut parts = Vec::new();
     let mut used = 0;
     for k in range {
-        let part = node.text(k, each, None);
+        let part = node.format(k, each, None);
         used += part.chars().count() + if parts.is_empty() { 0 } else { 2 };
-        if used > room || part.contains('…') && each == Some(room) {
+        if used > width || part.contains('…') && each == Some(width) {
             return Fitting(parts, false);
         }
         parts.push(part);
@@ -201,7 +208,7 @@ impl Fitting {
     }
 }
 
-fn bracket(parts: impl Iterator<Item = String>, end: &str) -> String {
+fn join_list(parts: impl Iterator<Item = String>, end: &str) -> String {
     let mut text = String::from("[");
     for part in parts.chain((!end.is_empty()).then(|| end.to_owned())) {
         if text.len() > 1 {
@@ -213,8 +220,8 @@ fn bracket(parts: impl Iterator<Item = String>, end: &str) -> String {
     text
 }
 
-/// Control characters would break the lines of a table.
-pub(super) fn one_line(text: String) -> String {
+/// Escapes control characters, which would break the lines of a table.
+pub(super) fn escape_controls(text: String) -> String {
     if !text.contains(char::is_control) {
         return text;
     }
@@ -226,8 +233,8 @@ pub(super) fn one_line(text: String) -> String {
         .collect()
 }
 
-/// Longer text ends with `…`. Lists have cut themselves already and are left alone.
-fn cut(text: String, width: Option<usize>) -> String {
+/// Cuts text to a width, ending it with `…`. Lists are already cut.
+fn cut_text(text: String, width: Option<usize>) -> String {
     match width {
         Some(width) if width > 0 && !text.ends_with(']') => match text.char_indices().nth(width) {
             Some(_) => text.chars().take(width - 1).chain(['…']).collect(),
@@ -237,7 +244,7 @@ fn cut(text: String, width: Option<usize>) -> String {
     }
 }
 
-/// `256×64` for a column tagged as a tensor of fixed shape.
+/// Returns a shape such as `256×64` for a column with the extension type of tensors of fixed shape.
 fn tensor_shape(field: &Field) -> Option<String> {
     if field.extension_type_name() != Some("arrow.fixed_shape_tensor") {
         return None;
@@ -249,8 +256,8 @@ fn tensor_shape(field: &Field) -> Option<String> {
     Some(sizes.join("×"))
 }
 
-/// `1,234,567`.
-pub(in crate::cli) fn grouped(number: impl ToString) -> String {
+/// Formats a number with thousands separators, such as `1,234,567`.
+pub(in crate::cli) fn group_digits(number: impl ToString) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
@@ -276,7 +283,7 @@ mod tests {
 
     fn show(array: &ArrayRef, row: usize, width: Option<usize>) -> String {
         let field = Field::new("x", array.data_type().clone(), true);
-        Cells::try_new(&field, array.as_ref()).unwrap().text(row, width)
+        CellFormatter::try_new(&field, array.as_ref()).unwrap().text(row, width)
     }
 
     fn lists<const N: usize>(rows: [Option<Vec<Option<i32>>>; N]) -> ArrayRef {
@@ -366,7 +373,7 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped() {
-        let texts = [1, 12, 123, 1234, 1_234_567].map(grouped);
+        let texts = [1, 12, 123, 1234, 1_234_567].map(group_digits);
         assert_eq!(texts, ["1", "12", "123", "1,234", "1,234,567"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Writing results: to standard output or a file, in the format asked for.
+//! Output of results to standard output or a file, in the requested format.
 
 mod cell;
 mod table;
@@ -15,13 +15,12 @@ use super::args::Format;
 use super::error::{Failure, Outcome};
 use crate::io::arrow_ipc::{IpcTableWriter, IpcWriteOptions};
 use crate::io::atomic::AtomicFile;
-use crate::io::json::lists_as_json;
+use serrate_core::internal::json::lists_as_json;
 
-pub(super) use cell::grouped;
-pub(super) use table::{Look, terminal_width};
+pub(super) use cell::group_digits;
+pub(super) use table::{TableStyle, terminal_width};
 
-/// Where results go.
-pub(super) struct Target {
+pub(super) struct OutputTarget {
     to: Destination,
     closed: bool,
 }
@@ -29,11 +28,11 @@ pub(super) struct Target {
 enum Destination {
     /// Standard output.
     Stdout(BufWriter<io::Stdout>),
-    /// A file that appears when [committed](Target::commit).
+    /// A file that appears when [committed](OutputTarget::commit).
     File(Box<AtomicFile>),
 }
 
-impl Target {
+impl OutputTarget {
     pub(super) fn stdout() -> Self {
         let out = BufWriter::with_capacity(1 << 16, io::stdout());
         Self { to: Destination::Stdout(out), closed: false }
@@ -48,12 +47,13 @@ impl Target {
         matches!(self.to, Destination::File(_))
     }
 
-    /// Whether the reader of standard output went away. Writers hide that in errors of their own.
+    /// Whether the reader of standard output closed the pipe, which writers hide in their own
+    /// errors.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
 
-    fn watch<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+    fn check_result<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
         self.closed |= matches!(&result, Err(e) if e.kind() == io::ErrorKind::BrokenPipe);
         match &self.to {
             Destination::Stdout(_) => result,
@@ -62,7 +62,7 @@ impl Target {
         }
     }
 
-    /// Everything was written: the file, if it is one, gets its name, which is given back.
+    /// Flushes standard output, or gives the file its name and returns it.
     pub(super) fn commit(self) -> Outcome<Option<PathBuf>> {
         match self.to {
             Destination::Stdout(mut out) => {
@@ -78,13 +78,13 @@ impl Target {
     }
 }
 
-impl Write for Target {
+impl Write for OutputTarget {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         let result = match &mut self.to {
             Destination::Stdout(out) => out.write(data),
             Destination::File(file) => file.write(data),
         };
-        self.watch(result)
+        self.check_result(result)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -92,39 +92,40 @@ impl Write for Target {
             Destination::Stdout(out) => out.flush(),
             Destination::File(file) => file.flush(),
         };
-        self.watch(result)
+        self.check_result(result)
     }
 }
 
 /// Writes one result, batch by batch.
 pub(super) enum ResultWriter<'a> {
-    /// Collected until the end: columns are aligned.
-    Table(table::TableWriter, &'a mut Target),
-    Csv(arrow::csv::Writer<&'a mut Target>),
-    Json(arrow::json::Writer<&'a mut Target, JsonArray>),
-    Ndjson(arrow::json::Writer<&'a mut Target, LineDelimited>),
-    ArrowStream(StreamWriter<&'a mut Target>),
-    ArrowFile(IpcTableWriter<&'a mut Target>),
+    /// Collects all rows first, because columns are aligned.
+    Table(table::TableWriter, &'a mut OutputTarget),
+    Csv(arrow::csv::Writer<&'a mut OutputTarget>),
+    Json(arrow::json::Writer<&'a mut OutputTarget, JsonArray>),
+    Ndjson(arrow::json::Writer<&'a mut OutputTarget, LineDelimited>),
+    ArrowStream(StreamWriter<&'a mut OutputTarget>),
+    ArrowFile(IpcTableWriter<&'a mut OutputTarget>),
 }
 
 impl<'a> ResultWriter<'a> {
     pub(super) fn try_new(
         format: Format,
         schema: &SchemaRef,
-        look: &Look,
-        out: &'a mut Target,
+        look: &TableStyle,
+        out: &'a mut OutputTarget,
     ) -> Outcome<Self> {
         let json = || WriterBuilder::new().with_explicit_nulls(true);
         Ok(match format {
             Format::Table => {
                 Self::Table(table::TableWriter::new(schema.clone(), look.clone()), out)
             }
-            Format::Markdown => {
-                Self::Table(table::TableWriter::new(schema.clone(), Look::markdown(look)), out)
-            }
+            Format::Markdown => Self::Table(
+                table::TableWriter::new(schema.clone(), TableStyle::markdown(look)),
+                out,
+            ),
             Format::Csv => {
                 let mut writer = arrow::csv::WriterBuilder::new().with_header(true).build(out);
-                // The header of a result without rows.
+                // Writes the header even if the result has no rows.
                 let empty = RecordBatch::new_empty(schema.clone());
                 writer.write(&lists_as_json(&empty)?)?;
                 Self::Csv(writer)
@@ -179,15 +180,15 @@ impl<'a> ResultWriter<'a> {
     }
 }
 
-/// A file holds one result in these formats.
-pub(super) fn one_result_only(format: Format, path: &Path) -> Failure {
+/// Error for a second result in a file of a format that holds only one.
+pub(super) fn second_result_error(format: Format, path: &Path) -> Failure {
     let name = match format {
         Format::Arrow => "an Arrow file",
         Format::Csv => "a CSV file",
         _ => "a JSON file",
     };
     Failure::message(format!(
-        "{name} holds one result and {} has one already; use --format ndjson, or COPY each query to a file of its own",
+        "{name} holds only one result, and {} already has one; use --format ndjson, or COPY each query to its own file",
         path.display()
     ))
 }

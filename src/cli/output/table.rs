@@ -1,4 +1,4 @@
-//! Aligned tables for people, and Markdown.
+//! Aligned tables for reading, and Markdown.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -7,33 +7,31 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{FieldRef, SchemaRef};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
-use super::cell::{Cells, grouped, one_line};
+use super::cell::{CellFormatter, escape_controls, group_digits};
 use crate::cli::args::TableArgs;
 use crate::cli::error::Outcome;
 
-/// Width of a value when nothing asks for another.
 const CELL_WIDTH: usize = 48;
-/// No narrower than this for the sake of a narrow terminal.
+/// Smallest width of a value on a narrow terminal.
 const LEAST_WIDTH: usize = 16;
-/// What stands in the place of columns left out.
+/// Mark in place of omitted columns.
 const OMITTED: &str = "…";
-/// Names of columns left out that are told.
+/// Largest number of omitted columns listed by name.
 const NAMES: usize = 5;
 
-/// How a table looks.
 #[derive(Clone, Debug)]
-pub(in crate::cli) struct Look {
-    /// Rows shown; `None` shows all.
+pub(in crate::cli) struct TableStyle {
+    /// Largest number of rows; `None` for all.
     max_rows: Option<usize>,
-    /// Characters of one value; `None` shows all.
+    /// Largest width of a value; `None` for no limit.
     max_width: Option<usize>,
-    /// Characters of a line; tables shrink their values to fit.
+    /// Width of a line, to which values are shortened.
     line: Option<usize>,
     types: bool,
     markdown: bool,
 }
 
-impl Look {
+impl TableStyle {
     pub(in crate::cli) fn new(args: &TableArgs, line: Option<usize>) -> Self {
         Self {
             max_rows: (args.max_rows > 0).then_some(args.max_rows),
@@ -53,21 +51,21 @@ impl Look {
     }
 }
 
-/// Characters on a line of the terminal, when standard output is one.
+/// Width of the terminal in characters, if standard output is a terminal.
 pub(in crate::cli) fn terminal_width() -> Option<usize> {
     Table::new().width().map(usize::from)
 }
 
-/// Collects the rows that are shown and counts the others.
+/// Collects the rows to show, and counts the others.
 pub(in crate::cli) struct TableWriter {
     schema: SchemaRef,
-    look: Look,
+    look: TableStyle,
     shown: Vec<RecordBatch>,
     rows: usize,
 }
 
 impl TableWriter {
-    pub(super) fn new(schema: SchemaRef, look: Look) -> Self {
+    pub(super) fn new(schema: SchemaRef, look: TableStyle) -> Self {
         Self { schema, look, shown: Vec::new(), rows: 0 }
     }
 
@@ -85,7 +83,7 @@ impl TableWriter {
         let mut table = self.render(&all, width)?;
         let mut hidden = 0..0;
         if let Some(line) = self.look.line {
-            // Narrower values until a line fits, then fewer columns.
+            // Shorten the values until a line fits, then omit columns.
             while let Some(w) = width.filter(|w| *w > LEAST_WIDTH) {
                 if table.lines().all(|l| l.chars().count() <= line) {
                     break;
@@ -106,21 +104,21 @@ impl TableWriter {
         let more = self.rows - self.shown.iter().map(RecordBatch::num_rows).sum::<usize>();
         if more > 0 {
             let rows = if more == 1 { "row" } else { "rows" };
-            writeln!(out, "… {} more {rows}", grouped(more))?;
+            writeln!(out, "… {} more {rows}", group_digits(more))?;
         }
         if !hidden.is_empty() {
             let columns = if hidden.len() == 1 { "column" } else { "columns" };
             let names = self.schema.fields()[hidden.clone()].iter().map(|f| f.name().as_str());
             let names: Vec<&str> = names.take(NAMES).collect();
             let rest = if hidden.len() > NAMES { ", .." } else { "" };
-            let n = grouped(hidden.len());
-            writeln!(out, "… {n} more {columns}: {}{rest}", one_line(names.join(", ")))?;
+            let n = group_digits(hidden.len());
+            writeln!(out, "… {n} more {columns}: {}{rest}", escape_controls(names.join(", ")))?;
         }
         out.flush()?;
         Ok(())
     }
 
-    /// The columns at some places, and marks of omission, with values of at most `width` characters.
+    /// Renders the given columns, or marks of omission, with values of at most `width` characters.
     fn render(&self, columns: &[Option<usize>], width: Option<usize>) -> Outcome<Table> {
         let mut table = Table::new();
         let preset =
@@ -134,7 +132,7 @@ impl TableWriter {
             columns.iter().map(|at| at.map(|i| &self.schema.fields()[i])).collect();
         table.set_header(fields.iter().map(|f| {
             let Some(f) = f else { return OMITTED.to_owned() };
-            let name = escape(one_line(f.name().clone()));
+            let name = escape(escape_controls(f.name().clone()));
             match (self.look.types, self.look.markdown) {
                 (false, _) => name,
                 (true, false) => format!("{name}\n{}", f.data_type()),
@@ -154,7 +152,7 @@ impl TableWriter {
                 .zip(columns)
                 .map(|(field, at)| {
                     let (Some(field), Some(at)) = (field, at) else { return Ok(None) };
-                    Cells::try_new(field, batch.column(*at).as_ref()).map(Some)
+                    CellFormatter::try_new(field, batch.column(*at).as_ref()).map(Some)
                 })
                 .collect::<Result<Vec<_>, _>>()?;
             for row in 0..batch.num_rows() {
@@ -168,27 +166,28 @@ impl TableWriter {
     }
 }
 
-/// The columns to leave out, so that the others and the mark in their place fit a line: those in the
-/// middle, as tables begin with what a row is about and often end with what was computed of it.
+/// Chooses the columns to omit so that the others and one mark fit a line: the middle ones, because
+/// tables begin with identifiers and often end with computed columns.
 fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
-    // A column has a space on either side and a border behind it.
-    let taken = |width: &usize| width.saturating_add(3);
-    let mut room = line.saturating_sub(1);
-    if widths.iter().map(taken).sum::<usize>() <= room {
+    // A column has a space on either side and a border after it.
+    let full_width = |width: &usize| width.saturating_add(3);
+    let mut left = line.saturating_sub(1);
+    if widths.iter().map(full_width).sum::<usize>() <= left {
         return 0..0;
     }
-    room = room.saturating_sub(taken(&1));
+    left = left.saturating_sub(full_width(&1));
     let mut hidden = 0..widths.len();
-    // From both ends in turn, and from one alone where the other is too wide.
+    // Take columns from both ends in turn; continue at one end if the next column at the other is
+    // too wide.
     let (mut front, mut open) = (true, [true, true]);
     while hidden.len() > 1 && open != [false, false] {
         let next = if front { hidden.start } else { hidden.end - 1 };
-        let width = widths.get(next).map_or(usize::MAX, taken);
+        let width = widths.get(next).map_or(usize::MAX, full_width);
         let side = &mut open[usize::from(front)];
-        // One column is shown, however wide it is.
+        // At least one column is shown, however wide it is.
         let first = hidden.len() == widths.len();
-        if *side && (width <= room || first) {
-            room = room.saturating_sub(width);
+        if *side && (width <= left || first) {
+            left = left.saturating_sub(width);
             hidden = if front { next + 1..hidden.end } else { hidden.start..next };
         } else {
             *side = false;
@@ -213,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// What is written of columns whose names and values are so wide, on a line of `line` characters.
+    /// Renders columns whose names and values have these widths, on a line of `line` characters.
     fn write_columns(widths: &[usize], line: Option<usize>) -> String {
         let columns = widths.iter().enumerate().map(|(i, width)| {
             let values: ArrayRef = match i % 2 {
@@ -224,7 +223,7 @@ mod tests {
         });
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         let look =
-            Look { max_rows: None, max_width: Some(48), line, types: false, markdown: false };
+            TableStyle { max_rows: None, max_width: Some(48), line, types: false, markdown: false };
         let mut table = TableWriter::new(batch.schema(), look);
         table.push(&batch);
         let mut out = Vec::new();
@@ -242,13 +241,13 @@ mod tests {
         assert!(header.starts_with("│ 0_________ ┆ 1_________ ┆ … ┆ 7_________ ┆ 8___"), "{text}");
         let names = ["2_________", "3_________", "4_________", "5_________", "6_________"];
         assert!(text.ends_with(&format!("… 5 more columns: {}\n", names.join(", "))), "{text}");
-        // A wide column ends its side alone; without a line nothing is left out.
+        // A wide column ends its side only; without a line width nothing is omitted.
         let text = write_columns(&[5, 14, 5, 40, 5, 5], Some(40));
         assert!(text.contains("0____ ┆ … ┆") || text.contains("0____ ┆ 1"), "{text}");
         assert!(text.contains("5____ │"), "{text}");
         assert!(text.lines().take(5).all(|l| l.chars().count() <= 40), "{text}");
         assert!(!write_columns(&[10; 9], None).contains("more column"));
-        // One column is shown, however narrow the line is.
+        // At least one column is shown, however narrow the line is.
         assert!(write_columns(&[30, 30], Some(10)).contains("1 more column: 1___"));
         assert!(!write_columns(&[30], Some(10)).contains("more column"));
     }

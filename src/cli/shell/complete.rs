@@ -1,4 +1,4 @@
-//! Completion, and when a statement is complete.
+//! Completion in the shell, and detection of complete statements.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use rustyline::{Context, Helper, Highlighter, Hinter};
 use crate::cli::run::Runner;
 use crate::cli::script;
 
-/// Keywords worth completing beside those that are reserved.
+/// Keywords to complete in addition to the reserved ones.
 const MORE_KEYWORDS: &[&str] = &[
     "ASC", "BETWEEN", "BY", "CASE", "COPY", "CREATE", "DESC", "DESCRIBE", "DISTINCT", "DROP",
     "ELSE", "EXISTS", "EXPLAIN", "EXTERNAL", "FALSE", "INSERT", "INTO", "LOCATION", "NOT", "NULL",
@@ -22,15 +22,15 @@ const MORE_KEYWORDS: &[&str] = &[
     "VALUES", "VIEW",
 ];
 
-/// Names that the session knows.
+/// Names of tables, columns and functions in the session.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct SessionNames {
     pub(super) tables: Vec<String>,
     columns: BTreeSet<String>,
     functions: BTreeSet<String>,
 }
 
-impl Names {
+impl SessionNames {
     pub(super) async fn read(runner: &Runner) -> Self {
         let context = runner.context();
         let state = context.state();
@@ -67,18 +67,18 @@ impl Names {
     }
 }
 
-/// What the line editor asks while somebody types.
+/// Completion, hints and validation for the line editor.
 #[derive(Helper, Highlighter, Hinter)]
 pub(super) struct ShellHelper {
     dialect: Dialect,
-    pub(super) names: Names,
+    pub(super) names: SessionNames,
     files: FilenameCompleter,
     #[rustyline(Hinter)]
     hinter: HistoryHinter,
 }
 
 impl ShellHelper {
-    pub(super) fn new(dialect: Dialect, names: Names) -> Self {
+    pub(super) fn new(dialect: Dialect, names: SessionNames) -> Self {
         let files = FilenameCompleter::new();
         Self { dialect, names, files, hinter: HistoryHinter::new() }
     }
@@ -94,7 +94,7 @@ impl Completer for ShellHelper {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let before = &line[..pos];
-        // Within quotes, and after .read, it is a file.
+        // Within quotes and after .read, complete file names.
         let quoted = before.matches('\'').count() % 2 == 1;
         if quoted {
             let start = before.rfind('\'').map_or(0, |i| i + 1);
@@ -108,8 +108,8 @@ impl Completer for ShellHelper {
     }
 }
 
-/// Where the word before the cursor starts, and what it may become.
-fn complete_word(names: &Names, before: &str) -> (usize, Vec<Pair>) {
+/// Returns the start of the word before the cursor, and its completions.
+fn complete_word(names: &SessionNames, before: &str) -> (usize, Vec<Pair>) {
     let start = before
         .rfind(|c: char| !(c.is_alphanumeric() || c == '_'))
         .map_or(0, |i| i + before[i..].chars().next().map_or(0, char::len_utf8));
@@ -119,11 +119,11 @@ fn complete_word(names: &Names, before: &str) -> (usize, Vec<Pair>) {
     }
     if before.trim_start() == format!(".{word}") {
         let commands = super::COMMANDS.iter().filter_map(|(c, _)| c[1..].split(' ').next());
-        return (start, pairs(commands.filter(|c| c.starts_with(word))));
+        return (start, to_pairs(commands.filter(|c| c.starts_with(word))));
     }
     let lower = word.to_lowercase();
     let known = names.tables.iter().chain(&names.columns);
-    let mut found = pairs(known.filter(|n| n.to_lowercase().starts_with(&lower)));
+    let mut found = to_pairs(known.filter(|n| n.to_lowercase().starts_with(&lower)));
     found.extend(names.functions.iter().filter(|f| f.starts_with(&lower)).map(|f| Pair {
         display: format!("{f}()"),
         replacement: if before.trim_start().starts_with(".help") {
@@ -134,17 +134,17 @@ fn complete_word(names: &Names, before: &str) -> (usize, Vec<Pair>) {
     }));
     let upper = word.to_uppercase();
     let same_case = |k: &str| if *word == lower { k.to_lowercase() } else { k.to_owned() };
-    let keywords = keywords().into_iter().filter(|k| k.starts_with(&upper)).map(same_case);
-    found.extend(pairs(keywords));
+    let keywords = list_keywords().into_iter().filter(|k| k.starts_with(&upper)).map(same_case);
+    found.extend(to_pairs(keywords));
     (start, found)
 }
 
-fn pairs(words: impl IntoIterator<Item = impl ToString>) -> Vec<Pair> {
+fn to_pairs(words: impl IntoIterator<Item = impl ToString>) -> Vec<Pair> {
     words.into_iter().map(|w| Pair { display: w.to_string(), replacement: w.to_string() }).collect()
 }
 
-/// The keywords that begin clauses, of the hundreds there are.
-fn keywords() -> BTreeSet<&'static str> {
+/// Lists the keywords of clauses, a small part of all keywords.
+fn list_keywords() -> BTreeSet<&'static str> {
     let reserved = RESERVED_FOR_COLUMN_ALIAS.iter().chain(RESERVED_FOR_TABLE_ALIAS);
     reserved
         .filter_map(|k| ALL_KEYWORDS_INDEX.iter().position(|i| i == k))
@@ -163,11 +163,11 @@ impl Validator for ShellHelper {
     }
 }
 
-/// Whether Enter runs the text: a dot command, nothing, or statements that all end with `;`.
+/// Whether Enter runs the text: a dot command, an empty line, or statements that all end with `;`.
 fn is_complete(text: &str, dialect: &Dialect) -> bool {
     let start = text.trim_start();
-    // An open quote or comment goes on in the next line.
-    start.starts_with('.') || script::split(text, dialect).is_ok_and(|s| s.complete)
+    // An open quote or comment continues on the next line.
+    start.starts_with('.') || script::split_statements(text, dialect).is_ok_and(|s| s.complete)
 }
 
 #[cfg(test)]
@@ -185,7 +185,7 @@ mod tests {
     }
 
     fn replacements(before: &str) -> (usize, Vec<String>) {
-        let names = Names {
+        let names = SessionNames {
             tables: vec!["patients".into()],
             columns: ["Code".to_owned(), "parent".to_owned()].into(),
             functions: ["ragged_sum".to_owned(), "paste".to_owned()].into(),

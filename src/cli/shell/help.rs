@@ -1,4 +1,4 @@
-//! What functions do, from the documentation they carry themselves.
+//! Help on functions, from their own documentation.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,20 +8,21 @@ use datafusion::logical_expr::Documentation;
 use datafusion::prelude::SessionContext;
 
 use crate::cli::error::{Failure, Outcome};
+use crate::functions::wrap_words;
 
-/// Kind and documentation of every function, by name and alias.
-struct Entry {
+/// A function with its kind and documentation.
+struct FunctionEntry {
     name: String,
     kind: &'static str,
     aliases: Vec<String>,
     documentation: Option<Documentation>,
 }
 
-fn entries(context: &SessionContext) -> BTreeMap<String, Vec<Entry>> {
+fn collect_entries(context: &SessionContext) -> BTreeMap<String, Vec<FunctionEntry>> {
     let state = context.state();
-    let mut entries: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
+    let mut entries: BTreeMap<String, Vec<FunctionEntry>> = BTreeMap::new();
     let mut add = |key: &str, kind, name: &str, aliases: &[String], doc: Option<&Documentation>| {
-        entries.entry(key.to_owned()).or_default().push(Entry {
+        entries.entry(key.to_owned()).or_default().push(FunctionEntry {
             name: name.to_owned(),
             kind,
             aliases: aliases.to_vec(),
@@ -46,57 +47,59 @@ fn entries(context: &SessionContext) -> BTreeMap<String, Vec<Entry>> {
     for (key, ..) in IN_FROM {
         if !entries.contains_key(key) {
             let (name, kind) = (key.to_owned(), "table function");
-            let entry = Entry { name, kind, aliases: Vec::new(), documentation: None };
+            let entry = FunctionEntry { name, kind, aliases: Vec::new(), documentation: None };
             entries.insert(key.to_owned(), vec![entry]);
         }
     }
     entries
 }
 
-/// Functions that stand in FROM, which carry no documentation of their own: name, syntax, what they give.
+/// Table functions, which carry no documentation of their own: name, syntax, description.
 const IN_FROM: [(&str, &str, &str); 7] = [
     (
         "meds",
         "meds('DIR')",
-        "Health records in the MEDS layout: a row per subject, with a list of its events.",
+        "Health records in the MEDS layout: one row per subject, with the list of its events.",
     ),
     (
         "meds_asof",
         "meds_asof('DIR', 'labels/')",
-        "Health records as of labels: a row per label, with the events up to its prediction time and nothing after.",
+        "Health records as of labels: one row per label, with the events up to its prediction time only.",
     ),
     ("vocab", "vocab('codes.parquet'), vocab('DIR')", "Codes and their tokens."),
     (
         "ragged_nest",
         "ragged_nest(query, 'key', ..)",
-        "Rows as lists: one row per value of the first key, an axis per further key. The query stands in parentheses, as a text, or is the name of a table or file.",
+        "Nests rows into lists: one row per value of the first key, one axis per further key. The query is given in parentheses, as a string, or as the name of a table or file.",
     ),
     (
         "ragged_explode",
         "ragged_explode(query [, keep_empty => true] [, positions => true])",
-        "Lists as rows: one row per innermost element, everything above repeated. The query stands in parentheses, as a text, or is the name of a table or file.",
+        "Expands lists to rows: one row per innermost element, with the columns above repeated. The query is given in parentheses, as a string, or as the name of a table or file.",
     ),
     (
         "ragged_axes",
         "ragged_axes(query)",
-        "One row per axis: its columns, elements, shortest, longest and mean list, empty lists.",
+        "One row per axis: its columns, its elements, its shortest, longest and mean list, and its empty lists.",
     ),
     (
         "summarize",
         "summarize(query), SUMMARIZE query",
-        "One row per column: its type, extremes, number of different values and of NULL, and the shape of its lists.",
+        "One row per column: its type, minimum and maximum, numbers of distinct values and of NULL, and the shape of its lists.",
     ),
 ];
 
-/// How a function of FROM is called.
-pub(super) fn in_from(name: &str) -> Option<&'static str> {
+pub(super) fn find_table_syntax(name: &str) -> Option<&'static str> {
     IN_FROM.iter().find(|(known, ..)| *known == name).map(|(_, syntax, _)| *syntax)
 }
 
-/// The page of one function.
-pub(super) fn function(context: &SessionContext, name: &str, width: usize) -> Outcome<String> {
+pub(super) fn format_function(
+    context: &SessionContext,
+    name: &str,
+    width: usize,
+) -> Outcome<String> {
     let name = name.trim_end_matches("()").to_lowercase();
-    let entries = entries(context);
+    let entries = collect_entries(context);
     if let Some((_, syntax, what)) = IN_FROM.iter().find(|(known, ..)| *known == name) {
         return Ok(format!("{syntax}    (table function)\n\n{what}\n"));
     }
@@ -106,29 +109,29 @@ pub(super) fn function(context: &SessionContext, name: &str, width: usize) -> Ou
         let hint = match near.split_at_checked(12) {
             Some((first, more)) if !more.is_empty() => {
                 let first = first.join(", ");
-                format!("; there are {first} and {} more, which .functions lists", more.len())
+                format!("; similar are {first} and {} more; .functions lists all", more.len())
             }
             _ if near.is_empty() => {
-                let nearest = nearest(&name, entries.keys().map(String::as_str));
+                let nearest = find_nearest(&name, entries.keys().map(String::as_str));
                 match nearest.is_empty() {
-                    true => "; .functions lists them".to_owned(),
+                    true => "; .functions lists all".to_owned(),
                     false => format!("; did you mean {}?", nearest.join(" or ")),
                 }
             }
-            _ => format!("; there are {}", near.join(", ")),
+            _ => format!("; similar are {}", near.join(", ")),
         };
-        return Err(Failure::message(format!("no function {name:?}{hint}")));
+        return Err(Failure::message(format!("there is no function {name:?}{hint}")));
     };
     let mut page = String::new();
     for entry in found {
         // Writing to a string cannot fail.
-        let _ = entry.page(&mut page, width);
+        let _ = entry.write_page(&mut page, width);
     }
     Ok(page)
 }
 
-impl Entry {
-    fn page(&self, page: &mut String, width: usize) -> std::fmt::Result {
+impl FunctionEntry {
+    fn write_page(&self, page: &mut String, width: usize) -> std::fmt::Result {
         let Some(doc) = &self.documentation else {
             return writeln!(page, "{} is a {}, too: FROM {}(..)", self.name, self.kind, self.name);
         };
@@ -166,8 +169,8 @@ impl Entry {
     }
 }
 
-/// The names that are spelled most like one, if any are near it.
-fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+/// Returns the names with the smallest edit distance, if it is small.
+fn find_nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let near = name.chars().count() / 3;
     let mut least = near;
     let mut found = Vec::new();
@@ -185,34 +188,10 @@ fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str>
     found
 }
 
-/// A line cut between words, so that no part is wider than `width` unless a word is; the parts after
-/// the first are indented.
-fn wrap_words(line: &str, width: usize, indent: usize) -> String {
-    let mut wrapped = String::new();
-    let mut rest = line;
-    let mut room = width;
-    while rest.chars().count() > room {
-        let limit = rest.char_indices().nth(room).map_or(rest.len(), |(i, _)| i);
-        // The indentation of the line itself is no place to cut.
-        let start = rest.len() - rest.trim_start().len();
-        let cut = rest[start..=limit]
-            .rfind(' ')
-            .or_else(|| rest[limit..].find(' ').map(|i| i + limit - start));
-        let Some(cut) = cut.map(|cut| cut + start) else { break };
-        wrapped.push_str(rest[..cut].trim_end());
-        wrapped.push('\n');
-        wrapped.push_str(&" ".repeat(indent));
-        rest = rest[cut..].trim_start();
-        room = width.saturating_sub(indent).max(1);
-    }
-    wrapped.push_str(rest);
-    wrapped
-}
-
-/// Names of the functions that contain `text`, with the first sentence about each.
-pub(super) fn functions(context: &SessionContext, text: &str) -> String {
+/// Lists the functions whose names contain `text`, each with its first sentence.
+pub(super) fn list_functions(context: &SessionContext, text: &str) -> String {
     let text = text.to_lowercase();
-    let entries = entries(context);
+    let entries = collect_entries(context);
     let shown: Vec<_> = entries.iter().filter(|(name, _)| name.contains(&text)).collect();
     let width = shown.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut page = String::new();
@@ -232,23 +211,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_cut_between_words() {
-        assert_eq!(wrap_words("one two three", 80, 0), "one two three");
-        assert_eq!(wrap_words("one two three", 8, 0), "one two\nthree");
-        assert_eq!(wrap_words("one two three", 7, 0), "one two\nthree");
-        assert_eq!(wrap_words("  x  one two three", 9, 5), "  x  one\n     two\n     three");
-        assert_eq!(wrap_words("a longer_than_that b", 5, 2), "a\n  longer_than_that\n  b");
-        assert_eq!(wrap_words("müßig größer", 6, 0), "müßig\ngrößer");
-        assert_eq!(wrap_words("longer_than_that", 5, 2), "longer_than_that");
-        assert_eq!(wrap_words("", 5, 2), "");
-    }
-
-    #[test]
     fn the_nearest_names_are_those_of_the_least_distance() {
         let names = ["ragged_max", "ragged_mean", "ragged_minimum", "x"];
-        assert_eq!(nearest("ragged_meann", names.into_iter()), ["ragged_mean"]);
-        assert_eq!(nearest("ragged_maen", names.into_iter()), ["ragged_max", "ragged_mean"]);
-        assert_eq!(nearest("something", names.into_iter()), [""; 0]);
-        assert_eq!(nearest("", names.into_iter()), [""; 0]);
+        assert_eq!(find_nearest("ragged_meann", names.into_iter()), ["ragged_mean"]);
+        assert_eq!(find_nearest("ragged_maen", names.into_iter()), ["ragged_max", "ragged_mean"]);
+        assert_eq!(find_nearest("something", names.into_iter()), [""; 0]);
+        assert_eq!(find_nearest("", names.into_iter()), [""; 0]);
     }
 }

@@ -14,7 +14,8 @@ use super::{AggBegin, AggDef, AggTypes, Fold};
 use crate::array::RaggedArray;
 use crate::error::Result;
 use crate::kernels::gather;
-use crate::kernels::reduce::{self, Exact, Reduction};
+use crate::kernels::reduce::{self, Reduction};
+use serrate_core::internal::exact::Exact;
 
 const ARGS: &[(&str, &str)] = &[(
     "x",

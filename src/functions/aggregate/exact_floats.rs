@@ -40,7 +40,7 @@ use datafusion::logical_expr::{
 use super::adapter::{Grouped, Single};
 use super::different::Different;
 use super::moments::{Moments, Statistic};
-use crate::kernels::reduce::Exact;
+use serrate_core::internal::exact::Exact;
 
 /// Metadata of a column that holds the words of sums on their way, short lists.
 pub(crate) const SUM_STATE: &str = "serrate.sum_state";

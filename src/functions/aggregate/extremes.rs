@@ -1,4 +1,6 @@
 //! `min` and `max` of floats in one order: any NaN is greater than any number, and -0.0 is below 0.0.
+//! Those of lists and structs are in one order too, where DataFusion's give the first of two structs that
+//! it finds no order of.
 //!
 //! DataFusion's own over groups take every number after a NaN, and every NaN after a number, so that
 //! batches decide what comes out; the largest of nothing but -Infinity is the least finite number there.
@@ -11,7 +13,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
-use datafusion::common::ScalarValue;
+use datafusion::common::{ScalarValue, not_impl_err};
 use datafusion::error::Result as DfResult;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::function::AccumulatorArgs;
@@ -24,6 +26,7 @@ use half::f16;
 
 use super::Fold;
 use super::adapter::{Grouped, Single};
+use super::nested_extremes::NestedExtremes;
 use crate::error::{Error, Result};
 
 /// `min` and `max`, to be registered in the place of DataFusion's.
@@ -32,7 +35,7 @@ pub(crate) fn udafs() -> [AggregateUDF; 2] {
         .map(|(stock, wanted)| AggregateUDF::new_from_impl(FloatExtreme { stock, wanted }))
 }
 
-/// A stock aggregate, but for floats.
+/// A stock aggregate, but for floats, lists and structs.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FloatExtreme {
     stock: Arc<AggregateUDF>,
@@ -92,6 +95,14 @@ impl AggregateUDFImpl for FloatExtreme {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn Accumulator>> {
+        // Stock compares single values, and structs and lists of lists not at all.
+        if args.return_field.data_type().is_nested() {
+            return not_impl_err!(
+                "{} of {} over a frame that rows leave; a frame from UNBOUNDED PRECEDING on has it",
+                self.name(),
+                args.return_field.data_type()
+            );
+        }
         self.stock.create_sliding_accumulator(args)
     }
 
@@ -132,6 +143,7 @@ fn fold(data_type: &DataType, wanted: Ordering) -> Option<Box<dyn Fold>> {
         DataType::Float16 => of::<Float16Type>(wanted),
         DataType::Float32 => of::<Float32Type>(wanted),
         DataType::Float64 => of::<Float64Type>(wanted),
+        t if t.is_nested() => Some(Box::new(NestedExtremes::new(t, wanted))),
         _ => None,
     }
 }

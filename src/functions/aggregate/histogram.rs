@@ -14,8 +14,8 @@ use super::rows::grouped;
 use super::{AggBegin, AggDef, AggTypes, Fold};
 use crate::array::{RaggedArray, leaf_type};
 use crate::error::{Error, Result};
-use crate::kernels::reshape::leaf_lists;
 use counts::Counts;
+use serrate_core::internal::leaf_lists;
 use values::Values;
 
 /// `ragged_histogram_agg(x [, n])`.

@@ -13,6 +13,7 @@ mod histogram;
 mod max_shape;
 mod moments;
 mod nest;
+mod nested_extremes;
 mod rows;
 
 use std::fmt;

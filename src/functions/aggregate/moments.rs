@@ -10,7 +10,7 @@ use arrow::datatypes::{ArrowPrimitiveType, DataType, Field, Float64Type, Int64Ty
 
 use super::Fold;
 use crate::error::{Error, Result};
-use crate::kernels::reduce::{Exact, ExactSums, Terms, Whole};
+use serrate_core::internal::exact::{Exact, ExactSums, Terms, Whole};
 
 /// What is made of the sums of `x`, and of `y` where there are two arguments: `f(y, x)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

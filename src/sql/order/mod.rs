@@ -39,14 +39,14 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions,
 };
 
-use super::from::ExplodeExec;
 use crate::io::order::natural;
+use crate::sql::sources::from::ExplodeExec;
 
 pub use self::concat::SourceOrderExec;
 use self::fixed::FixedSource;
-pub(super) use self::offset::OffsetIntoScan;
-pub use self::sink::OrderedSinkExec;
-pub(super) use self::sink::ordered_sink;
+pub(in crate::sql) use self::offset::OffsetIntoScan;
+pub(crate) use self::sink::OrderedSinkExec;
+pub(in crate::sql) use self::sink::ordered_sink;
 use self::sorted::SortedExec;
 
 /// Rewrites a plan so that its partitions, in the order of their index, hold the rows in source order.
@@ -185,7 +185,7 @@ fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
 }
 
 /// Has the order of every ORDER BY that reaches the output kept, wherever the optimizer sorts.
-pub(super) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let pinned = plan.transform_down(|node| {
         let order = node.downcast_ref::<SortExec>().map(|sort| sort.expr().clone()).or_else(|| {
             node.downcast_ref::<SortPreservingMergeExec>().map(|merge| merge.expr().clone())
@@ -206,7 +206,7 @@ pub(super) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executio
 }
 
 /// A plan whose order, if it has one, the optimizer keeps.
-pub(super) fn pinned(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+pub(in crate::sql) fn pinned(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.output_ordering().cloned() {
         Some(order) => Arc::new(SortedExec::new(plan, order)),
         None => plan,
@@ -227,7 +227,7 @@ fn refusal(format: &str, operator: &str, ids: &[&str]) -> DataFusionError {
 
 /// Physical optimizer rule: source order under LIMIT and under the sinks of our formats.
 #[derive(Debug, Default)]
-pub struct SourceOrder;
+pub(crate) struct SourceOrder;
 
 impl PhysicalOptimizerRule for SourceOrder {
     fn optimize(
@@ -293,7 +293,7 @@ fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// Physical optimizer rule, before all others: LIMIT takes the first rows of tables in memory.
 #[derive(Debug, Default)]
-pub struct MemoryOrder;
+pub(crate) struct MemoryOrder;
 
 impl PhysicalOptimizerRule for MemoryOrder {
     fn optimize(

@@ -16,8 +16,8 @@ use datafusion::physical_plan::{
 };
 
 use super::SourceOrderExec;
-use crate::sql::parquet::windowed;
-use crate::sql::table::TableSource;
+use crate::sql::sources::parquet::windowed;
+use crate::sql::sources::table::TableSource;
 
 /// Physical optimizer rule, once rows under limits are in source order: LIMIT and OFFSET over nothing but
 /// columns of a table in memory, or of Parquet files whose numbers of rows are known, become a range of

@@ -30,7 +30,7 @@ use crate::sql::exec::one_input;
 /// [`SourceOrder`](super::SourceOrder), or where that is not installed, when the plan runs; refused when
 /// that is impossible, the format knows rows by position, and no column tells them apart.
 #[derive(Clone, Debug)]
-pub struct OrderedSinkExec {
+pub(crate) struct OrderedSinkExec {
     input: Arc<dyn ExecutionPlan>,
     sink: Arc<dyn DataSink>,
     order: Option<LexRequirement>,

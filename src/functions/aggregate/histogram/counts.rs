@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::kernels::seeded::Seeded;
+use serrate_core::internal::Seeded;
 
 /// How often each number was seen.
 #[derive(Debug, Default)]

@@ -1,0 +1,284 @@
+//! Conversion between ragged arrays and Arrow's list arrays.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, LargeListArray, ListArray,
+    MutableArrayData, OffsetSizeTrait, make_array,
+};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{DataType, Field, FieldRef};
+
+use super::ranges::{gather_values, joined};
+use super::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::error::{Error, Result};
+
+/// The Arrow list type of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ListKind {
+    /// 32-bit offsets.
+    List,
+    /// 64-bit offsets.
+    LargeList,
+    /// No offsets, one size.
+    FixedSizeList(i32),
+}
+
+/// Returns the kind of list and the field of its elements; `None` if the type is not a list.
+pub fn list_kind(data_type: &DataType) -> Option<(ListKind, &FieldRef)> {
+    match data_type {
+        DataType::List(f) => Some((ListKind::List, f)),
+        DataType::LargeList(f) => Some((ListKind::LargeList, f)),
+        DataType::FixedSizeList(f, n) => Some((ListKind::FixedSizeList(*n), f)),
+        _ => None,
+    }
+}
+
+/// Returns the number of list levels of a type; 0 for a flat one.
+pub fn list_depth(data_type: &DataType) -> usize {
+    list_kind(data_type).map_or(0, |(_, f)| 1 + list_depth(f.data_type()))
+}
+
+/// Returns the type of the leaves below all lists.
+pub fn leaf_type(data_type: &DataType) -> &DataType {
+    list_kind(data_type).map_or(data_type, |(_, f)| leaf_type(f.data_type()))
+}
+
+/// Wraps a leaf type in `levels` of `List` with nullable elements named `item`.
+pub fn list_of(levels: usize, leaf: DataType) -> DataType {
+    (0..levels).fold(leaf, |t, _| DataType::new_list(t, true))
+}
+
+impl RaggedArray {
+    /// Converts an Arrow array: every level of List, LargeList or FixedSizeList becomes an axis,
+    /// and the values below all lists become the leaves.
+    ///
+    /// Offsets and leaves are used in place; slices stay slices. Values hidden under a null list
+    /// are dropped, which copies everything below that level (and makes a FixedSizeList with nulls
+    /// ragged).
+    ///
+    /// # Errors
+    /// For a ListView or LargeListView.
+    pub fn try_from_arrow(array: &ArrayRef) -> Result<Self> {
+        Self::try_from_arrow_levels(array, usize::MAX)
+    }
+
+    /// Converts an Arrow array like [`try_from_arrow`](Self::try_from_arrow), but opens at most
+    /// `levels` levels of lists; deeper lists are leaves.
+    pub fn try_from_arrow_levels(array: &ArrayRef, levels: usize) -> Result<Self> {
+        let rows = array.len();
+        let mut axes = Vec::new();
+        let mut current = array.clone();
+        while axes.len() < levels {
+            let (axis, child) = match current.data_type() {
+                DataType::List(_) => open_list(current.as_list::<i32>())?,
+                DataType::LargeList(_) => open_list(current.as_list::<i64>())?,
+                DataType::FixedSizeList(_, _) => open_fixed_list(current.as_fixed_size_list())?,
+                found @ (DataType::ListView(_) | DataType::LargeListView(_)) => {
+                    return Err(Error::type_of(
+                        "a ragged array",
+                        "List, LargeList or FixedSizeList (cast it first)",
+                        found,
+                    ));
+                }
+                _ => break,
+            };
+            axes.push(axis);
+            current = child;
+        }
+        Self::try_new(rows, axes, current)
+    }
+
+    /// Converts to Arrow lists with nullable elements named `item`: `LargeList` for 64-bit offsets,
+    /// `FixedSizeList` for uniform axes, otherwise `List`.
+    ///
+    /// Leaves are not copied; offsets are copied only when they do not start at zero.
+    pub fn to_arrow(&self) -> Result<ArrayRef> {
+        let mut current = self.leaves().clone();
+        for axis in self.axes().iter().rev() {
+            let item = Arc::new(Field::new_list_field(current.data_type().clone(), true));
+            let kind = match axis.layout() {
+                Layout::Ragged(Offsets::I32(_)) => ListKind::List,
+                Layout::Ragged(Offsets::I64(_)) => ListKind::LargeList,
+                Layout::Uniform { size, .. } => ListKind::FixedSizeList(to_fixed_size(*size)?),
+            };
+            current = wrap_in_lists(axis.layout(), axis.nulls().cloned(), kind, item, current)?;
+        }
+        Ok(current)
+    }
+
+    /// Converts to an Arrow array of exactly the type `target`, which must have the same leaf type
+    /// and one list level per axis of lists (fewer when the leaves are lists themselves).
+    ///
+    /// Leaves are not copied; offsets are copied when their width differs or they do not start at
+    /// zero.
+    ///
+    /// # Errors
+    /// When the types do not match, or a valid list has another length than a FixedSizeList target.
+    pub fn to_arrow_as(&self, target: &DataType) -> Result<ArrayRef> {
+        let levels = self.axes().iter().map(|axis| (axis.layout(), axis.nulls().cloned()));
+        lists_as(levels, self.leaves().clone(), target)
+    }
+}
+
+/// Wraps leaves in levels of lists, outermost first, as exactly the type `target`.
+pub fn lists_as<'a>(
+    levels: impl Iterator<Item = (&'a Layout, Option<NullBuffer>)>,
+    leaves: ArrayRef,
+    target: &DataType,
+) -> Result<ArrayRef> {
+    let mut open = Vec::with_capacity(list_depth(target));
+    let mut current = target;
+    for level in levels {
+        let (kind, field) = list_kind(current).ok_or_else(|| {
+            Error::type_of("conversion to Arrow", "as many list levels as the array", target)
+        })?;
+        open.push((level, kind, field));
+        current = field.data_type();
+    }
+    if leaves.data_type() != current {
+        return Err(Error::type_of("the leaves", current.to_string(), leaves.data_type()));
+    }
+    let mut out = leaves;
+    while let Some(((layout, nulls), kind, field)) = open.pop() {
+        out = wrap_in_lists(layout, nulls, kind, Arc::clone(field), out)?;
+    }
+    Ok(out)
+}
+
+fn open_list<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Result<(ListAxis, ArrayRef)> {
+    let offsets = list.offsets();
+    let (first, last) = (offsets[0].as_usize(), offsets[list.len()].as_usize());
+    let child = match list.values() {
+        // Slicing counts the nulls again, which takes as long as a sum.
+        whole if first == 0 && last == whole.len() => Arc::clone(whole),
+        part => part.slice(first, last - first),
+    };
+    let nulls = list.nulls().filter(|n| n.null_count() > 0);
+    let hides =
+        nulls.is_some_and(|n| (0..n.len()).any(|i| n.is_null(i) && offsets[i + 1] > offsets[i]));
+    let offsets = Offsets::from(offsets.clone());
+    match nulls {
+        Some(nulls) if hides => drop_null_children(nulls, |i| offsets.range(i), &child),
+        nulls => Ok((ListAxis::try_new(offsets, nulls.cloned())?, child)),
+    }
+}
+
+fn open_fixed_list(list: &FixedSizeListArray) -> Result<(ListAxis, ArrayRef)> {
+    let size = usize::try_from(list.value_length())
+        .map_err(|_| Error::invalid("the size of a FixedSizeList is negative"))?;
+    let nulls = list.nulls().filter(|n| n.null_count() > 0);
+    match nulls {
+        Some(nulls) => drop_null_children(nulls, |i| i * size..(i + 1) * size, list.values()),
+        None => Ok((Layout::Uniform { size, lists: list.len() }.into(), list.values().clone())),
+    }
+}
+
+fn drop_null_children(
+    nulls: &NullBuffer,
+    range: impl Fn(usize) -> std::ops::Range<usize>,
+    child: &ArrayRef,
+) -> Result<(ListAxis, ArrayRef)> {
+    let keep = |i: usize| if nulls.is_valid(i) { range(i) } else { 0..0 };
+    let offsets = Offsets::from_lengths((0..nulls.len()).map(|i| keep(i).len()))?;
+    // Copying by ranges is cheaper than one index per value, and Arrow's `take` loses the length of
+    // a FixedSizeList of size 0.
+    let child = gather_values(child, &joined((0..nulls.len()).map(keep)))?;
+    Ok((ListAxis::try_new(offsets, Some(nulls.clone()))?, child))
+}
+
+fn to_fixed_size(size: usize) -> Result<i32> {
+    i32::try_from(size).map_err(|_| {
+        Error::invalid(format!(
+            "a FixedSizeList holds at most 2^31 - 1 elements per list, not {size}"
+        ))
+    })
+}
+
+/// Wraps `child` in one level of lists.
+fn wrap_in_lists(
+    layout: &Layout,
+    nulls: Option<NullBuffer>,
+    kind: ListKind,
+    field: FieldRef,
+    child: ArrayRef,
+) -> Result<ArrayRef> {
+    Ok(match kind {
+        ListKind::List => {
+            let offsets = layout.to_offsets()?.to_i32()?;
+            Arc::new(ListArray::try_new(field, offsets, child, nulls)?)
+        }
+        ListKind::LargeList => {
+            let offsets = layout.to_offsets()?.to_i64();
+            Arc::new(LargeListArray::try_new(field, offsets, child, nulls)?)
+        }
+        ListKind::FixedSizeList(n) => {
+            let lists = layout.lists();
+            let size = usize::try_from(n)
+                .map_err(|_| Error::invalid("the size of a FixedSizeList is negative"))?;
+            let is_valid = |i| nulls.as_ref().is_none_or(|n| n.is_valid(i));
+            if let Some(i) = (0..lists).find(|i| is_valid(*i) && layout.length(*i) != size) {
+                return Err(Error::invalid(format!(
+                    "list {i} has {} elements, but every list of a FixedSizeList of {size} must have exactly {size}",
+                    layout.length(i)
+                )));
+            }
+            let child = match &nulls {
+                None => child,
+                // Null lists occupy `size` slots in Arrow.
+                Some(n) => {
+                    let data = child.to_data();
+                    let mut all = MutableArrayData::new(vec![&data], true, child.len());
+                    for i in 0..lists {
+                        match layout.range(i) {
+                            r if n.is_valid(i) => all.try_extend(0, r.start, r.end)?,
+                            _ => all.try_extend_nulls(size)?,
+                        }
+                    }
+                    make_array(all.freeze())
+                }
+            };
+            Arc::new(FixedSizeListArray::try_new_with_length(field, n, child, nulls, lists)?)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Int32Array;
+    use arrow::datatypes::Int32Type;
+
+    use super::*;
+
+    /// Lists of `size`, every third of them null and hiding values.
+    fn fixed(size: i32, child: ArrayRef, lists: usize) -> ArrayRef {
+        let field = Arc::new(Field::new_list_field(child.data_type().clone(), true));
+        let nulls = (0..lists).map(|i| i % 3 > 0).collect();
+        let list = FixedSizeListArray::try_new_with_length(field, size, child, Some(nulls), lists);
+        Arc::new(list.unwrap())
+    }
+
+    #[test]
+    fn null_fixed_size_lists_at_every_level_and_of_no_size() {
+        let leaves: ArrayRef = Arc::new(Int32Array::from_iter_values(0..24));
+        for (outer, inner) in [(3, 2), (6, 0), (0, 2)] {
+            let inner_lists = if inner == 0 { 24 } else { 24 / inner };
+            let child = if inner == 0 { leaves.slice(0, 0) } else { leaves.clone() };
+            let middle = fixed(inner, child, usize::try_from(inner_lists).unwrap());
+            let lists = if outer == 0 { 4 } else { middle.len() / usize::try_from(outer).unwrap() };
+            let middle = if outer == 0 { middle.slice(0, 0) } else { middle };
+            let whole = fixed(outer, middle, lists);
+            let ragged = RaggedArray::try_from_arrow(&whole).unwrap();
+            let back = ragged.to_arrow_as(whole.data_type()).unwrap();
+            // Arrow's equality ignores values below null lists.
+            assert_eq!(&*back, &*whole, "sizes {outer} and {inner}");
+            let as_lists = ragged.to_arrow().unwrap();
+            assert_eq!(RaggedArray::try_from_arrow(&as_lists).unwrap(), ragged);
+            assert_eq!(as_lists.as_list::<i32>().len(), lists);
+        }
+        let hidden = RaggedArray::try_from_arrow(&fixed(2, leaves, 12)).unwrap();
+        let kept = hidden.leaves().as_primitive::<Int32Type>().values();
+        assert_eq!(kept[..4], [2, 3, 4, 5]);
+        assert_eq!(kept.len(), 16);
+    }
+}

@@ -1,0 +1,181 @@
+//! How one axis divides its children among the lists of its parent.
+
+use std::ops::Range;
+
+use arrow::datatypes::ArrowNativeType;
+
+use super::Offsets;
+use crate::error::{Error, Result};
+use crate::with_offsets;
+
+/// How one axis is laid over its parent: as lists of any length, or as lists of one size.
+#[derive(Clone, Debug)]
+pub enum Layout {
+    /// Lists of different length.
+    Ragged(Offsets),
+    /// `lists` lists of `size` children each (an Arrow `FixedSizeList`).
+    Uniform {
+        /// Children per list.
+        size: usize,
+        /// Number of lists.
+        lists: usize,
+    },
+}
+
+impl Layout {
+    /// Number of lists: the length of the parent axis.
+    #[inline]
+    pub fn lists(&self) -> usize {
+        match self {
+            Self::Ragged(o) => o.lists(),
+            Self::Uniform { lists, .. } => *lists,
+        }
+    }
+
+    /// Number of children: the length of this axis.
+    #[inline]
+    pub fn children(&self) -> usize {
+        match self {
+            Self::Ragged(o) => o.children(),
+            Self::Uniform { size, lists } => size * lists,
+        }
+    }
+
+    /// Children of list `i`.
+    #[inline]
+    pub fn range(&self, i: usize) -> Range<usize> {
+        match self {
+            Self::Ragged(o) => o.range(i),
+            Self::Uniform { size, .. } => i * size..(i + 1) * size,
+        }
+    }
+
+    /// Children of the lists `lists`.
+    #[inline]
+    pub fn ranges(&self, lists: Range<usize>) -> Range<usize> {
+        match self {
+            Self::Ragged(o) => o.ranges(lists),
+            Self::Uniform { size, .. } => lists.start * size..lists.end * size,
+        }
+    }
+
+    /// Length of list `i`.
+    #[inline]
+    pub fn length(&self, i: usize) -> usize {
+        match self {
+            Self::Ragged(o) => o.length(i),
+            Self::Uniform { size, .. } => *size,
+        }
+    }
+
+    /// Returns the list that contains child `child`; [`lists`](Self::lists) if there is no such
+    /// child.
+    pub fn list_of(&self, child: usize) -> usize {
+        if child >= self.children() {
+            return self.lists();
+        }
+        match self {
+            Self::Ragged(o) => with_offsets!(o, o => {
+                let base = o[0].as_usize();
+                o[1..].partition_point(|end| end.as_usize() - base <= child)
+            }),
+            Self::Uniform { size, .. } => child / size,
+        }
+    }
+
+    /// Length of the longest list; 0 if there are no lists.
+    pub fn max_length(&self) -> usize {
+        match self {
+            Self::Ragged(o) => o.max_length(),
+            Self::Uniform { lists: 0, .. } => 0,
+            Self::Uniform { size, .. } => *size,
+        }
+    }
+
+    /// Returns `length` lists from `offset` on without copying.
+    pub fn slice(&self, offset: usize, length: usize) -> Self {
+        match self {
+            Self::Ragged(o) => Self::Ragged(o.slice(offset, length)),
+            Self::Uniform { size, .. } => Self::Uniform { size: *size, lists: length },
+        }
+    }
+
+    /// Returns the axis as offsets: its own, or the multiples of the size.
+    pub fn to_offsets(&self) -> Result<Offsets> {
+        match self {
+            Self::Ragged(o) => Ok(o.clone()),
+            Self::Uniform { size, lists } => {
+                Offsets::from_lengths(std::iter::repeat_n(*size, *lists))
+            }
+        }
+    }
+
+    /// Whether lists may differ in length.
+    pub fn is_ragged(&self) -> bool {
+        matches!(self, Self::Ragged(_))
+    }
+
+    /// Returns the first list whose length differs, if any.
+    pub fn first_difference(&self, other: &Self) -> Option<usize> {
+        match (self, other) {
+            (Self::Ragged(a), Self::Ragged(b)) => a.first_difference(b),
+            _ => {
+                let (a, b) = (self.lists(), other.lists());
+                (0..a.min(b))
+                    .find(|i| self.length(*i) != other.length(*i))
+                    .or_else(|| (a != b).then(|| a.min(b)))
+            }
+        }
+    }
+}
+
+/// Equal when every list has the same length, ragged or uniform.
+impl PartialEq for Layout {
+    fn eq(&self, other: &Self) -> bool {
+        self.first_difference(other).is_none()
+    }
+}
+
+impl From<Offsets> for Layout {
+    fn from(offsets: Offsets) -> Self {
+        Self::Ragged(offsets)
+    }
+}
+
+/// Resolves axis number `axis` of something with `ndim` axes; negatives count from the innermost.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::array::resolve_axis;
+/// assert_eq!(resolve_axis(-1, 3, "code")?, 2);
+/// assert!(resolve_axis(3, 3, "code").is_err());
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When there is no such axis; `what` names the array in the message.
+pub fn resolve_axis(axis: i64, ndim: usize, what: &str) -> Result<usize> {
+    let n = i64::try_from(ndim).unwrap_or(i64::MAX);
+    let resolved = if axis < 0 { axis.saturating_add(n) } else { axis };
+    usize::try_from(resolved).ok().filter(|a| *a < ndim).ok_or_else(|| Error::NoSuchAxis {
+        what: what.into(),
+        axis,
+        ndim,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_know_their_list() {
+        let ragged = Layout::from(Offsets::from_lengths([1, 0, 2, 0, 3, 0]).unwrap());
+        let lists: Vec<usize> = (0..7).map(|c| ragged.list_of(c)).collect();
+        assert_eq!(lists, [0, 2, 2, 4, 4, 4, 6]);
+        assert_eq!(ragged.slice(2, 3).list_of(2), 2);
+        let uniform = Layout::Uniform { size: 2, lists: 3 };
+        assert_eq!((uniform.list_of(3), uniform.list_of(6)), (1, 3));
+        assert_eq!(Layout::Uniform { size: 0, lists: 4 }.list_of(0), 4);
+    }
+}

@@ -1,0 +1,81 @@
+//! Exact casts of keys, times and targets: every value fits, or the cast is an error.
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Int64Array, PrimitiveArray, TimestampMicrosecondArray,
+};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{
+    DataType, Int64Type, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType,
+};
+use arrow::error::ArrowError;
+
+/// Why a cast is not exact. The caller adds the column and the row.
+#[derive(Debug)]
+pub(crate) enum Inexact {
+    /// The values are not of this type.
+    Type(&'static str),
+    /// The value at this position is wrong, for this reason.
+    Value(usize, &'static str),
+    /// Arrow's cast reports a value that does not fit.
+    Cast(ArrowError),
+}
+
+/// Returns the position of the first NULL.
+pub(crate) fn first_null(values: &dyn Array) -> Option<usize> {
+    let nulls = values.nulls().filter(|n| n.null_count() > 0)?;
+    nulls.iter().position(|valid| !valid)
+}
+
+/// Casts values to another type; a value that does not fit is an error, not NULL.
+pub(crate) fn cast_exact(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, Inexact> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(values, to, &options).map_err(Inexact::Cast)
+}
+
+pub(crate) fn integers(values: &ArrayRef) -> Result<Int64Array, Inexact> {
+    if !values.data_type().is_integer() {
+        return Err(Inexact::Type("integers"));
+    }
+    Ok(cast_exact(values, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
+}
+
+/// Casts times to microseconds without a time zone. Nanoseconds must be whole microseconds:
+/// truncation could move an event past a label, or a label past an event.
+pub(crate) fn microseconds(values: &ArrayRef) -> Result<TimestampMicrosecondArray, Inexact> {
+    use DataType::{Date32, Date64, Null, Timestamp};
+    if !matches!(values.data_type(), Timestamp(_, _) | Date32 | Date64 | Null) {
+        return Err(Inexact::Type("timestamps"));
+    }
+    if let Timestamp(TimeUnit::Nanosecond, _) = values.data_type() {
+        let fine: &PrimitiveArray<TimestampNanosecondType> = values.as_primitive();
+        if let Some(i) = fine.iter().position(|t| t.is_some_and(|t| t % 1000 != 0)) {
+            return Err(Inexact::Value(i, "a time finer than microseconds; round it"));
+        }
+    }
+    let times = cast_exact(values, &DataType::Timestamp(TimeUnit::Microsecond, None))?;
+    Ok(times.as_primitive::<TimestampMicrosecondType>().clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{NullArray, TimestampNanosecondArray, UInt64Array};
+
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_an_error() {
+        let large: ArrayRef = Arc::new(UInt64Array::from(vec![Some(1), None, Some(u64::MAX)]));
+        assert!(matches!(integers(&large), Err(Inexact::Cast(_))));
+        assert_eq!(integers(&large.slice(0, 2)).unwrap(), Int64Array::from(vec![Some(1), None]));
+        assert_eq!(first_null(&large), Some(1));
+        assert_eq!(first_null(&large.slice(0, 1)), None);
+        assert!(matches!(microseconds(&large), Err(Inexact::Type(_))));
+        let fine: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![1000, 2001]));
+        assert!(matches!(microseconds(&fine), Err(Inexact::Value(1, _))));
+        assert_eq!(microseconds(&fine.slice(0, 1)).unwrap().values(), &[1]);
+        let none: ArrayRef = Arc::new(NullArray::new(2));
+        assert_eq!(microseconds(&none).unwrap().null_count(), 2);
+    }
+}

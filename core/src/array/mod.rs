@@ -1,0 +1,18 @@
+//! One ragged column: axes of lists over a flat Arrow array of leaves.
+
+pub(crate) mod ahead;
+pub(crate) mod arrow;
+mod axis;
+pub(crate) mod exact;
+#[cfg(feature = "sql")]
+pub(crate) mod extent;
+pub(crate) mod nulls;
+mod offsets;
+pub(crate) mod pages;
+mod ragged;
+pub(crate) mod ranges;
+
+pub use self::arrow::{ListKind, leaf_type, list_depth, list_kind, list_of};
+pub use axis::{Layout, resolve_axis};
+pub use offsets::Offsets;
+pub use ragged::{ListAxis, RaggedArray};

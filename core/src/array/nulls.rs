@@ -1,0 +1,60 @@
+//! Replacement of validity.
+
+use arrow::array::{Array, ArrayRef, make_array};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::DataType;
+
+use crate::error::{Error, Result};
+
+/// Returns the same values with other validity.
+///
+/// # Errors
+/// When the validity has another length than the values, or the type has no validity of its own.
+pub fn with_nulls(values: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    let nulls = nulls.filter(|n| n.null_count() > 0);
+    if let Some(nulls) = nulls.as_ref().filter(|n| n.len() != values.len()) {
+        return Err(Error::invalid(format!(
+            "the validity has {} bits for {} values",
+            nulls.len(),
+            values.len()
+        )));
+    }
+    let data = values.to_data().into_builder().nulls(nulls);
+    let simple = values.data_type().is_primitive() || *values.data_type() == DataType::Boolean;
+    if !simple {
+        return Ok(make_array(data.build()?));
+    }
+    // SAFETY: values of fixed width are valid under any validity, and its length was checked above.
+    // A checked build counts the nulls again, which takes as long as a sum.
+    Ok(make_array(unsafe { data.build_unchecked() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{BooleanArray, Int32Array, NullArray, StringArray};
+
+    use super::*;
+
+    #[test]
+    fn values_stay_and_nulls_are_those_given() {
+        let given: [ArrayRef; 3] = [
+            Arc::new(Int32Array::from(vec![Some(1), None, Some(3), Some(4)]).slice(1, 3)),
+            Arc::new(BooleanArray::from(vec![true, false, true]).slice(0, 3)),
+            Arc::new(StringArray::from(vec!["a", "b", "c", "d"]).slice(1, 3)),
+        ];
+        for values in &given {
+            let out = with_nulls(values, Some(vec![true, false, true].into())).unwrap();
+            out.to_data().validate_full().unwrap();
+            assert_eq!(out.null_count(), 1);
+            assert!(out.is_null(1));
+            assert_eq!(*out.slice(2, 1), *values.slice(2, 1));
+            assert_eq!(with_nulls(values, None).unwrap().null_count(), 0);
+            let message = with_nulls(values, Some(vec![false].into())).unwrap_err().to_string();
+            assert_eq!(message, "the validity has 1 bits for 3 values");
+        }
+        let none: ArrayRef = Arc::new(NullArray::new(2));
+        assert!(with_nulls(&none, Some(vec![true, false].into())).is_err());
+    }
+}

@@ -1,0 +1,306 @@
+//! Offsets of one ragged axis, 32 or 64 bits wide.
+
+use std::ops::Range;
+
+use arrow::array::OffsetSizeTrait;
+use arrow::buffer::{OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::ArrowNativeType;
+
+use crate::error::{Error, Result};
+
+/// Offsets of the lists of one axis: `lists + 1` non-decreasing numbers.
+///
+/// The first offset need not be zero (a slice of a larger buffer keeps its offsets). Children are
+/// counted from it: list `i` holds the children [`range(i)`](Self::range).
+///
+/// Both of Arrow's widths are kept as given, so `List` and `LargeList` convert without a copy.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::array::Offsets;
+/// let o = Offsets::from_lengths([3, 0, 2])?;
+/// assert_eq!((o.lists(), o.children()), (3, 5));
+/// assert_eq!(o.range(2), 3..5);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub enum Offsets {
+    /// 32-bit offsets, as in an Arrow `List`.
+    I32(OffsetBuffer<i32>),
+    /// 64-bit offsets, as in an Arrow `LargeList`.
+    I64(OffsetBuffer<i64>),
+}
+
+/// Runs `$body` with `$o` bound to the offsets as a typed slice (`&[i32]` or `&[i64]`).
+#[macro_export]
+#[doc(hidden)]
+macro_rules! with_offsets {
+    ($offsets:expr, $o:ident => $body:expr) => {
+        match $offsets {
+            $crate::array::Offsets::I32(b) => {
+                let $o: &[i32] = &b[..];
+                $body
+            }
+            $crate::array::Offsets::I64(b) => {
+                let $o: &[i64] = &b[..];
+                $body
+            }
+        }
+    };
+}
+
+impl Offsets {
+    /// Returns offsets of zero lists.
+    pub fn empty() -> Self {
+        Self::I32(OffsetBuffer::new_empty())
+    }
+
+    /// Builds offsets from the length of each list; 32 bits wide if that suffices.
+    pub fn from_lengths(lengths: impl IntoIterator<Item = usize>) -> Result<Self> {
+        let lengths = lengths.into_iter();
+        let mut offsets = Vec::with_capacity(lengths.size_hint().0.saturating_add(1));
+        let mut end = 0i64;
+        offsets.push(end);
+        for (position, n) in lengths.enumerate() {
+            end = i64::try_from(n).ok().and_then(|n| end.checked_add(n)).ok_or_else(|| {
+                Error::Offsets {
+                    what: "lengths".into(),
+                    position,
+                    message: "the total does not fit 63 bits".into(),
+                }
+            })?;
+            offsets.push(end);
+        }
+        Ok(Self::narrowest(offsets))
+    }
+
+    /// Builds offsets from cumulative ends without a leading zero, such as `dim{d}/bounds` of an
+    /// `.nrt` file.
+    ///
+    /// # Errors
+    /// When the first end is negative or the ends decrease; `what` names the bounds in the message.
+    pub fn from_bounds(bounds: impl IntoIterator<Item = i64>, what: &str) -> Result<Self> {
+        let bounds = bounds.into_iter();
+        let mut offsets = Vec::with_capacity(bounds.size_hint().0.saturating_add(1));
+        offsets.push(0i64);
+        let mut previous = 0i64;
+        for (position, end) in bounds.enumerate() {
+            if end < previous {
+                return Err(Error::Offsets {
+                    what: what.into(),
+                    position,
+                    message: format!("{end} comes after {previous}; ends may not decrease"),
+                });
+            }
+            offsets.push(end);
+            previous = end;
+        }
+        Ok(Self::narrowest(offsets))
+    }
+
+    /// Builds offsets from `lists + 1` numbers.
+    ///
+    /// # Errors
+    /// When there are no numbers, the first is negative, or they decrease.
+    pub fn try_new<O: OffsetSizeTrait>(offsets: impl Into<ScalarBuffer<O>>) -> Result<Self> {
+        let offsets: ScalarBuffer<O> = offsets.into();
+        let wrong = |position, message: String| Error::Offsets {
+            what: "offsets".into(),
+            position,
+            message,
+        };
+        let Some(first) = offsets.first() else {
+            return Err(wrong(0, "there must be at least one offset".into()));
+        };
+        if *first < O::zero() {
+            return Err(wrong(0, format!("{first:?} is negative")));
+        }
+        if let Some(i) = offsets.windows(2).position(|w| w[1] < w[0]) {
+            let message = format!(
+                "{:?} comes after {:?}; offsets may not decrease",
+                offsets[i + 1],
+                offsets[i]
+            );
+            return Err(wrong(i + 1, message));
+        }
+        Ok(Self::from(OffsetBuffer::new(offsets)))
+    }
+
+    /// Uses 32-bit offsets if the last one fits, else 64-bit. The caller guarantees the order.
+    fn narrowest(offsets: Vec<i64>) -> Self {
+        let fits = offsets.last().is_none_or(|last| i32::try_from(*last).is_ok());
+        if fits {
+            #[expect(clippy::cast_possible_truncation, reason = "the largest fits")]
+            let narrow: Vec<i32> = offsets.iter().map(|o| *o as i32).collect();
+            Self::I32(OffsetBuffer::new(narrow.into()))
+        } else {
+            Self::I64(OffsetBuffer::new(offsets.into()))
+        }
+    }
+
+    /// Number of lists.
+    #[inline]
+    pub fn lists(&self) -> usize {
+        with_offsets!(self, o => o.len() - 1)
+    }
+
+    /// The first offset, from which children are counted.
+    #[inline]
+    pub fn base(&self) -> usize {
+        self.at(0)
+    }
+
+    /// Number of children of all lists.
+    #[inline]
+    pub fn children(&self) -> usize {
+        self.at(self.lists()) - self.base()
+    }
+
+    /// Returns the `i`-th offset as stored (not counted from [`base`](Self::base)).
+    #[inline]
+    pub fn at(&self, i: usize) -> usize {
+        with_offsets!(self, o => o[i].as_usize())
+    }
+
+    /// Children of list `i`, counted from the first child of the first list.
+    #[inline]
+    pub fn range(&self, i: usize) -> Range<usize> {
+        let base = self.base();
+        self.at(i) - base..self.at(i + 1) - base
+    }
+
+    /// Children of the lists `lists`, counted from the first child of the first list.
+    #[inline]
+    pub fn ranges(&self, lists: Range<usize>) -> Range<usize> {
+        let base = self.base();
+        self.at(lists.start) - base..self.at(lists.end) - base
+    }
+
+    /// Length of list `i`.
+    #[inline]
+    pub fn length(&self, i: usize) -> usize {
+        self.at(i + 1) - self.at(i)
+    }
+
+    /// Length of every list.
+    #[inline]
+    pub fn lengths(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
+        (0..self.lists()).map(|i| self.length(i))
+    }
+
+    /// Length of the longest list; 0 if there are no lists.
+    pub fn max_length(&self) -> usize {
+        fn longest<O: OffsetSizeTrait>(o: &[O]) -> usize {
+            o.windows(2).map(|w| w[1] - w[0]).max().map_or(0, |n| n.as_usize())
+        }
+        with_offsets!(self, o => longest(o))
+    }
+
+    /// Returns `length` lists from `offset` on, sharing the buffer.
+    ///
+    /// # Panics
+    /// When the range is not within [`lists`](Self::lists).
+    pub fn slice(&self, offset: usize, length: usize) -> Self {
+        match self {
+            Self::I32(o) => Self::I32(o.slice(offset, length)),
+            Self::I64(o) => Self::I64(o.slice(offset, length)),
+        }
+    }
+
+    /// Returns the same lists counted from zero; the buffer itself if it starts there already.
+    pub fn rebased(&self) -> Self {
+        fn shift<O: OffsetSizeTrait>(o: &OffsetBuffer<O>) -> OffsetBuffer<O> {
+            let base = o[0];
+            let shifted = o.iter().map(|x| *x - base).collect();
+            // SAFETY: subtracting the first offset keeps the order and makes the first one zero.
+            unsafe { OffsetBuffer::new_unchecked(shifted) }
+        }
+        match self {
+            _ if self.base() == 0 => self.clone(),
+            Self::I32(o) => Self::I32(shift(o)),
+            Self::I64(o) => Self::I64(shift(o)),
+        }
+    }
+
+    /// Converts to 32-bit offsets from zero, as an Arrow `List` needs them; copies only if they are
+    /// not so already.
+    pub fn to_i32(&self) -> Result<OffsetBuffer<i32>> {
+        match self.rebased() {
+            Self::I32(o) => Ok(o),
+            Self::I64(o) => {
+                let narrow: Option<Vec<i32>> = o.iter().map(|x| i32::try_from(*x).ok()).collect();
+                let narrow = narrow.ok_or_else(|| {
+                    Error::invalid(format!(
+                        "{} values under {} lists do not fit the 32-bit offsets of List; use LargeList or fewer rows at a time",
+                        self.children(),
+                        self.lists()
+                    ))
+                })?;
+                Ok(OffsetBuffer::new(narrow.into()))
+            }
+        }
+    }
+
+    /// Converts to 64-bit offsets from zero, as an Arrow `LargeList` needs them; copies only if
+    /// they are not so already.
+    pub fn to_i64(&self) -> OffsetBuffer<i64> {
+        match self.rebased() {
+            Self::I64(o) => o,
+            Self::I32(o) => OffsetBuffer::new(o.iter().map(|x| i64::from(*x)).collect()),
+        }
+    }
+
+    /// Whether both share the same memory.
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::I32(a), Self::I32(b)) => a.ptr_eq(b),
+            (Self::I64(a), Self::I64(b)) => a.ptr_eq(b),
+            _ => false,
+        }
+    }
+
+    /// Returns the first list whose length differs, if any: the end of the shorter one if one has
+    /// fewer lists. Offsets that share a buffer are equal without a comparison.
+    pub fn first_difference(&self, other: &Self) -> Option<usize> {
+        if self.ptr_eq(other) {
+            return None;
+        }
+        // Usually they are equal and of one width, which a byte comparison finds fastest.
+        match (self, other) {
+            (Self::I32(a), Self::I32(b)) if a[..] == b[..] => return None,
+            (Self::I64(a), Self::I64(b)) if a[..] == b[..] => return None,
+            _ => {}
+        }
+        fn find<A: OffsetSizeTrait, B: OffsetSizeTrait>(a: &[A], b: &[B]) -> Option<usize> {
+            let (x, y) = (a[0].as_usize(), b[0].as_usize());
+            a.iter()
+                .zip(b)
+                .position(|(a, b)| a.as_usize() - x != b.as_usize() - y)
+                .map(|i| i - 1)
+                .or_else(|| (a.len() != b.len()).then(|| a.len().min(b.len()) - 1))
+        }
+        with_offsets!(self, a => with_offsets!(other, b => find(a, b)))
+    }
+}
+
+impl<O: OffsetSizeTrait> From<OffsetBuffer<O>> for Offsets {
+    fn from(offsets: OffsetBuffer<O>) -> Self {
+        let inner = offsets.into_inner().into_inner();
+        if O::IS_LARGE {
+            // SAFETY: these are the offsets of an `OffsetBuffer<O>`, and `O` is i64: Arrow seals
+            // the trait, and i64 is its only large type.
+            Self::I64(unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(inner)) })
+        } else {
+            // SAFETY: these are the offsets of an `OffsetBuffer<O>`, and `O` is i32, the other type
+            // of Arrow's sealed trait.
+            Self::I32(unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(inner)) })
+        }
+    }
+}
+
+/// Equal when every list has the same length, whatever the width and the base.
+impl PartialEq for Offsets {
+    fn eq(&self, other: &Self) -> bool {
+        self.first_difference(other).is_none()
+    }
+}

@@ -1,0 +1,255 @@
+//! [`RaggedArray`]: one column with its axes.
+
+use std::ops::Range;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::DataType;
+
+use super::{Layout, Offsets, resolve_axis};
+use crate::error::{Error, Result};
+
+/// One level of lists: their layout over their children, and their validity.
+///
+/// A null list has length 0 here; only the validity distinguishes it from an empty one.
+#[derive(Clone, Debug)]
+pub struct ListAxis {
+    layout: Layout,
+    nulls: Option<NullBuffer>,
+}
+
+impl ListAxis {
+    /// Builds a level of lists.
+    ///
+    /// # Errors
+    /// When the validity has another length than the layout, or a null list has children.
+    pub fn try_new(layout: impl Into<Layout>, nulls: Option<NullBuffer>) -> Result<Self> {
+        let layout = layout.into();
+        let nulls = nulls.filter(|n| n.null_count() > 0);
+        if let Some(n) = &nulls {
+            if n.len() != layout.lists() {
+                return Err(Error::invalid(format!(
+                    "the validity has {} bits for {} lists",
+                    n.len(),
+                    layout.lists()
+                )));
+            }
+            if let Some(i) = (0..n.len()).find(|i| n.is_null(*i) && layout.length(*i) > 0) {
+                return Err(Error::invalid(format!(
+                    "list {i} is null but has {} children; a null list must be empty",
+                    layout.length(i)
+                )));
+            }
+        }
+        Ok(Self { layout, nulls })
+    }
+
+    /// The layout of the lists over their children.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Validity of the lists; `None` if no list is null.
+    pub fn nulls(&self) -> Option<&NullBuffer> {
+        self.nulls.as_ref()
+    }
+
+    fn slice(&self, offset: usize, length: usize) -> Self {
+        Self {
+            layout: self.layout.slice(offset, length),
+            nulls: self
+                .nulls
+                .as_ref()
+                .map(|n| n.slice(offset, length))
+                .filter(|n| n.null_count() > 0),
+        }
+    }
+}
+
+impl From<Layout> for ListAxis {
+    fn from(layout: Layout) -> Self {
+        Self { layout, nulls: None }
+    }
+}
+
+impl From<Offsets> for ListAxis {
+    fn from(offsets: Offsets) -> Self {
+        Layout::from(offsets).into()
+    }
+}
+
+/// One column: levels of lists over one flat array of leaves.
+///
+/// Axis 0 is the rows, axis `k` the elements of the `k`-th level of lists. Every level is exactly
+/// as long as its parent needs: `axis(k).layout().children()` is the length of the next level, or
+/// of the leaves. Values that are unreachable or hidden under a null list are not kept. Cloning and
+/// slicing share all buffers.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::sync::Arc;
+/// use arrow::array::Int32Array;
+/// use serrate::array::{Offsets, RaggedArray};
+///
+/// // [[1, 2], [], [3]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
+/// assert_eq!(a.shape(), [3, -1]);
+/// assert_eq!(a.max_shape(), [3, 2]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RaggedArray {
+    rows: usize,
+    axes: Vec<ListAxis>,
+    leaves: ArrayRef,
+}
+
+impl RaggedArray {
+    /// Builds an array from its parts, outermost level first.
+    ///
+    /// # Errors
+    /// When the length of a level or of the leaves is not the number of children of the level
+    /// above.
+    pub fn try_new(rows: usize, axes: Vec<ListAxis>, leaves: ArrayRef) -> Result<Self> {
+        let mut expected = rows;
+        for (i, axis) in axes.iter().enumerate() {
+            if axis.layout.lists() != expected {
+                return Err(Error::invalid(format!(
+                    "axis {} has {} lists but axis {i} has {expected} elements",
+                    i + 1,
+                    axis.layout.lists()
+                )));
+            }
+            expected = axis.layout.children();
+        }
+        if leaves.len() != expected {
+            return Err(Error::invalid(format!(
+                "{} leaves for an innermost axis of {expected} elements",
+                leaves.len()
+            )));
+        }
+        Ok(Self { rows, axes, leaves })
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Number of axes, rows included; 1 for a flat array.
+    pub fn ndim(&self) -> usize {
+        self.axes.len() + 1
+    }
+
+    /// The levels of lists, outermost first; `axes()[k - 1]` is axis `k`.
+    pub fn axes(&self) -> &[ListAxis] {
+        &self.axes
+    }
+
+    /// The level of lists that forms axis `axis` (1 is the outermost).
+    pub fn axis(&self, axis: usize) -> Result<&ListAxis> {
+        axis.checked_sub(1).and_then(|i| self.axes.get(i)).ok_or_else(|| Error::NoSuchAxis {
+            what: "the array".into(),
+            axis: i64::try_from(axis).unwrap_or(i64::MAX),
+            ndim: self.ndim(),
+        })
+    }
+
+    /// The flat leaves.
+    pub fn leaves(&self) -> &ArrayRef {
+        &self.leaves
+    }
+
+    /// Type of the leaves.
+    pub fn leaf_type(&self) -> &DataType {
+        self.leaves.data_type()
+    }
+
+    /// Number of elements on an axis: the rows for axis 0, all leaves for the innermost.
+    pub fn axis_len(&self, axis: usize) -> Result<usize> {
+        if axis == 0 { Ok(self.rows) } else { Ok(self.axis(axis)?.layout.children()) }
+    }
+
+    /// Size of every axis, -1 where it is ragged.
+    pub fn shape(&self) -> Vec<i64> {
+        let size = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        std::iter::once(size(self.rows))
+            .chain(self.axes.iter().map(|a| match a.layout {
+                Layout::Ragged(_) => -1,
+                Layout::Uniform { size: n, .. } => size(n),
+            }))
+            .collect()
+    }
+
+    /// Size of every axis, the longest list where it is ragged: the shape after padding.
+    pub fn max_shape(&self) -> Vec<usize> {
+        std::iter::once(self.rows).chain(self.axes.iter().map(|a| a.layout.max_length())).collect()
+    }
+
+    /// Length of every list of axis `axis` (1..), 0 for null lists; negatives count from the
+    /// innermost.
+    pub fn lengths(&self, axis: i64) -> Result<Vec<usize>> {
+        let axis = resolve_axis(axis, self.ndim(), "the array")?;
+        let layout = self.axis(axis)?.layout();
+        Ok((0..layout.lists()).map(|i| layout.length(i)).collect())
+    }
+
+    /// Returns `length` rows from `offset` on, sharing all buffers; O(number of axes).
+    ///
+    /// # Errors
+    /// When the range exceeds the rows.
+    pub fn slice(&self, offset: usize, length: usize) -> Result<Self> {
+        if offset.checked_add(length).is_none_or(|end| end > self.rows) {
+            return Err(Error::OutOfRange {
+                axis: 0,
+                index: i64::try_from(offset.saturating_add(length)).unwrap_or(i64::MAX),
+                size: self.rows,
+            });
+        }
+        let mut window: Range<usize> = offset..offset + length;
+        let mut axes = Vec::with_capacity(self.axes.len());
+        for axis in &self.axes {
+            axes.push(axis.slice(window.start, window.len()));
+            window = axis.layout.ranges(window);
+        }
+        let leaves = self.leaves.slice(window.start, window.len());
+        Ok(Self { rows: length, axes, leaves })
+    }
+
+    /// Returns the same lists over other leaves of the same number.
+    pub fn with_leaves(&self, leaves: ArrayRef) -> Result<Self> {
+        Self::try_new(self.rows, self.axes.clone(), leaves)
+    }
+
+    /// Splits the array into rows, levels and leaves.
+    pub fn into_parts(self) -> (usize, Vec<ListAxis>, ArrayRef) {
+        (self.rows, self.axes, self.leaves)
+    }
+
+    /// Returns the elements of axis `axis` as rows: drops all outer levels, copies nothing.
+    pub fn inner(&self, axis: usize) -> Result<Self> {
+        let rows = self.axis_len(axis)?;
+        Ok(Self { rows, axes: self.axes[axis..].to_vec(), leaves: self.leaves.clone() })
+    }
+}
+
+/// Arrays are equal when rows, lengths, validity and leaves are equal, whatever the layout (NaN
+/// equals NaN of the same bits, as in Arrow).
+impl PartialEq for RaggedArray {
+    fn eq(&self, other: &Self) -> bool {
+        self.rows == other.rows
+            && self.axes.len() == other.axes.len()
+            && self
+                .axes
+                .iter()
+                .zip(&other.axes)
+                .all(|(a, b)| a.layout == b.layout && a.nulls == b.nulls)
+            && *self.leaves == *other.leaves
+    }
+}

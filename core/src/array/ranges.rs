@@ -1,0 +1,288 @@
+//! Gathering of contiguous ranges of flat arrays.
+
+use std::ops::Range;
+#[cfg(feature = "parquet")]
+use std::sync::Arc;
+
+#[cfg(feature = "parquet")]
+use arrow::array::AsArray;
+use arrow::array::{
+    Array, ArrayData, ArrayRef, BooleanBufferBuilder, MutableArrayData, make_array,
+};
+use arrow::buffer::{BooleanBuffer, MutableBuffer, NullBuffer};
+
+use super::ahead::ask_ahead;
+use crate::error::{Error, Result};
+
+/// Drops empty ranges and merges adjacent ones.
+pub(crate) fn joined(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
+    let mut out: Vec<Range<usize>> = Vec::with_capacity(ranges.size_hint().0);
+    for r in ranges {
+        match out.last_mut() {
+            _ if r.is_empty() => {}
+            Some(last) if last.end == r.start => last.end = r.end,
+            _ => out.push(r),
+        }
+    }
+    out
+}
+
+pub(crate) fn total(ranges: &[Range<usize>]) -> Result<usize> {
+    ranges
+        .iter()
+        .try_fold(0usize, |sum, r| sum.checked_add(r.len()))
+        .ok_or_else(|| Error::invalid("the number of elements exceeds 64 bits"))
+}
+
+pub(crate) fn gather_bits(
+    bits: &BooleanBuffer,
+    ranges: &[Range<usize>],
+    len: usize,
+) -> BooleanBuffer {
+    let mut out = BooleanBufferBuilder::new(len);
+    for r in ranges {
+        out.append_packed_range(r.start + bits.offset()..r.end + bits.offset(), bits.values());
+    }
+    out.finish()
+}
+
+/// Concatenates the values at `ranges`.
+pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Result<ArrayRef> {
+    match ranges {
+        [] => return Ok(values.slice(0, 0)),
+        [r] => return Ok(values.slice(r.start, r.len())),
+        _ => {}
+    }
+    let len = total(ranges)?;
+    let data = values.to_data();
+    if let Some(width) = values.data_type().primitive_width() {
+        let source = &data.buffers()[0].as_slice()[data.offset() * width..];
+        let out = gather_bytes(ranges.iter().map(|r| (source, r.start..r.end)), width, len)?;
+        let nulls = values.nulls().map(|n| NullBuffer::new(gather_bits(n.inner(), ranges, len)));
+        let data = ArrayData::builder(data.data_type().clone())
+            .len(len)
+            .add_buffer(out.into())
+            .nulls(nulls)
+            .build()?;
+        return Ok(make_array(data));
+    }
+    let mut out = MutableArrayData::new(vec![&data], false, len);
+    for r in ranges {
+        out.try_extend(0, r.start, r.end)?;
+    }
+    Ok(make_array(out.freeze()))
+}
+
+/// Bytes per copy of a short range: a constant size compiles to a few instructions without a call.
+const PIECE: usize = 64;
+
+/// Range lengths, in bytes, that are copied in pieces; the last piece may run past the end of the
+/// range.
+const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
+
+/// Concatenates ranges of values of `width` bytes each; `len` is the number of values in all.
+fn gather_bytes<'a>(
+    parts: impl Iterator<Item = (&'a [u8], Range<usize>)>,
+    width: usize,
+    len: usize,
+) -> Result<MutableBuffer> {
+    let bytes = len.checked_mul(width);
+    let (Some(bytes), Some(capacity)) = (bytes, bytes.and_then(|n| n.checked_add(PIECE))) else {
+        return Err(Error::invalid("more bytes of values than memory can address"));
+    };
+    let mut out = MutableBuffer::with_capacity(capacity);
+    let (mut at, mut previous_end) = (0, 0);
+    for (source, r) in parts {
+        let (start, end) = (r.start * width, r.end * width);
+        let part = &source[start..end];
+        assert!(part.len() <= bytes - at, "ranges of more than {bytes} bytes");
+        // Prefetching past a range pays only if the next range follows closely.
+        let near = start.wrapping_sub(previous_end) < PAGE;
+        previous_end = end;
+        // SAFETY: the assertion leaves capacity for the part below `bytes`. Whole pieces are copied
+        // only if the source has a further PIECE bytes to read after the part; `capacity` has PIECE
+        // bytes more to write.
+        unsafe {
+            let (from, to) = (part.as_ptr(), out.as_mut_ptr().add(at));
+            if near && SHORT.contains(&part.len()) && source.len() - end >= PIECE {
+                let mut done = 0;
+                while done < part.len() {
+                    ask_ahead(part, done);
+                    to.add(done).copy_from_nonoverlapping(from.add(done), PIECE);
+                    done += PIECE;
+                }
+            } else {
+                to.copy_from_nonoverlapping(from, part.len());
+            }
+        }
+        at += part.len();
+    }
+    // SAFETY: the loop wrote `at` bytes.
+    unsafe { out.set_len(at) };
+    Ok(out)
+}
+
+/// Ranges less than this many bytes apart are read as one stream.
+const PAGE: usize = 4 << 10;
+
+#[cfg(feature = "parquet")]
+/// Concatenates ranges of several arrays of one type: each part is an array's position and a range
+/// of it. Dictionaries that share their values keep sharing them.
+pub(crate) fn gather_parts(
+    arrays: &[&ArrayRef],
+    parts: &[(usize, Range<usize>)],
+) -> Result<ArrayRef> {
+    let [first, rest @ ..] = arrays else {
+        return Err(Error::invalid("cannot gather values: no arrays given"));
+    };
+    if rest.is_empty() {
+        let ranges: Vec<Range<usize>> = joined(parts.iter().map(|(_, r)| r.clone()));
+        return gather_values(first, &ranges);
+    }
+    if let Some(values) = shared_values(arrays) {
+        let keys: Vec<ArrayRef> =
+            arrays.iter().map(|a| a.as_any_dictionary().keys().slice(0, a.len())).collect();
+        let keys = gather_parts(&keys.iter().collect::<Vec<_>>(), parts)?;
+        let data = keys.to_data().into_builder().data_type(first.data_type().clone());
+        return Ok(make_array(data.child_data(vec![values.to_data()]).build()?));
+    }
+    let len = parts
+        .iter()
+        .try_fold(0usize, |sum, (_, r)| sum.checked_add(r.len()))
+        .ok_or_else(|| Error::invalid("the number of elements exceeds 64 bits"))?;
+    let data: Vec<ArrayData> = arrays.iter().map(|a| a.to_data()).collect();
+    let Some(width) = first.data_type().primitive_width() else {
+        let mut out = MutableArrayData::new(data.iter().collect(), false, len);
+        for (array, r) in parts {
+            out.try_extend(*array, r.start, r.end)?;
+        }
+        return Ok(make_array(out.freeze()));
+    };
+    let sources: Vec<&[u8]> =
+        data.iter().map(|d| &d.buffers()[0].as_slice()[d.offset() * width..]).collect();
+    let parts_of = parts.iter().map(|(array, r)| (sources[*array], r.start..r.end));
+    let out = gather_bytes(parts_of, width, len)?;
+    let nulls = arrays.iter().any(|a| a.null_count() > 0).then(|| {
+        let mut out = BooleanBufferBuilder::new(len);
+        for (array, r) in parts {
+            match arrays[*array].nulls().map(NullBuffer::inner) {
+                Some(bits) => out.append_packed_range(
+                    r.start + bits.offset()..r.end + bits.offset(),
+                    bits.values(),
+                ),
+                None => out.append_n(r.len(), true),
+            }
+        }
+        NullBuffer::new(out.finish())
+    });
+    let data = ArrayData::builder(first.data_type().clone())
+        .len(len)
+        .add_buffer(out.into())
+        .nulls(nulls)
+        .build()?;
+    Ok(make_array(data))
+}
+
+#[cfg(feature = "parquet")]
+/// Returns the values of the dictionaries if all share the same.
+fn shared_values<'a>(arrays: &[&'a ArrayRef]) -> Option<&'a ArrayRef> {
+    let first = arrays.first()?.as_any_dictionary_opt()?.values();
+    let same =
+        |a: &&ArrayRef| a.as_any_dictionary_opt().is_some_and(|d| Arc::ptr_eq(d.values(), first));
+    arrays.iter().all(same).then_some(first)
+}
+
+#[cfg(all(test, feature = "parquet"))]
+mod tests {
+    use super::*;
+    use arrow::array::{BooleanArray, DictionaryArray, Int32Array, StringArray};
+    use arrow::datatypes::UInt32Type;
+
+    #[test]
+    fn parts_of_several_arrays_follow_each_other() {
+        let parts = [(1, 1..3), (0, 0..1), (1, 0..0), (0, 2..4), (1, 0..1)];
+        let check = |a: ArrayRef, b: ArrayRef, expected: ArrayRef| {
+            let out = gather_parts(&[&a, &b], &parts).unwrap();
+            assert_eq!(*out, *expected);
+            out.to_data().validate_full().unwrap();
+        };
+        let ints = |v: &[Option<i32>]| Arc::new(Int32Array::from(v.to_vec())) as ArrayRef;
+        let (a, b) = (
+            ints(&[Some(9), Some(1), None, Some(3), Some(4)]).slice(1, 4),
+            ints(&[Some(5), Some(6), Some(7)]),
+        );
+        check(a, b, ints(&[Some(6), Some(7), Some(1), Some(3), Some(4), Some(5)]));
+        let texts = |v: &[Option<&str>]| Arc::new(StringArray::from(v.to_vec())) as ArrayRef;
+        check(
+            texts(&[Some("a"), None, Some("c"), None]),
+            texts(&[Some("x"), None, Some("z")]),
+            texts(&[None, Some("z"), Some("a"), Some("c"), None, Some("x")]),
+        );
+        let bits = |v: &[bool]| Arc::new(BooleanArray::from(v.to_vec())) as ArrayRef;
+        check(
+            bits(&[true, false, false, true]),
+            bits(&[false, true, true]),
+            bits(&[true, true, true, false, true, false]),
+        );
+        let values: ArrayRef = texts(&[Some("p"), Some("q")]);
+        let dictionary = |keys: &[Option<u32>]| {
+            let keys = keys.iter().copied().collect();
+            DictionaryArray::<UInt32Type>::try_new(keys, Arc::clone(&values)).unwrap()
+        };
+        let (a, b) =
+            (dictionary(&[Some(0), Some(1), None, Some(1)]), dictionary(&[Some(1), None, Some(0)]));
+        let (a, b): (ArrayRef, ArrayRef) = (Arc::new(a), Arc::new(b));
+        let out = gather_parts(&[&a, &b], &parts).unwrap();
+        let text = |a: &ArrayRef| a.to_data().buffers()[1].as_ptr();
+        assert_eq!(text(out.as_any_dictionary().values()), text(&values));
+        let expected = dictionary(&[None, Some(0), Some(0), None, Some(1), Some(1)]);
+        assert_eq!(*out, expected);
+        let one = gather_parts(&[&a], &[(0, 1..2), (0, 3..4)]).unwrap();
+        assert_eq!(*one, dictionary(&[Some(1), Some(1)]));
+    }
+}
+
+#[cfg(test)]
+mod bytes {
+    use super::*;
+
+    #[test]
+    fn ranges_of_every_length_around_pieces() {
+        for width in [1, 2, 4, 8, 16] {
+            let source: Vec<u8> = (0..=250).cycle().take(5000 * width).collect();
+            let around = [SHORT.start, PIECE, SHORT.end].map(|n| [n - 1, n, n + 1]).concat();
+            // Ranges in sequence, jumping back and forth, up to the end, and less than a piece
+            // before it.
+            let mut next = 0;
+            let mut ranges = vec![0..0, 0..1];
+            for n in around.iter().map(|n| n.div_ceil(width)) {
+                ranges.extend([next..next + n, 1234..1234 + n, 7..7 + n]);
+                next += n + 1;
+            }
+            ranges.extend((4900..=5000).flat_map(|end| [end - 3..end, end - 90..end, end..end]));
+            ranges.extend((4000..4900).step_by(33).map(|start| start..start + 30));
+            let expected: Vec<u8> = ranges
+                .iter()
+                .flat_map(|r| &source[r.start * width..r.end * width])
+                .copied()
+                .collect();
+            let parts = ranges.iter().map(|r| (&source[..], r.clone()));
+            let found = gather_bytes(parts, width, expected.len() / width).unwrap();
+            assert_eq!(found.as_slice(), expected);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "ranges of more than 7 bytes")]
+    fn writing_past_the_capacity_panics() {
+        drop(gather_bytes([(&[1; 100][..], 0..4), (&[1; 100][..], 0..4)].into_iter(), 1, 7));
+    }
+
+    #[test]
+    fn more_bytes_than_can_be_addressed_are_refused() {
+        for (width, len) in [(8, usize::MAX / 4), (1, usize::MAX), (1, usize::MAX - PIECE + 1)] {
+            let found = gather_bytes(std::iter::empty(), width, len);
+            assert!(found.unwrap_err().to_string().contains("more bytes"));
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! [`CodeTable`]: the codes of a data set with numbers and counts, and the findings about them.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, StringArray};
+use arrow::datatypes::DataType;
+
+use super::{Log, error_text, list_names};
+use crate::io::meds::Vocabulary;
+use crate::io::meds::file::{Source, string_like};
+
+/// Whether a code records a birth or death.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    None,
+    Birth,
+    Death,
+}
+
+impl Mark {
+    /// Recognizes `MEDS_BIRTH` and `MEDS_BIRTH//..`, and the same for deaths.
+    fn from_code(code: &str) -> Self {
+        match code.split("//").next() {
+            Some("MEDS_BIRTH") => Self::Birth,
+            Some("MEDS_DEATH") => Self::Death,
+            _ => Self::None,
+        }
+    }
+}
+
+/// The codes seen so far, with their numbers of measurements in train and elsewhere.
+#[derive(Debug, Default)]
+pub(super) struct CodeTable {
+    ids: HashMap<Arc<str>, u32>,
+    codes: Vec<(Arc<str>, Mark, [u64; 2])>,
+}
+
+impl CodeTable {
+    /// Returns the number of each code of a dictionary.
+    pub(super) fn number_codes(&mut self, dictionary: &StringArray) -> Vec<u32> {
+        (0..dictionary.len())
+            .map(|i| match dictionary.is_valid(i) {
+                true => self.number_code(dictionary.value(i)),
+                // Unused: codes are not NULL.
+                false => u32::MAX,
+            })
+            .collect()
+    }
+
+    fn number_code(&mut self, code: &str) -> u32 {
+        if let Some(id) = self.ids.get(code) {
+            return *id;
+        }
+        let (id, name) = (u32::try_from(self.codes.len()).unwrap_or(u32::MAX), Arc::from(code));
+        self.codes.push((Arc::clone(&name), Mark::from_code(code), [0; 2]));
+        self.ids.insert(name, id);
+        id
+    }
+
+    #[inline]
+    pub(super) fn count(&mut self, id: u32, train: bool) {
+        if let Some((_, _, counts)) = self.codes.get_mut(id as usize) {
+            counts[usize::from(!train)] += 1;
+        }
+    }
+
+    #[inline]
+    pub(super) fn mark(&self, id: u32) -> Mark {
+        self.codes.get(id as usize).map_or(Mark::None, |(_, mark, _)| *mark)
+    }
+
+    pub(super) fn name(&self, id: u32) -> &str {
+        self.codes.get(id as usize).map_or("", |(name, _, _)| name)
+    }
+
+    /// Reports the findings about all codes.
+    pub(super) fn report(self, root: &Path, vocabulary: Option<&Vocabulary>, log: &mut Log) {
+        let mut codes: Vec<(Arc<str>, [u64; 2])> = self
+            .codes
+            .into_iter()
+            .filter(|(_, _, [train, other])| train + other > 0)
+            .map(|(code, _, counts)| (code, counts))
+            .collect();
+        codes.sort_unstable();
+        let describe = |codes: &[(&Arc<str>, u64)]| {
+            let measurements: u64 = codes.iter().map(|(_, n)| n).sum();
+            let names = list_names(codes.iter().map(|(c, _)| c));
+            format!("{} codes with {measurements} measurements: {names}", codes.len())
+        };
+        if let Some(vocabulary) = vocabulary {
+            let unknown: Vec<(&Arc<str>, u64)> = codes
+                .iter()
+                .filter(|(code, _)| vocabulary.encode(code) == 0)
+                .map(|(code, [a, b])| (code, a + b))
+                .collect();
+            let path = root.join("metadata").join("codes.parquet");
+            let all: u64 = codes.iter().map(|(_, [a, b])| a + b).sum();
+            let lost: u64 = unknown.iter().map(|(_, n)| n).sum();
+            if lost > all / 2 {
+                let found = format!(
+                    "{} of all measurements are lost with this vocabulary: the file lacks {}",
+                    format_percent(lost, all),
+                    describe(&unknown)
+                );
+                let expected = "the codes of the data (without the file, they are the vocabulary)";
+                log.error("vocabulary-loss", &path, String::new, found, expected);
+            } else if !unknown.is_empty() {
+                let share = format_percent(lost, all);
+                let found = format!("the file lacks {} ({share} of all)", describe(&unknown));
+                log.warn("unknown-code", &path, String::new, found, "the codes of the data");
+            }
+        }
+        let unseen: Vec<(&Arc<str>, u64)> =
+            codes.iter().filter(|(_, [train, _])| *train == 0).map(|(c, [_, n])| (c, *n)).collect();
+        if !unseen.is_empty() && codes.iter().any(|(_, [train, _])| *train > 0) {
+            let found = format!("outside train, {}", describe(&unseen));
+            log.warn("unseen-code", &root.join("data"), String::new, found, "codes that train has");
+        }
+    }
+}
+
+/// Formats a share in percent, rounded down to one decimal.
+pub(super) fn format_percent(part: u64, whole: u64) -> String {
+    let tenths = u128::from(part) * 1000 / u128::from(whole.max(1));
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
+/// Reads the vocabulary of `metadata/codes.parquet`, if it is valid. With `modified`, other columns
+/// than `code` distinguish its rows.
+pub(super) fn read_vocabulary(path: &Path, modified: bool, log: &mut Log) -> Option<Vocabulary> {
+    if !modified {
+        report_duplicate_codes(path, log);
+    }
+    match Vocabulary::read(path) {
+        Ok(vocabulary) => Some(vocabulary),
+        Err(e) => {
+            log.error("vocabulary", path, String::new, error_text(&e), "codes with tokens");
+            None
+        }
+    }
+}
+
+/// Reports codes with several rows. Other faults are reported when the vocabulary is read.
+fn report_duplicate_codes(path: &Path, log: &mut Log) {
+    let Ok(source) = Source::open(path) else { return };
+    let strings = |f: &arrow::datatypes::Field| string_like(f.data_type());
+    if !source.schema().field_with_name("code").is_ok_and(strings) {
+        return;
+    }
+    let Ok(batch) = source.read(&["code"], None) else { return };
+    let Some(codes) = batch.column_by_name("code") else { return };
+    let Ok(codes) = source.cast("code", codes, &DataType::LargeUtf8) else { return };
+    let mut first_row: HashMap<&str, usize> = HashMap::new();
+    for (row, code) in codes.as_string::<i64>().iter().enumerate() {
+        let Some(code) = code else { continue };
+        match first_row.get(code) {
+            None => {
+                first_row.insert(code, row);
+            }
+            Some(first) => log.error(
+                "code-twice",
+                path,
+                || format!("row {row}"),
+                format!("code {code:?} again, after row {first}"),
+                "one row per code; merge the rows, or joins by code repeat its measurements",
+            ),
+        }
+    }
+}

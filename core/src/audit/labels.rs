@@ -1,0 +1,224 @@
+//! Checks of labels against the subjects of the data.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+
+use arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
+use arrow::datatypes::DataType;
+use arrow::row::{RowConverter, Rows, SortField};
+
+use super::times::Tally;
+use super::types::ColumnTypes;
+use super::{Log, error_text, format_time, list_names};
+use crate::error::Result;
+use crate::io::meds::LabelKind;
+use crate::io::meds::file::{Source, files};
+use crate::io::meds::labels::{KEYS, keys, kinds, tasks};
+
+/// Checks all label files of a folder; returns the number of labels.
+pub(super) fn check(folder: &Path, log: &mut Log) -> Result<u64> {
+    let mut labels = 0;
+    if !folder.exists() {
+        return Err(crate::Error::file(folder, "no such file or folder of labels"));
+    }
+    if !folder.is_dir() {
+        return Task::default().check_file(folder, "", log);
+    }
+    let names = files(folder, "parquet")?;
+    if names.is_empty() {
+        log.error("columns", folder, String::new, "no *.parquet file", "labels");
+    }
+    let tasks = tasks(&names);
+    if !tasks.is_empty() {
+        let found = format!("labels of {} tasks: {}", tasks.len(), list_names(tasks.iter()));
+        let expected = "the labels of one task, as they cannot be distinguished when read together; give the folder of one task";
+        log.warn("tasks", folder, String::new, found, expected);
+    }
+    // The files of a task are adjacent.
+    let (mut current, mut task) = ("", Task::default());
+    for name in &names {
+        let path = folder.join(format!("{name}.parquet"));
+        let own = tasks.iter().find(|t| name.split('/').next() == Some(t)).unwrap_or(&"");
+        if current != *own {
+            std::mem::take(&mut task).types.report(false, log);
+            current = own;
+        }
+        match task.check_file(&path, name, log) {
+            Ok(rows) => labels += rows,
+            Err(e) => log.error("unreadable", &path, String::new, error_text(&e), "labels"),
+        }
+    }
+    task.types.report(false, log);
+    Ok(labels)
+}
+
+/// The labels of one task seen so far.
+#[derive(Default)]
+struct Task {
+    types: ColumnTypes,
+    /// Per subject and time: a hash of the value, and the file and row that have it.
+    values: HashMap<(i64, i64), (u64, usize, usize)>,
+    files: Vec<PathBuf>,
+    hasher: RandomState,
+}
+
+impl Task {
+    /// Checks a file; returns the number of its labels.
+    fn check_file(&mut self, path: &Path, name: &str, log: &mut Log) -> Result<u64> {
+        let source = Source::open(path)?;
+        let schema = source.schema();
+        let mut missing = false;
+        for column in KEYS {
+            if schema.field_with_name(column).is_err() {
+                let found = format!("no column {column:?}");
+                log.error_about(column, "columns", path, String::new, found, "one");
+                missing = true;
+            }
+        }
+        let mut kinds = kinds(&source);
+        if kinds.is_empty() {
+            let expected = LabelKind::ALL.map(LabelKind::column).join(" or ");
+            log.warn("no-value", path, String::new, "no column with a value", expected);
+        }
+        let mut refused = Vec::new();
+        kinds.retain(|kind| {
+            let name = kind.column();
+            let Ok(field) = schema.field_with_name(name) else { return false };
+            if kind.accepts(field.data_type()) {
+                return true;
+            }
+            let position = || format!("column {name:?}");
+            let expected = format!("{}; other values are not read as labels", kind.expected());
+            log.error_about(name, "types", path, position, field.data_type().to_string(), expected);
+            refused.push(name);
+            false
+        });
+        self.types.add(&source, &refused)?;
+        if missing {
+            return Ok(0);
+        }
+        self.files.push(path.to_path_buf());
+        self.check_rows(&source, name, &kinds, log)
+    }
+
+    fn check_rows(
+        &mut self,
+        source: &Source,
+        name: &str,
+        kinds: &[LabelKind],
+        log: &mut Log,
+    ) -> Result<u64> {
+        let path = source.path();
+        let splits: Vec<&String> = log.shards.iter().filter_map(|s| s.split.as_ref()).collect();
+        let split = name.split('/').find(|part| splits.iter().any(|s| *s == part));
+        let columns: Vec<&str> =
+            KEYS.into_iter().chain(kinds.iter().map(|kind| kind.column())).collect();
+        let mut late = Tally::default();
+        let mut first_row = 0usize;
+        for batch in source.batches(&columns, None, 1 << 16)? {
+            let batch = batch?;
+            let (subjects, times) = keys(source, &batch)?;
+            let values = encode_values(source, &batch, kinds)?;
+            for i in 0..batch.num_rows() {
+                let row = first_row.saturating_add(i);
+                let position = || format!("row {row}");
+                for (column, null) in KEYS.iter().zip([subjects.is_null(i), times.is_null(i)]) {
+                    if null {
+                        let position = || format!("column {column:?}, row {row}");
+                        let expected = "a subject and a prediction_time";
+                        log.error_about(column, "null", path, position, "NULL", expected);
+                    }
+                }
+                if subjects.is_null(i) || times.is_null(i) {
+                    continue;
+                }
+                let (subject, time) = (subjects.value(i), times.value(i));
+                let value = self.hasher.hash_one(values.row(i).as_ref());
+                self.compare_label((subject, time), value, row, log);
+                let Some(facts) = log.subjects.get(&subject).copied() else {
+                    let found = format!("a label of subject {subject}, who is not in the data");
+                    log.error("label-subject", path, position, found, "subjects of the data");
+                    continue;
+                };
+                match facts.span {
+                    Some((first, last)) if first <= time => {
+                        if time.saturating_sub(last) > YEAR {
+                            late.add(|| {
+                                let (time, last) = (format_time(time), format_time(last));
+                                let found = format!(
+                                    "a label of subject {subject} at {time}, whose last event is at {last}"
+                                );
+                                (position(), found)
+                            });
+                        }
+                    }
+                    _ => {
+                        let found =
+                            format!("a label of subject {subject} without an event before it");
+                        let expected = "an event at or before its time";
+                        log.warn("label-early", path, position, found, expected);
+                    }
+                }
+                let of_subject = log.shards[facts.shard].split.clone();
+                if let (Some(split), Some(of_subject)) = (split, of_subject)
+                    && split != of_subject
+                {
+                    let found = format!("a label of subject {subject}, who is in {of_subject}");
+                    log.error("label-split", path, position, found, format!("subjects of {split}"));
+                }
+            }
+            first_row = first_row.saturating_add(batch.num_rows());
+        }
+        late.warn("label-late", path, "labels within a year after the last event", log);
+        Ok(u64::try_from(first_row).unwrap_or(u64::MAX))
+    }
+
+    /// Compares a label to an earlier one of the same subject and time.
+    fn compare_label(&mut self, key: (i64, i64), value: u64, row: usize, log: &mut Log) {
+        let file = self.files.len().saturating_sub(1);
+        let Some((before, of_file, of_row)) = self.values.get(&key).copied() else {
+            self.values.insert(key, (value, file, row));
+            return;
+        };
+        let place = match of_file == file {
+            true => format!("row {of_row}"),
+            false => format!("row {of_row} of {}", self.files[of_file].display()),
+        };
+        let (subject, time) = (key.0, format_time(key.1));
+        let position = || format!("row {row}");
+        let path = &self.files[file];
+        if before == value {
+            let found = format!("a label of subject {subject} at {time}, as in {place}");
+            log.warn("label-twice", path, position, found, "each label once");
+        } else {
+            let found = format!(
+                "a label of subject {subject} at {time} with another value than in {place}"
+            );
+            let expected = "one value for one subject and time";
+            log.error("label-contradiction", path, position, found, expected);
+        }
+    }
+}
+
+/// Microseconds of 365 days.
+const YEAR: i64 = 365 * 86_400_000_000;
+
+/// Encodes the values of labels so that those of all files of a task are comparable.
+fn encode_values(source: &Source, batch: &RecordBatch, kinds: &[LabelKind]) -> Result<Rows> {
+    // Floats are not rounded to float32 as when labels are read, so that any difference is found.
+    let types = LabelKind::ALL.map(|kind| match kind {
+        LabelKind::Float => DataType::Float64,
+        other => other.data_type(),
+    });
+    let columns = LabelKind::ALL.iter().zip(&types).map(|(kind, t)| {
+        let values = batch.column_by_name(kind.column()).filter(|_| kinds.contains(kind));
+        match values {
+            Some(values) => source.cast(kind.column(), values, t),
+            None => Ok(new_null_array(t, batch.num_rows())),
+        }
+    });
+    let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
+    let fields = types.iter().map(|t| SortField::new(t.clone())).collect();
+    Ok(RowConverter::new(fields)?.convert_columns(&columns)?)
+}

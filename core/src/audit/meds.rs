@@ -1,0 +1,239 @@
+//! Checks of MEDS folders.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use arrow::array::{Array, StringArray};
+
+use super::codes::{CodeTable, read_vocabulary};
+use super::timeline::{Measured, Timeline};
+use super::times::OddTimes;
+use super::types::{ColumnTypes, refuse_type};
+use super::{Audit, Log, ShardFacts, ShardPlace, error_text, format_time, metadata};
+use crate::error::Result;
+use crate::io::meds::file::{Source, files};
+use crate::io::meds::{Chunk, Place, Splits, TRAIN, Values};
+
+pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
+    let data = root.join("data");
+    let names = files(&data, "parquet")?;
+    if names.is_empty() {
+        log.error("columns", &data, String::new, "no *.parquet file", "shards");
+    }
+    let folder = root.join("metadata");
+    let splits = match Splits::of(root) {
+        Ok(splits) => Some(splits),
+        Err(e) => {
+            let path = folder.join("subject_splits.parquet");
+            log.error("unreadable", &path, String::new, error_text(&e), "subjects and splits");
+            None
+        }
+    };
+    let modified = metadata::check(root, log);
+    let path = folder.join("codes.parquet");
+    let vocabulary = path.exists().then(|| read_vocabulary(&path, modified, log)).flatten();
+    let mut shards = Vec::new();
+    let mut codes = CodeTable::default();
+    let mut types = ColumnTypes::default();
+    for name in names {
+        let path = data.join(format!("{name}.parquet"));
+        let split = match splits.as_ref().map(|s| s.place(&name)) {
+            Some(Place::Split(split)) => Some(split.to_string()),
+            _ => None,
+        };
+        log.shards.push(ShardPlace { name: name.clone(), split });
+        let source = match Source::open(&path) {
+            Ok(source) => source,
+            Err(e) => {
+                log.error("unreadable", &path, String::new, error_text(&e), "a Parquet file");
+                continue;
+            }
+        };
+        match check_columns(&source, &mut types, log) {
+            Ok(true) => {}
+            Ok(false) => continue,
+            Err(e) => {
+                log.error("unreadable", &path, String::new, error_text(&e), "a Parquet file");
+                continue;
+            }
+        }
+        let mut shard = Shard {
+            path: &path,
+            splits: splits.as_ref(),
+            facts: ShardFacts { name, ..ShardFacts::default() },
+        };
+        match shard.check_rows(&source, &mut codes, log) {
+            Ok(()) => shards.push(shard.facts),
+            Err(e) => log.error(
+                "unreadable",
+                &path,
+                String::new,
+                error_text(&e),
+                "rows in the form of MEDS",
+            ),
+        }
+    }
+    types.report(true, log);
+    codes.report(root, vocabulary.as_ref(), log);
+    Ok(Audit { kind: "MEDS", shards, ..Audit::default() })
+}
+
+/// Checks the columns; returns whether the rows can be checked.
+fn check_columns(source: &Source, types: &mut ColumnTypes, log: &mut Log) -> Result<bool> {
+    let schema = source.schema();
+    let mut refused = Vec::new();
+    for name in ["subject_id", "time", "code"] {
+        if schema.field_with_name(name).is_err() {
+            let found = format!("no column {name:?}");
+            log.error_about(name, "columns", source.path(), String::new, found, "one");
+            refused.push(name);
+        }
+    }
+    for field in schema.fields() {
+        if let Some(expected) = refuse_type(field.name(), field.data_type()) {
+            let (name, found) = (field.name(), field.data_type().to_string());
+            let position = || format!("column {name:?}");
+            log.error_about(name, "types", source.path(), position, found, expected);
+            refused.push(name);
+        }
+    }
+    types.add(source, &refused)?;
+    Ok(refused.is_empty())
+}
+
+struct Shard<'a> {
+    path: &'a Path,
+    splits: Option<&'a Splits>,
+    facts: ShardFacts,
+}
+
+impl Shard<'_> {
+    fn check_rows(&mut self, source: &Source, codes: &mut CodeTable, log: &mut Log) -> Result<()> {
+        let path = self.path;
+        let place = log.shards.last().and_then(|s| s.split.clone());
+        let mut here = HashSet::new();
+        let mut current: Option<i64> = None;
+        let mut last_time: Option<i64> = None;
+        let mut train = place.as_deref() == Some(TRAIN);
+        let mut known: Option<StringArray> = None;
+        let mut ids: Vec<u32> = Vec::new();
+        let mut timeline = Timeline::new(source);
+        let mut odd = OddTimes::new();
+        for chunk in Chunk::read_complete(source)? {
+            let (chunk, gaps) = chunk?;
+            for (column, row) in gaps {
+                let position = || format!("column {column:?}, row {row}");
+                log.error_about(column, "null", path, position, "NULL", "a value");
+            }
+            if known.as_ref().is_none_or(|k| !chunk.same_codes(k)) {
+                ids = codes.number_codes(&chunk.codes);
+                known = Some(chunk.codes.clone());
+            }
+            for row in 0..chunk.len() {
+                let subject = chunk.subjects[row];
+                let at = chunk.row_in_file(row);
+                let position = || format!("row {at}");
+                if current != Some(subject) {
+                    if let Some((subject, first, last)) = timeline.start_subject(subject, codes) {
+                        log.add_span(subject, first, last);
+                    }
+                    current = Some(subject);
+                    last_time = None;
+                    if here.insert(subject) {
+                        self.facts.subjects += 1;
+                        log.add_subject(path, at, subject);
+                        train = self.is_train(subject, place.as_deref(), log);
+                    } else {
+                        log.error_with("order", path, || {
+                            let found = format!("subject {subject} again, after other subjects");
+                            (position(), found, "all rows of a subject together".into())
+                        });
+                    }
+                }
+                let code = ids[chunk.keys[row] as usize];
+                codes.count(code, train);
+                let number = match &chunk.values {
+                    Values::Absent => None,
+                    Values::Single(v) => v.is_valid(row).then(|| f64::from(v.value(row))),
+                    Values::Double(v) => v.is_valid(row).then(|| v.value(row)),
+                };
+                let time = chunk.time(row);
+                timeline.push(Measured { time, code, value: number.map(f64::to_bits), row: at });
+                let Some(time) = time else {
+                    self.facts.statics += 1;
+                    continue;
+                };
+                self.facts.measurements += 1;
+                if let Some(before) = last_time.filter(|before| time < *before) {
+                    log.error_with("order", path, || {
+                        let found = format!("time {} of subject {subject}", format_time(time));
+                        let before = format_time(before);
+                        (
+                            position(),
+                            found,
+                            format!("a time at or after {before}, the one in the row above"),
+                        )
+                    });
+                }
+                odd.check_time(time, subject, position);
+                last_time = Some(time);
+                match number {
+                    None => self.facts.missing += 1,
+                    Some(v) if v.is_nan() => self.facts.nan += 1,
+                    Some(v) if v.is_infinite() => {
+                        self.facts.infinite += 1;
+                        let found = format!("{v} of {}", codes.name(code));
+                        log.warn("infinite", path, position, found, "finite numbers");
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        if let Some((subject, first, last)) = timeline.end_subject(codes) {
+            log.add_span(subject, first, last);
+        }
+        odd.report(path, log);
+        timeline.report(source, log)
+    }
+
+    /// Reports contradictory splits; returns whether a subject is in train.
+    fn is_train(&self, subject: i64, place: Option<&str>, log: &mut Log) -> bool {
+        let Some(splits) = self.splits else { return place == Some(TRAIN) };
+        let of_file = splits.of_subject(subject).map(|s| splits.names()[s].as_str());
+        let position = || format!("subject {subject}");
+        match (place, of_file) {
+            (Some(place), Some(of_file)) => {
+                if place != of_file {
+                    log.error(
+                        "split",
+                        self.path,
+                        position,
+                        format!("a subject that subject_splits.parquet assigns to {of_file}"),
+                        format!("subjects of {place}"),
+                    );
+                }
+                place == TRAIN
+            }
+            (Some(place), None) => {
+                if splits.is_given() {
+                    log.warn(
+                        "no-split",
+                        self.path,
+                        position,
+                        "not in subject_splits.parquet",
+                        "a split",
+                    );
+                }
+                place == TRAIN
+            }
+            (None, Some(of_file)) => of_file == TRAIN,
+            (None, None) => {
+                if splits.is_given() {
+                    log.warn("no-split", self.path, position, "without a split", "a split");
+                }
+                // Without any splits, all subjects are for training.
+                !splits.is_given()
+            }
+        }
+    }
+}

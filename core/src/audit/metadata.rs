@@ -1,0 +1,86 @@
+//! Checks of `metadata/dataset.json`.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::Log;
+
+const STRINGS: [&str; 9] = [
+    "dataset_name",
+    "dataset_version",
+    "etl_name",
+    "etl_version",
+    "meds_version",
+    "created_at",
+    "license",
+    "location_uri",
+    "description_uri",
+];
+
+/// Fields that are lists of column names in MEDS.
+const LISTS: [&str; 5] = [
+    "raw_source_id_columns",
+    MODIFIERS,
+    "additional_value_modality_columns",
+    "site_id_columns",
+    "other_extension_columns",
+];
+
+/// Columns that distinguish measurements of one code, and so the rows of `codes.parquet`.
+const MODIFIERS: &str = "code_modifier_columns";
+
+/// Checks the file; returns whether it names columns that distinguish rows of one code.
+pub(super) fn check(root: &Path, log: &mut Log) -> bool {
+    let path = root.join("metadata").join("dataset.json");
+    let expected = "a JSON object with dataset_name, dataset_version, meds_version, ..";
+    if !path.exists() {
+        log.warn("no-dataset-json", &path, String::new, "no such file", expected);
+        return false;
+    }
+    let text = match std::fs::read(&path) {
+        Ok(text) => text,
+        Err(e) => {
+            log.error("dataset-json", &path, String::new, e.to_string(), expected);
+            return false;
+        }
+    };
+    match serde_json::from_slice::<Value>(&text) {
+        Ok(Value::Object(fields)) => check_fields(&path, &fields, log),
+        Ok(other) => {
+            log.error("dataset-json", &path, String::new, name_kind(&other), expected);
+            false
+        }
+        Err(e) => {
+            log.error("dataset-json", &path, String::new, format!("not JSON: {e}"), expected);
+            false
+        }
+    }
+}
+
+fn check_fields(path: &Path, fields: &Map<String, Value>, log: &mut Log) -> bool {
+    for (name, value) in fields {
+        let is_text_list =
+            |v: &Value| matches!(v, Value::Array(a) if a.iter().all(Value::is_string));
+        let expected = match name.as_str() {
+            _ if value.is_null() => continue,
+            string if STRINGS.contains(&string) && !value.is_string() => "a string",
+            list if LISTS.contains(&list) && !is_text_list(value) => "a list of column names",
+            _ => continue,
+        };
+        let position = || format!("field {name:?}");
+        log.error_about(name, "dataset-json", path, position, name_kind(value), expected);
+    }
+    fields.get(MODIFIERS).and_then(Value::as_array).is_some_and(|columns| !columns.is_empty())
+}
+
+fn name_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

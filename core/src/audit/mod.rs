@@ -1,0 +1,368 @@
+//! Checks of whole data sets: MEDS folders and tensorized cohorts, with their labels.
+//!
+//! [`check`] reads everything and lists the faults, each with file, position, what was found and
+//! what was expected. It continues after a finding as far as possible. [`KINDS`] lists the kinds of
+//! findings.
+
+mod codes;
+mod cohort;
+mod kinds;
+mod labels;
+mod meds;
+mod metadata;
+mod timeline;
+mod times;
+mod types;
+
+pub use kinds::{KINDS, Kind};
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::io::meds_torch::TensorizedCohort;
+
+/// Severity of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Notable, but nothing breaks.
+    Warning,
+    /// A model trained on the data learns something wrong, or cannot be trained.
+    Error,
+}
+
+/// One kind of fault in one file, or in one column of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Severity.
+    pub severity: Severity,
+    /// The kind of the finding: the name of one of [`KINDS`].
+    pub check: &'static str,
+    /// The file.
+    pub file: PathBuf,
+    /// Position in the file; that of the first, if there are several.
+    pub position: String,
+    /// What was found.
+    pub found: String,
+    /// What was expected.
+    pub expected: String,
+    /// Number of occurrences in the file, or in the column.
+    pub count: u64,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.file.display())?;
+        if !self.position.is_empty() {
+            write!(f, "{}: ", self.position)?;
+        }
+        write!(f, "[{}] {}; expected {}", self.check, self.found, self.expected)?;
+        if self.count > 1 {
+            write!(f, " ({} times)", self.count)?;
+        }
+        Ok(())
+    }
+}
+
+/// Contents of a shard.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ShardFacts {
+    /// Its name, such as `train/0`.
+    pub name: String,
+    /// Number of subjects.
+    pub subjects: u64,
+    /// Number of measurements with a time.
+    pub measurements: u64,
+    /// Number of measurements without a time.
+    pub statics: u64,
+    /// Number of measurements with a time but without a number: NULL, which is NaN in a tensor.
+    pub missing: u64,
+    /// Number of those whose number is NaN where it could be NULL.
+    pub nan: u64,
+    /// Number of those whose number is infinite.
+    pub infinite: u64,
+}
+
+/// The result of [`check`].
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Audit {
+    /// `MEDS` or `tensorized cohort`.
+    pub kind: &'static str,
+    /// The findings, errors first, then by file.
+    pub findings: Vec<Finding>,
+    /// The readable shards.
+    pub shards: Vec<ShardFacts>,
+    /// Number of labels checked.
+    pub labels: u64,
+}
+
+impl Audit {
+    /// Number of findings that are errors.
+    pub fn errors(&self) -> usize {
+        self.findings.iter().filter(|f| f.severity == Severity::Error).count()
+    }
+
+    /// Number of findings that are warnings.
+    pub fn warnings(&self) -> usize {
+        self.findings.len() - self.errors()
+    }
+}
+
+/// Options of [`check`].
+#[derive(Clone, Debug, Default)]
+pub struct CheckOptions {
+    /// Folder of labels; by default `labels` in the data set, if it exists.
+    pub labels: Option<PathBuf>,
+}
+
+/// Checks a data set: a MEDS folder or a tensorized cohort.
+///
+/// Shards are read one after the other, in batches. The memory is that of one batch, one subject,
+/// the ids of all subjects, the codes, and the labels of one task.
+///
+/// # Errors
+/// When the folder is neither. Faults within it are findings, not errors.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::audit::{CheckOptions, check};
+/// let audit = check("../tests/data/synthea-meds", &CheckOptions::default())?;
+/// assert_eq!(audit.errors(), 0);
+/// // 27 codes of held_out and tuning are never seen in train.
+/// assert!(audit.findings.iter().any(|f| f.check == "unseen-code"));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
+    let root = root.as_ref();
+    let mut log = Log::default();
+    let mut audit = if TensorizedCohort::is_at(root) {
+        cohort::check(root, &mut log)
+    } else if root.join("data").is_dir() {
+        meds::check(root, &mut log)
+    } else if !root.exists() {
+        return Err(Error::file(root, "there is no such folder"));
+    } else {
+        return Err(Error::file(
+            root,
+            "neither a MEDS data set nor a tensorized cohort; both have a folder named data",
+        ));
+    }?;
+    let own = root.join("labels");
+    let folder = options.labels.clone().or_else(|| own.is_dir().then_some(own));
+    if let Some(folder) = folder {
+        audit.labels = labels::check(&folder, &mut log)?;
+    }
+    audit.findings = log.findings;
+    audit.findings.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| a.file.cmp(&b.file)));
+    Ok(audit)
+}
+
+/// Collects the findings, and facts of earlier checks for later ones.
+#[derive(Debug, Default)]
+struct Log {
+    findings: Vec<Finding>,
+    /// The first findings of each file.
+    known: HashMap<PathBuf, Vec<Known>>,
+    subjects: HashMap<i64, SubjectFacts>,
+    shards: Vec<ShardPlace>,
+}
+
+/// A finding that further ones of its kind are added to.
+#[derive(Debug)]
+struct Known {
+    check: &'static str,
+    /// The column or field, for checks with one finding per column or field.
+    about: String,
+    at: usize,
+}
+
+/// Name and split of a shard.
+#[derive(Clone, Debug)]
+struct ShardPlace {
+    name: String,
+    split: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SubjectFacts {
+    shard: usize,
+    /// First and last time.
+    span: Option<(i64, i64)>,
+}
+
+impl Log {
+    fn error(
+        &mut self,
+        check: &'static str,
+        file: &Path,
+        position: impl FnOnce() -> String,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) {
+        self.error_about("", check, file, position, found, expected);
+    }
+
+    /// Reports an error in a separate finding for each column or field `about`.
+    fn error_about(
+        &mut self,
+        about: &str,
+        check: &'static str,
+        file: &Path,
+        position: impl FnOnce() -> String,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) {
+        self.add(Severity::Error, check, file, about, 1, || {
+            (position(), found.into(), expected.into())
+        });
+    }
+
+    /// Reports an error that may occur in every row. `describe` runs for the first occurrence only.
+    fn error_with(
+        &mut self,
+        check: &'static str,
+        file: &Path,
+        describe: impl FnOnce() -> (String, String, String),
+    ) {
+        self.add(Severity::Error, check, file, "", 1, describe);
+    }
+
+    fn warn(
+        &mut self,
+        check: &'static str,
+        file: &Path,
+        position: impl FnOnce() -> String,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) {
+        self.add(Severity::Warning, check, file, "", 1, || {
+            (position(), found.into(), expected.into())
+        });
+    }
+
+    /// Reports `count` occurrences of a warning, with the position of the first one.
+    fn warn_many(
+        &mut self,
+        count: u64,
+        check: &'static str,
+        file: &Path,
+        position: String,
+        found: String,
+        expected: &str,
+    ) {
+        self.add(Severity::Warning, check, file, "", count, || (position, found, expected.into()));
+    }
+
+    /// Reports like [`warn_many`](Self::warn_many), in a separate finding for each `about`.
+    fn warn_about(
+        &mut self,
+        about: &str,
+        count: u64,
+        check: &'static str,
+        file: &Path,
+        found: (String, String, String),
+    ) {
+        self.add(Severity::Warning, check, file, about, count, || found);
+    }
+
+    /// Adds to the finding of the same kind, file and `about`, or makes one. `describe` returns
+    /// position, found and expected; it runs only for a new finding.
+    fn add(
+        &mut self,
+        severity: Severity,
+        check: &'static str,
+        file: &Path,
+        about: &str,
+        count: u64,
+        describe: impl FnOnce() -> (String, String, String),
+    ) {
+        debug_assert!(
+            KINDS.iter().any(|k| k.name == check && k.severity == severity),
+            "{check} is not a kind of finding"
+        );
+        if let Some(at) = self.find(check, file, about) {
+            self.findings[at].count += count;
+            return;
+        }
+        let (position, found, expected) = describe();
+        let known = Known { check, about: about.into(), at: self.findings.len() };
+        self.known.entry(file.to_path_buf()).or_default().push(known);
+        self.findings.push(Finding {
+            severity,
+            check,
+            file: file.to_path_buf(),
+            position,
+            found,
+            expected,
+            count,
+        });
+    }
+
+    fn find(&self, check: &str, file: &Path, about: &str) -> Option<usize> {
+        let known = self.known.get(file)?;
+        known.iter().find(|k| k.check == check && k.about == about).map(|k| k.at)
+    }
+
+    /// Whether a file has a finding of a kind.
+    fn has(&self, check: &str, file: &Path) -> bool {
+        self.known.get(file).is_some_and(|known| known.iter().any(|k| k.check == check))
+    }
+
+    /// Registers a subject of the current shard, and reports a repeated one.
+    fn add_subject(&mut self, file: &Path, row: usize, subject: i64) {
+        let shard = self.shards.len().saturating_sub(1);
+        let Some(before) = self.subjects.get(&subject).copied() else {
+            self.subjects.insert(subject, SubjectFacts { shard, span: None });
+            return;
+        };
+        let other = self.shards[before.shard].name.clone();
+        let seen = if before.shard == shard {
+            "already in this shard".into()
+        } else {
+            format!("also in {other}")
+        };
+        self.error(
+            "subject-twice",
+            file,
+            || format!("row {row}"),
+            format!("subject {subject}, which is {seen}"),
+            "each subject in one shard, once",
+        );
+    }
+
+    /// Extends the first and last time of a subject.
+    fn add_span(&mut self, subject: i64, first: i64, last: i64) {
+        if let Some(facts) = self.subjects.get_mut(&subject) {
+            let wider = |(a, b): (i64, i64)| (a.min(first), b.max(last));
+            facts.span = Some(facts.span.map_or((first, last), wider));
+        }
+    }
+}
+
+/// Formats the first names, and how many more there are.
+fn list_names<S: AsRef<str>>(names: impl ExactSizeIterator<Item = S>) -> String {
+    let all = names.len();
+    let shown: Vec<String> = names.take(5).map(|n| n.as_ref().to_string()).collect();
+    let more = all.saturating_sub(shown.len());
+    match more {
+        0 => shown.join(", "),
+        more => format!("{}, .. ({more} more)", shown.join(", ")),
+    }
+}
+
+/// Returns the message without the file, which a finding names separately.
+fn error_text(e: &Error) -> String {
+    match e {
+        Error::File { message, .. } => message.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn format_time(microseconds: i64) -> String {
+    arrow::temporal_conversions::timestamp_us_to_datetime(microseconds)
+        .map_or_else(|| format!("{microseconds} µs"), |t| t.to_string())
+}

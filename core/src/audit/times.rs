@@ -1,0 +1,88 @@
+//! Times that are implausible: after today, or outside the lives of patients.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::{Log, format_time};
+
+/// 1901-01-01 and 2300-01-01, in microseconds since 1970: people in health records were born after
+/// the first, and dates shifted for privacy stay before the second.
+const PLAUSIBLE: std::ops::Range<i64> = -2_177_452_800_000_000..10_413_792_000_000_000;
+
+/// Counts occurrences and describes the first.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    count: u64,
+    /// Position, and what was found.
+    first: Option<(String, String)>,
+}
+
+impl Tally {
+    #[inline]
+    pub(super) fn add(&mut self, describe: impl FnOnce() -> (String, String)) {
+        self.add_many(1, describe);
+    }
+
+    /// Counts `n` occurrences; the first is described.
+    pub(super) fn add_many(&mut self, n: u64, describe: impl FnOnce() -> (String, String)) {
+        if self.first.is_none() && n > 0 {
+            self.first = Some(describe());
+        }
+        self.count = self.count.saturating_add(n);
+    }
+
+    /// Reports a warning for a file, if there were occurrences.
+    pub(super) fn warn(self, check: &'static str, file: &Path, expected: &str, log: &mut Log) {
+        if let Some((position, found)) = self.first {
+            log.warn_many(self.count, check, file, position, found, expected);
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct OddTimes {
+    now: i64,
+    future: Tally,
+    implausible: Tally,
+}
+
+impl OddTimes {
+    pub(super) fn new() -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        Self { now, future: Tally::default(), implausible: Tally::default() }
+    }
+
+    #[inline]
+    pub(super) fn check_time(
+        &mut self,
+        time: i64,
+        subject: i64,
+        position: impl FnOnce() -> String,
+    ) {
+        let tally = match () {
+            () if !PLAUSIBLE.contains(&time) => &mut self.implausible,
+            () if time > self.now => &mut self.future,
+            () => return,
+        };
+        tally.add(|| (position(), format!("time {} of subject {subject}", format_time(time))));
+    }
+
+    pub(super) fn report(self, file: &Path, log: &mut Log) {
+        let expected = "times up to today, unless dates were shifted on purpose";
+        self.future.warn("future-time", file, expected, log);
+        let expected = "times from 1901 to 2299; in MEDS an unknown date is NULL or left out";
+        self.implausible.warn("implausible-time", file, expected, log);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plausible_years_are_what_they_say() {
+        assert_eq!(format_time(PLAUSIBLE.start), "1901-01-01 00:00:00");
+        assert_eq!(format_time(PLAUSIBLE.end), "2300-01-01 00:00:00");
+    }
+}

@@ -1,0 +1,199 @@
+//! [`AnyBatch`]: a dense tensor or a ragged batch.
+
+use super::RaggedBatch;
+use super::construct::check_batch_axes;
+use super::entries::swap_axes;
+use super::structure::{count_samples, saturating_product};
+use crate::array::Layout;
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+
+/// A dense tensor, whose samples all have the same size, or a ragged batch. Functions that accept
+/// either convert as needed; clones share buffers.
+#[derive(Clone, Debug)]
+pub enum AnyBatch {
+    /// Samples of the same size. The first axis is the only batch axis unless another argument
+    /// defines them.
+    Dense(DenseTensor),
+    /// Samples of different sizes.
+    Ragged(RaggedBatch),
+}
+
+impl From<DenseTensor> for AnyBatch {
+    fn from(tensor: DenseTensor) -> Self {
+        Self::Dense(tensor)
+    }
+}
+
+impl From<&DenseTensor> for AnyBatch {
+    fn from(tensor: &DenseTensor) -> Self {
+        Self::Dense(tensor.clone())
+    }
+}
+
+impl From<RaggedBatch> for AnyBatch {
+    fn from(batch: RaggedBatch) -> Self {
+        Self::Ragged(batch)
+    }
+}
+
+impl From<&RaggedBatch> for AnyBatch {
+    fn from(batch: &RaggedBatch) -> Self {
+        Self::Ragged(batch.clone())
+    }
+}
+
+impl From<&Self> for AnyBatch {
+    fn from(batch: &Self) -> Self {
+        batch.clone()
+    }
+}
+
+impl AnyBatch {
+    /// Returns the tensor of `Dense`.
+    pub fn as_dense(&self) -> Option<&DenseTensor> {
+        match self {
+            Self::Dense(tensor) => Some(tensor),
+            Self::Ragged(_) => None,
+        }
+    }
+
+    /// Returns the batch of `Ragged`.
+    pub fn as_ragged(&self) -> Option<&RaggedBatch> {
+        match self {
+            Self::Dense(_) => None,
+            Self::Ragged(batch) => Some(batch),
+        }
+    }
+
+    /// Returns the tensor, or the padded tensor of a ragged batch.
+    ///
+    /// # Errors
+    /// Same as [`RaggedBatch::tensor`].
+    pub fn to_tensor(&self) -> Result<DenseTensor> {
+        match self {
+            Self::Dense(tensor) => Ok(tensor.clone()),
+            Self::Ragged(batch) => batch.tensor().cloned(),
+        }
+    }
+
+    /// Returns the type of the elements.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Self::Dense(tensor) => tensor.dtype(),
+            Self::Ragged(batch) => batch.dtype(),
+        }
+    }
+
+    /// Returns the shape of the (padded) tensor.
+    pub fn shape(&self) -> Vec<usize> {
+        match self {
+            Self::Dense(tensor) => tensor.shape().to_vec(),
+            Self::Ragged(batch) => batch.shape(),
+        }
+    }
+}
+
+/// Data as entries along one axis, those of a sample adjacent.
+#[derive(Debug)]
+pub(super) struct EntryView {
+    /// `[entries, before.., after..]`, where the data is `[batch.., before.., entries, after..]`.
+    pub(super) values: DenseTensor,
+    /// The entries of every sample.
+    pub(super) layout: Layout,
+    /// Number of positions along the axis, including filler.
+    pub(super) width: usize,
+    /// The element that filler reads as; `None` for zero.
+    pub(super) filler: Option<DenseTensor>,
+    pub(super) dim: usize,
+}
+
+impl EntryView {
+    /// Arranges data with these batch axes as entries along axis `dim`. Ragged data is shared along
+    /// its own non-uniform axis, and padded along any other.
+    pub(super) fn new(data: &AnyBatch, batch_shape: &[usize], dim: usize) -> Result<Self> {
+        let shape = data.shape();
+        check_batch_axes(&shape, batch_shape)?;
+        if !(batch_shape.len()..shape.len()).contains(&dim) {
+            return Err(Error::invalid(format!(
+                "axis {dim} of data of shape {shape:?} cannot be indexed: the axis must be one of {}..{}, after the batch axes",
+                batch_shape.len(),
+                shape.len()
+            )));
+        }
+        match data {
+            AnyBatch::Ragged(batch)
+                if batch.non_uniform_dim() == dim && batch.batch_shape() == batch_shape =>
+            {
+                Ok(Self {
+                    values: batch.values().clone(),
+                    layout: batch.offsets().clone().into(),
+                    width: batch.max_sample_size(),
+                    filler: batch.filler().cloned(),
+                    dim,
+                })
+            }
+            data => Self::from_dense(&data.to_tensor()?, batch_shape.len(), dim),
+        }
+    }
+
+    fn from_dense(tensor: &DenseTensor, batch: usize, dim: usize) -> Result<Self> {
+        let shape = tensor.shape();
+        let (before, width, after) = (&shape[batch..dim], shape[dim], &shape[dim + 1..]);
+        let lists = count_samples(&shape[..batch])?;
+        let outer = saturating_product(before);
+        let entries = lists.checked_mul(width);
+        let mut made =
+            vec![entries.ok_or_else(|| {
+                Error::invalid("the data has more entries than memory can address")
+            })?];
+        made.extend_from_slice(before);
+        made.extend_from_slice(after);
+        let values = if outer == 1 {
+            tensor.reshape(made)?
+        } else {
+            let run = saturating_product(after).saturating_mul(tensor.dtype().size());
+            let buffer = swap_axes(tensor.as_bytes(), lists, (outer, width), run)?;
+            DenseTensor::try_new_trusted(tensor.dtype(), made, buffer)?
+        };
+        let layout = Layout::Uniform { size: width, lists };
+        Ok(Self { values, layout, width, filler: None, dim })
+    }
+
+    pub(super) fn entry_bytes(&self) -> usize {
+        saturating_product(self.entry_shape()).saturating_mul(self.values.dtype().size())
+    }
+
+    pub(super) fn entry_shape(&self) -> &[usize] {
+        &self.values.shape()[1..]
+    }
+
+    pub(super) fn filler_entry(&self) -> Vec<u8> {
+        let entry = self.entry_bytes();
+        let Some(one) = &self.filler else { return vec![0; entry] };
+        one.as_bytes().iter().copied().cycle().take(entry).collect()
+    }
+}
+
+/// Converts entries `[samples * width, before.., after..]` to a tensor
+/// `[batch.., before.., width, after..]`.
+pub(super) fn to_dense(
+    values: &DenseTensor,
+    batch_shape: &[usize],
+    width: usize,
+    dim: usize,
+) -> Result<DenseTensor> {
+    let (before, after) = values.shape()[1..].split_at(dim - batch_shape.len());
+    let mut shape = batch_shape.to_vec();
+    shape.extend_from_slice(before);
+    shape.push(width);
+    shape.extend_from_slice(after);
+    let outer = saturating_product(before);
+    if outer == 1 {
+        return values.reshape(shape);
+    }
+    let lists = saturating_product(batch_shape);
+    let run = saturating_product(after).saturating_mul(values.dtype().size());
+    let buffer = swap_axes(values.as_bytes(), lists, (width, outer), run)?;
+    DenseTensor::try_new_trusted(values.dtype(), shape, buffer)
+}

@@ -1,0 +1,135 @@
+//! Functions applied to the padded tensor or to the entries of a batch.
+
+use super::RaggedBatch;
+use crate::dense::DenseTensor;
+use crate::error::Result;
+
+/// Result of a function applied to a batch: one tensor or several, each of which becomes a batch.
+pub trait ApplyOutput {
+    /// The batches made of the tensors.
+    type Batches;
+
+    /// Converts each tensor to a batch by `make`.
+    ///
+    /// # Errors
+    /// Errors of `make`.
+    fn batches(self, make: impl Fn(DenseTensor) -> Result<RaggedBatch>) -> Result<Self::Batches>;
+}
+
+impl ApplyOutput for DenseTensor {
+    type Batches = RaggedBatch;
+
+    fn batches(self, make: impl Fn(DenseTensor) -> Result<RaggedBatch>) -> Result<RaggedBatch> {
+        make(self)
+    }
+}
+
+impl ApplyOutput for Vec<DenseTensor> {
+    type Batches = Vec<RaggedBatch>;
+
+    fn batches(self, make: impl Fn(DenseTensor) -> Result<RaggedBatch>) -> Result<Self::Batches> {
+        self.into_iter().map(make).collect()
+    }
+}
+
+impl ApplyOutput for (DenseTensor, DenseTensor) {
+    type Batches = (RaggedBatch, RaggedBatch);
+
+    fn batches(self, make: impl Fn(DenseTensor) -> Result<RaggedBatch>) -> Result<Self::Batches> {
+        Ok((make(self.0)?, make(self.1)?))
+    }
+}
+
+impl ApplyOutput for (DenseTensor, DenseTensor, DenseTensor) {
+    type Batches = (RaggedBatch, RaggedBatch, RaggedBatch);
+
+    fn batches(self, make: impl Fn(DenseTensor) -> Result<RaggedBatch>) -> Result<Self::Batches> {
+        Ok((make(self.0)?, make(self.1)?, make(self.2)?))
+    }
+}
+
+impl RaggedBatch {
+    /// Applies a function to the padded [`tensor`](Self::tensor). It returns one tensor or several
+    /// (a tuple or a `Vec`) of any type and data axes, with the same batch axes, the same size of
+    /// the same non-uniform axis, and entries in the same slots.
+    ///
+    /// For functions of single entries, [`apply_to_values`](Self::apply_to_values) avoids the
+    /// padding.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// let t = DenseTensor::from_vec([1, 2], vec![1, 2])?;
+    /// let batch = RaggedBatch::from_full_tensor(&t, 1, 1)?;
+    /// let (wide, same) = batch.apply(|t| Ok((t.cast(DType::I64)?, t.clone())))?;
+    /// assert_eq!((wide.dtype(), same), (DType::I64, batch));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Errors of the function; the same as [`tensor`](Self::tensor); and if a result has other
+    /// batch axes or another size of the non-uniform axis.
+    pub fn apply<R: ApplyOutput>(
+        &self,
+        proc_step: impl FnOnce(&DenseTensor) -> Result<R>,
+    ) -> Result<R::Batches> {
+        self.make_batches(proc_step(self.tensor()?)?)
+    }
+
+    /// Same as [`apply`](Self::apply), with the [`mask`](Self::mask) as well.
+    ///
+    /// # Errors
+    /// Same as [`apply`](Self::apply).
+    pub fn apply_with_mask<R: ApplyOutput>(
+        &self,
+        proc_step: impl FnOnce(&DenseTensor, &DenseTensor) -> Result<R>,
+    ) -> Result<R::Batches> {
+        self.make_batches(proc_step(self.tensor()?, self.mask()?)?)
+    }
+
+    /// Same as [`apply`](Self::apply), with [`mask`](Self::mask) and
+    /// [`sample_sizes`](Self::sample_sizes).
+    ///
+    /// # Errors
+    /// Same as [`apply`](Self::apply).
+    pub fn apply_with_sample_sizes<R: ApplyOutput>(
+        &self,
+        proc_step: impl FnOnce(&DenseTensor, &DenseTensor, &DenseTensor) -> Result<R>,
+    ) -> Result<R::Batches> {
+        self.make_batches(proc_step(self.tensor()?, self.mask()?, self.sample_sizes()?)?)
+    }
+
+    fn make_batches<R: ApplyOutput>(&self, result: R) -> Result<R::Batches> {
+        result.batches(|t| self.create_with_sample_sizes_like_self(&t, None))
+    }
+
+    /// Applies a function to the [`values`](Self::values), without padding. It returns values of as
+    /// many entries, in the same order, of any type. If the shape of an entry changes, all data
+    /// axes of the result come after the non-uniform one.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// let t = DenseTensor::from_vec([1, 2], vec![1, 2])?;
+    /// let batch = RaggedBatch::from_full_tensor(&t, 1, 1)?;
+    /// assert_eq!(batch.apply_to_values(|v| v.cast(DType::F32))?.dtype(), DType::F32);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Errors of the function; and if a result has another number of entries.
+    pub fn apply_to_values<R: ApplyOutput>(
+        &self,
+        proc_step: impl FnOnce(&DenseTensor) -> Result<R>,
+    ) -> Result<R::Batches> {
+        proc_step(self.values())?.batches(|values| {
+            if values.shape() == self.values().shape() {
+                self.with_values(values, self.non_uniform_dim())
+            } else {
+                self.create_with_values(values)
+            }
+        })
+    }
+}

@@ -1,0 +1,277 @@
+//! [`RaggedBatch`]: its storage and its properties.
+
+use std::sync::{Arc, OnceLock};
+
+use super::pad::pad_batch;
+use super::structure::{Structure, get_or_compute};
+use crate::array::Offsets;
+use crate::dense::{DType, DenseOptions, DenseTensor};
+use crate::error::{Error, Result};
+
+/// Samples of different sizes as one batch.
+///
+/// The batch has the shape `[batch axes.., data axes..]`. One of the data axes, the *non-uniform*
+/// one, has a different size in every sample; an element of a sample along this axis is an *entry*.
+/// The batch stores the entries of all samples, one sample after the other, as
+/// `[entries, other data axes..]` ([`values`](Self::values)), and where each sample ends
+/// ([`offsets`](Self::offsets)), without padding.
+///
+/// ```text
+/// padded tensor      a0 a1 a2    values    a0 a1 a2 b0 c0 c1     (. is filler)
+///                    b0 .  .     offsets   0 3 4 6
+///                    c0 c1 .
+/// ```
+///
+/// [`tensor`](Self::tensor), [`mask`](Self::mask) and [`sample_sizes`](Self::sample_sizes) are
+/// computed on first use and cached. Slots of the tensor after the entries of a sample are
+/// *filler*: zeros, or the value of [`with_padded_set_to`](Self::with_padded_set_to). The tensor
+/// may be wider than the largest sample ([`max_sample_size`](Self::max_sample_size)), like the
+/// tensor it was made from.
+///
+/// Clones, batches with other batch axes, and other data with the same sample sizes share buffers,
+/// offsets and masks.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::RaggedBatch;
+/// use serrate::dense::DenseTensor;
+/// let padded = DenseTensor::from_vec([2, 2, 2], vec![1, 2, 3, 4, 5, 6, 0, 0])?;
+/// let mask = DenseTensor::from_bools([2, 2], [true, true, true, false])?;
+/// let batch = RaggedBatch::try_new(&padded, Some(&mask), None, None)?;
+/// assert_eq!((batch.shape(), batch.total_num_entries()), (vec![2, 2, 2], 3));
+/// assert_eq!(batch.values().to_string(), "int32[3, 2] [[1, 2], [3, 4], [5, 6]]");
+/// assert_eq!(batch.tensor()?, &padded);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RaggedBatch {
+    structure: Arc<Structure>,
+    /// `[entries, data axes except the non-uniform one..]`.
+    values: DenseTensor,
+    non_uniform_dim: usize,
+    /// One element of the type of the values; `None` for zero.
+    filler: Option<DenseTensor>,
+    tensor: OnceLock<DenseTensor>,
+}
+
+impl RaggedBatch {
+    /// Combines the parts: the entries of the structure, with the non-uniform axis at
+    /// `non_uniform_dim` of the padded tensor.
+    pub(super) fn from_parts(
+        structure: Arc<Structure>,
+        values: DenseTensor,
+        non_uniform_dim: usize,
+    ) -> Result<Self> {
+        let entries = structure.offsets().children();
+        if values.shape().first() != Some(&entries) {
+            return Err(Error::invalid(format!(
+                "values of shape {:?} for {entries} entries",
+                values.shape()
+            )));
+        }
+        let batch = structure.batch_shape().len();
+        check_dim(non_uniform_dim, batch, batch + values.ndim())?;
+        Ok(Self { structure, values, non_uniform_dim, filler: None, tensor: OnceLock::new() })
+    }
+
+    /// Replaces the filler by a tensor of one element.
+    pub(super) fn with_filler(mut self, filler: Option<DenseTensor>) -> Self {
+        let zero = |f: &DenseTensor| f.as_bytes().iter().all(|b| *b == 0);
+        self.filler = filler.filter(|f| !zero(f));
+        self.tensor = OnceLock::new();
+        self
+    }
+
+    /// Combines other values with the same samples; keeps a filler of the same type.
+    pub(super) fn with_values(&self, values: DenseTensor, non_uniform_dim: usize) -> Result<Self> {
+        let filler = self.filler.clone().filter(|f| f.dtype() == values.dtype());
+        let structure = Arc::clone(&self.structure);
+        Ok(Self::from_parts(structure, values, non_uniform_dim)?.with_filler(filler))
+    }
+
+    /// Combines values with another structure; keeps the filler.
+    pub(super) fn with_structure(
+        &self,
+        structure: Structure,
+        values: DenseTensor,
+        non_uniform_dim: usize,
+    ) -> Result<Self> {
+        let made = Self::from_parts(Arc::new(structure), values, non_uniform_dim)?;
+        Ok(made.with_filler(self.filler.clone()))
+    }
+
+    pub(super) fn structure(&self) -> &Arc<Structure> {
+        &self.structure
+    }
+
+    pub(super) fn filler(&self) -> Option<&DenseTensor> {
+        self.filler.as_ref()
+    }
+
+    /// Returns the entries of all samples, without padding:
+    /// `[entries, data axes except the non-uniform one..]`.
+    pub fn values(&self) -> &DenseTensor {
+        &self.values
+    }
+
+    /// Returns where samples start and end in [`values`](Self::values): one list per sample,
+    /// row-major over the batch axes, starting at zero.
+    pub fn offsets(&self) -> &Offsets {
+        self.structure.offsets()
+    }
+
+    /// Returns the padded tensor: `[batch axes.., data axes..]`, with
+    /// [`max_sample_size`](Self::max_sample_size) slots along the non-uniform axis. Computed in one
+    /// pass on first use and cached.
+    ///
+    /// # Errors
+    /// If it needs more than [`DenseOptions::DEFAULT_LIMIT`] bytes; [`padded`](Self::padded) takes
+    /// another limit.
+    pub fn tensor(&self) -> Result<&DenseTensor> {
+        get_or_compute(&self.tensor, || self.padded(&DenseOptions::default()))
+    }
+
+    /// Same as [`tensor`](Self::tensor), but computed each time, with the limit, threads and filler
+    /// of `options`. The result is not cached.
+    ///
+    /// # Errors
+    /// If the tensor exceeds the limit, the type cannot represent the filler, or `options` asks for
+    /// padding on the left or another type, which are not supported.
+    pub fn padded(&self, options: &DenseOptions) -> Result<DenseTensor> {
+        pad_batch(self, options)
+    }
+
+    /// Returns which slots of the non-uniform axis are entries: a `Bool` tensor of shape
+    /// `[batch axes.., max_sample_size]`. Computed on first use and shared by all batches with the
+    /// same sample sizes that derive from each other.
+    ///
+    /// # Errors
+    /// Same as [`tensor`](Self::tensor).
+    pub fn mask(&self) -> Result<&DenseTensor> {
+        self.structure.mask()
+    }
+
+    /// Returns the number of entries of every sample: integers of shape `[batch axes..]`, of the
+    /// type in which they were given, else int64.
+    ///
+    /// # Errors
+    /// If a size does not fit the type.
+    pub fn sample_sizes(&self) -> Result<&DenseTensor> {
+        self.structure.sample_sizes()
+    }
+
+    /// Returns the axis of the tensor along which samples differ in size.
+    pub fn non_uniform_dim(&self) -> usize {
+        self.non_uniform_dim
+    }
+
+    /// Returns the number of batch axes, one or more.
+    pub fn num_batch_dims(&self) -> usize {
+        self.structure.batch_shape().len()
+    }
+
+    /// Returns the size of every batch axis.
+    pub fn batch_shape(&self) -> &[usize] {
+        self.structure.batch_shape()
+    }
+
+    /// Returns the shape of an entry: the sizes of all data axes except the non-uniform one.
+    pub fn entry_shape(&self) -> &[usize] {
+        &self.values.shape()[1..]
+    }
+
+    /// Returns the number of samples, over all batch axes.
+    pub fn total_num_samples_in_batch(&self) -> usize {
+        self.offsets().lists()
+    }
+
+    /// Returns the number of entries of all samples.
+    pub fn total_num_entries(&self) -> usize {
+        self.offsets().children()
+    }
+
+    /// Returns the size of the non-uniform axis of the padded tensor. It is at least the size of
+    /// the largest sample.
+    pub fn max_sample_size(&self) -> usize {
+        self.structure.width()
+    }
+
+    /// Returns the shape of the padded tensor without computing the tensor.
+    pub fn shape(&self) -> Vec<usize> {
+        let mut shape = self.batch_shape().to_vec();
+        shape.extend_from_slice(self.entry_shape());
+        shape.insert(self.non_uniform_dim, self.max_sample_size());
+        shape
+    }
+
+    /// Returns the size of one axis of the padded tensor; negative axes count from the end.
+    ///
+    /// # Errors
+    /// If the axis does not exist.
+    pub fn size(&self, dim: i64) -> Result<usize> {
+        let shape = self.shape();
+        let axis = crate::index::resolve(dim, shape.len());
+        axis.map(|a| shape[a]).ok_or_else(|| Error::NoSuchAxis {
+            what: "the batch".into(),
+            axis: dim,
+            ndim: shape.len(),
+        })
+    }
+
+    /// Returns the number of axes of the padded tensor.
+    pub fn dim(&self) -> usize {
+        self.batch_shape().len() + self.values.ndim()
+    }
+
+    /// Returns the type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.values.dtype()
+    }
+
+    /// Returns the number of bytes of the entries, without padding and offsets.
+    pub fn nbytes(&self) -> usize {
+        self.values.nbytes()
+    }
+
+    /// Returns a batch with a copy of the values; sample sizes and mask are shared.
+    pub fn as_self_with_cloned_data(&self) -> Result<Self> {
+        let copy = arrow::buffer::Buffer::from_slice_ref(self.values.as_bytes());
+        let shape = self.values.shape().to_vec();
+        let values = DenseTensor::try_new_trusted(self.dtype(), shape, copy)?;
+        self.with_values(values, self.non_uniform_dim)
+    }
+
+    /// Takes the values out for writing, leaving an empty tensor.
+    pub(super) fn take_values(&mut self) -> DenseTensor {
+        self.tensor = OnceLock::new();
+        let none = DenseTensor::none(self.values.dtype());
+        std::mem::replace(&mut self.values, none)
+    }
+
+    /// Returns the parts of the entry shape before and after the non-uniform axis.
+    pub(super) fn split_entry_shape(&self) -> (&[usize], &[usize]) {
+        self.entry_shape().split_at(self.non_uniform_dim - self.num_batch_dims())
+    }
+}
+
+/// Compares batch axes, sizes, width, non-uniform axis, type and values (by bytes, so that NaN
+/// equals NaN of the same bits). Filler and the type of the sample sizes do not matter.
+impl PartialEq for RaggedBatch {
+    fn eq(&self, other: &Self) -> bool {
+        self.batch_shape() == other.batch_shape()
+            && self.non_uniform_dim == other.non_uniform_dim
+            && self.max_sample_size() == other.max_sample_size()
+            && self.offsets() == other.offsets()
+            && self.values == other.values
+    }
+}
+
+/// Returns an error if the non-uniform axis is a batch axis or does not exist.
+pub(super) fn check_dim(dim: usize, batch_dims: usize, ndim: usize) -> Result<()> {
+    if (batch_dims..ndim).contains(&dim) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "the non-uniform axis must be one of the axes {batch_dims}..{ndim}, after the batch axes, not {dim}"
+    )))
+}

@@ -1,0 +1,177 @@
+//! Combination of single samples to one batch.
+
+use std::sync::Arc;
+
+use arrow::buffer::MutableBuffer;
+
+use super::RaggedBatch;
+use super::structure::{Structure, check_bytes};
+use crate::array::Offsets;
+use crate::dense::{DType, DenseOptions, DenseTensor};
+use crate::error::{Error, Result};
+
+/// Samples in lists, nested to any depth.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::Samples;
+/// use serrate::dense::DenseTensor;
+/// let t = |n: usize| DenseTensor::from_vec([n], vec![1i64; n]);
+/// let nested: Samples = vec![vec![t(1)?, t(2)?], vec![t(0)?]].into();
+/// assert_eq!(nested.tensors().count(), 3);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Samples {
+    /// One sample.
+    Tensor(DenseTensor),
+    /// A list of samples, or of lists of them.
+    List(Vec<Samples>),
+}
+
+impl From<DenseTensor> for Samples {
+    fn from(tensor: DenseTensor) -> Self {
+        Self::Tensor(tensor)
+    }
+}
+
+impl<T: Into<Samples>> From<Vec<T>> for Samples {
+    fn from(list: Vec<T>) -> Self {
+        Self::List(list.into_iter().map(Into::into).collect())
+    }
+}
+
+impl Samples {
+    /// Iterates over all samples, depth first.
+    pub fn tensors(&self) -> Box<dyn Iterator<Item = &DenseTensor> + '_> {
+        match self {
+            Self::Tensor(tensor) => Box::new(std::iter::once(tensor)),
+            Self::List(list) => Box::new(list.iter().flat_map(Self::tensors)),
+        }
+    }
+
+    /// Returns the length of the lists at every level, which must be equal within a level.
+    fn shape(&self) -> Result<Vec<usize>> {
+        fn level(
+            samples: &Samples,
+            depth: usize,
+            shape: &mut Vec<usize>,
+            leaf: bool,
+        ) -> Result<()> {
+            let found = |what: String| {
+                Err(Error::invalid(format!(
+                    "the nested lists of samples differ at level {depth}: {what}; set flatten_batch_dims to combine them anyway"
+                )))
+            };
+            match samples {
+                Samples::Tensor(_) if depth == shape.len() => Ok(()),
+                Samples::Tensor(_) => found("a sample next to lists".into()),
+                Samples::List(list) => {
+                    match shape.get(depth) {
+                        None if leaf => return found("a list next to samples".into()),
+                        None => shape.push(list.len()),
+                        Some(n) if *n == list.len() => {}
+                        Some(n) => return found(format!("lists of {n} and of {}", list.len())),
+                    }
+                    Ok(())
+                }
+            }
+        }
+        let mut shape = Vec::new();
+        let mut current = vec![self];
+        let mut depth = 0;
+        while !current.is_empty() {
+            // A level that starts with a sample must be the last.
+            let leaf = matches!(current[0], Self::Tensor(_));
+            for samples in &current {
+                level(samples, depth, &mut shape, leaf)?;
+            }
+            let below = current.iter().flat_map(|s| match s {
+                Self::List(list) => list.as_slice(),
+                Self::Tensor(_) => &[],
+            });
+            current = below.collect();
+            depth += 1;
+        }
+        Ok(shape)
+    }
+}
+
+/// Combines samples `[size, ..]`, which may differ in their first axis only, to one batch with that
+/// axis as the non-uniform one, right after the batch axes.
+///
+/// If flattened, samples are taken depth first from lists of any nesting, and there is one batch
+/// axis. Otherwise every level of lists is a batch axis, and all lists of a level have the same
+/// length. The type is that of the first sample, or, if flattened, of the first sample with
+/// elements; the others are converted to it. A sample without elements has no entries, whatever its
+/// other axes. With `other_with_same_sample_sizes`, sizes and mask are shared with that batch.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::combine_data;
+/// use serrate::dense::DenseTensor;
+/// let samples = vec![
+///     DenseTensor::from_vec([2], vec![1, 2])?,
+///     DenseTensor::from_vec([0], Vec::<i32>::new())?,
+///     DenseTensor::from_vec([1], vec![3])?,
+/// ];
+/// let batch = combine_data(&samples.into(), None, true)?;
+/// assert_eq!(batch.tensor()?.to_string(), "int32[3, 2] [[1, 2], [0, 0], [3, 0]]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If there are no samples; if a sample has no axes, or samples differ in other axes than the
+/// first; if lists differ in length or depth, unless flattened; if sample sizes differ from those
+/// to be shared (the message names the sample); if values do not fit the type.
+pub fn combine_data(
+    data_list: &Samples,
+    other_with_same_sample_sizes: Option<&RaggedBatch>,
+    flatten_batch_dims: bool,
+) -> Result<RaggedBatch> {
+    let tensors: Vec<&DenseTensor> = data_list.tensors().collect();
+    let (Samples::List(_), Some(first)) = (data_list, tensors.first()) else {
+        return Err(Error::invalid("a batch must be combined from a list of at least one sample"));
+    };
+    let filled = tensors.iter().find(|t| t.num_elements() > 0);
+    let dtype = if flatten_batch_dims { filled.unwrap_or(first).dtype() } else { first.dtype() };
+    let entry_shape = filled.unwrap_or(first).shape().get(1..).unwrap_or_default().to_vec();
+    let batch_shape = if flatten_batch_dims { vec![tensors.len()] } else { data_list.shape()? };
+    let mut lengths = Vec::with_capacity(tensors.len());
+    for (i, tensor) in tensors.iter().enumerate() {
+        match tensor.shape() {
+            [] => {
+                return Err(Error::invalid(format!(
+                    "sample {i} is a tensor without axes; a sample needs entries along its first axis"
+                )));
+            }
+            [size, rest @ ..] if rest == entry_shape => lengths.push(*size),
+            _ if tensor.num_elements() == 0 => lengths.push(0),
+            shape => {
+                return Err(Error::invalid(format!(
+                    "sample {i} of shape {shape:?} does not have entries of shape {entry_shape:?}"
+                )));
+            }
+        }
+    }
+    let offsets = Offsets::from_lengths(lengths)?;
+    let structure = match other_with_same_sample_sizes {
+        None => Arc::new(Structure::try_new(batch_shape, offsets, None, DType::I64)?),
+        Some(other) => {
+            let own = Structure::try_new(batch_shape, offsets, None, DType::I64)?;
+            own.check_same_sizes(other.structure(), "samples and the batch they share sizes with")?;
+            Arc::clone(other.structure())
+        }
+    };
+    let mut shape = vec![structure.offsets().children()];
+    shape.extend_from_slice(&entry_shape);
+    let options = DenseOptions { limit: None, ..Default::default() };
+    let bytes = check_bytes(&shape, dtype, &options, "combined samples")?;
+    let mut out = MutableBuffer::with_capacity(bytes);
+    for tensor in tensors.iter().filter(|t| t.num_elements() > 0) {
+        out.extend_from_slice(tensor.cast(dtype)?.as_bytes());
+    }
+    let values = DenseTensor::try_new_trusted(dtype, shape, out.into())?;
+    let dim = structure.batch_shape().len();
+    RaggedBatch::from_parts(structure, values, dim)
+}

@@ -1,0 +1,282 @@
+//! Construction of batches from padded tensors, with validated masks or sizes.
+
+use std::sync::Arc;
+
+use super::RaggedBatch;
+use super::batch::check_dim;
+use super::pad::unpad;
+use super::structure::{Structure, count_mask_lengths, count_samples, name_sample, read_lengths};
+use crate::array::Offsets;
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+use crate::index::resolve;
+
+/// Sample sizes from the arguments of a constructor.
+struct SampleSizes {
+    batch_shape: Vec<usize>,
+    lengths: Vec<usize>,
+    dtype: DType,
+    /// Size of the last axis of the mask.
+    mask_width: Option<usize>,
+}
+
+impl SampleSizes {
+    /// Reads a mask, sizes, or both, which must agree.
+    fn read(mask: Option<&DenseTensor>, sample_sizes: Option<&DenseTensor>) -> Result<Self> {
+        let of_mask = match mask {
+            Some(mask) => Some((count_mask_lengths(mask)?, mask.shape())),
+            None => None,
+        };
+        let (batch_shape, lengths, dtype) = match (sample_sizes, &of_mask) {
+            (Some(sizes), _) => (sizes.shape().to_vec(), read_lengths(sizes)?, sizes.dtype()),
+            (None, Some((lengths, shape))) => {
+                (shape[..shape.len() - 1].to_vec(), lengths.clone(), DType::I64)
+            }
+            (None, None) => {
+                return Err(Error::invalid("a batch needs a mask, sample sizes, or both"));
+            }
+        };
+        let mask_width = match of_mask {
+            None => None,
+            Some((counted, shape)) => {
+                let batch = &shape[..shape.len() - 1];
+                if batch != batch_shape {
+                    return Err(Error::invalid(format!(
+                        "a mask of shape {shape:?} does not match sample sizes of shape {batch_shape:?}"
+                    )));
+                }
+                if let Some(i) = (0..lengths.len()).find(|i| lengths[*i] != counted[*i]) {
+                    return Err(Error::invalid(format!(
+                        "{}: the mask has {} entries, the sample sizes say {}",
+                        name_sample(&batch_shape, i),
+                        counted[i],
+                        lengths[i]
+                    )));
+                }
+                shape.last().copied()
+            }
+        };
+        Ok(Self { batch_shape, lengths, dtype, mask_width })
+    }
+
+    /// Checks that the tensor has the batch axes; returns the non-uniform axis and its size.
+    fn check(
+        &self,
+        tensor: &DenseTensor,
+        non_uniform_dim: Option<usize>,
+    ) -> Result<(usize, usize)> {
+        let batch = self.batch_shape.len();
+        if batch == 0 {
+            return Err(Error::invalid("a batch has one batch axis or more, not none"));
+        }
+        let dim = non_uniform_dim.unwrap_or(batch);
+        check_dim(dim, batch, tensor.ndim())?;
+        check_batch_axes(tensor.shape(), &self.batch_shape)?;
+        let width = tensor.shape()[dim];
+        if let Some(mask) = self.mask_width.filter(|m| *m != width) {
+            return Err(Error::invalid(format!(
+                "the mask has {mask} slots, but the non-uniform axis has {width}"
+            )));
+        }
+        Ok((dim, width))
+    }
+}
+
+pub(super) fn check_batch_axes(shape: &[usize], batch_shape: &[usize]) -> Result<()> {
+    if shape.get(..batch_shape.len()) == Some(batch_shape) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "a tensor of shape {shape:?} does not start with the batch axes {batch_shape:?}"
+    )))
+}
+
+impl RaggedBatch {
+    /// Creates a batch from a padded tensor `[batch axes.., data axes..]` and a mask
+    /// `[batch axes.., max_sample_size]` (bool; true for the entries of each sample, which come
+    /// first), sample sizes `[batch axes..]` (integers), or both. They define the number of batch
+    /// axes; the non-uniform axis defaults to the one after these. Entries are copied and filler is
+    /// dropped; a tensor without filler is shared.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1.5f32, 0.0, 2.5, 3.5])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![1i32, 2])?;
+    /// let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.mask()?.to_string(), "bool[2, 2] [[true, false], [true, true]]");
+    /// let wrong = DenseTensor::from_bools([2, 2], [true, true, true, true])?;
+    /// let e = RaggedBatch::try_new(&t, Some(&wrong), Some(&sizes), None).unwrap_err();
+    /// assert_eq!(e.to_string(), "sample 0: the mask has 2 entries, the sample sizes say 1");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If neither mask nor sizes are given; if there are no batch axes; if the non-uniform axis is
+    /// a batch axis or does not exist; if shapes differ; if sizes are negative, not integers, or
+    /// larger than the non-uniform axis; if the mask has gaps, or mask and sizes disagree. The
+    /// message names the sample.
+    pub fn try_new(
+        tensor: &DenseTensor,
+        mask: Option<&DenseTensor>,
+        sample_sizes: Option<&DenseTensor>,
+        non_uniform_dim: Option<usize>,
+    ) -> Result<Self> {
+        let given = SampleSizes::read(mask, sample_sizes)?;
+        let (dim, width) = given.check(tensor, non_uniform_dim)?;
+        Self::from_sizes(tensor, given, dim, width)
+    }
+
+    /// Same as [`try_new`](Self::try_new), for a tensor (and mask) that is longer along the
+    /// non-uniform axis than the largest sample: [`max_sample_size`](Self::max_sample_size) becomes
+    /// the size of that sample, or 0 without samples.
+    ///
+    /// # Errors
+    /// Same as [`try_new`](Self::try_new).
+    pub fn from_oversize_tensor(
+        tensor: &DenseTensor,
+        mask: Option<&DenseTensor>,
+        sample_sizes: Option<&DenseTensor>,
+        non_uniform_dim: Option<usize>,
+    ) -> Result<Self> {
+        let given = SampleSizes::read(mask, sample_sizes)?;
+        let (dim, _) = given.check(tensor, non_uniform_dim)?;
+        let largest = given.lengths.iter().copied().max().unwrap_or(0);
+        Self::from_sizes(tensor, given, dim, largest)
+    }
+
+    fn from_sizes(
+        tensor: &DenseTensor,
+        given: SampleSizes,
+        dim: usize,
+        width: usize,
+    ) -> Result<Self> {
+        let batch = given.batch_shape.len();
+        let room = tensor.shape()[dim];
+        if let Some(i) = given.lengths.iter().position(|n| *n > room) {
+            return Err(Error::invalid(format!(
+                "{} has {} entries, more than the {room} of the non-uniform axis",
+                name_sample(&given.batch_shape, i),
+                given.lengths[i]
+            )));
+        }
+        let offsets = Offsets::from_lengths(given.lengths.iter().copied())?;
+        let values = unpad(tensor, &offsets, batch, dim)?;
+        let structure = Structure::try_new(given.batch_shape, offsets, Some(width), given.dtype)?;
+        Self::from_parts(Arc::new(structure), values, dim)
+    }
+
+    /// Creates a batch from a tensor without filler: every sample has the size of the non-uniform
+    /// axis. Nothing is copied if that is the first data axis.
+    ///
+    /// # Errors
+    /// If there are no batch axes, or the non-uniform axis is one of them or does not exist.
+    pub fn from_full_tensor(
+        full_tensor: &DenseTensor,
+        non_uniform_dim: usize,
+        num_batch_dims: usize,
+    ) -> Result<Self> {
+        if num_batch_dims == 0 {
+            return Err(Error::invalid("a batch has one batch axis or more, not none"));
+        }
+        check_dim(non_uniform_dim, num_batch_dims, full_tensor.ndim())?;
+        let batch_shape = full_tensor.shape()[..num_batch_dims].to_vec();
+        let width = full_tensor.shape()[non_uniform_dim];
+        let samples = count_samples(&batch_shape)?;
+        let lengths = vec![width; samples];
+        let given = SampleSizes { batch_shape, lengths, dtype: DType::I64, mask_width: None };
+        Self::from_sizes(full_tensor, given, non_uniform_dim, width)
+    }
+
+    /// Creates a batch of `num_dims` axes without entries, of float32. Every axis has size 0,
+    /// except for batch axes of a given shape. There is one batch axis unless their number or shape
+    /// is given.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// assert_eq!(RaggedBatch::empty(3, 1, None, None)?.shape(), [0, 0, 0]);
+    /// assert_eq!(RaggedBatch::empty(4, 2, None, Some(&[2, 3]))?.shape(), [2, 3, 0, 0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If both number and shape of the batch axes are given, if batch or data axes are missing, or
+    /// if the non-uniform axis is a batch axis or does not exist.
+    pub fn empty(
+        num_dims: usize,
+        non_uniform_dim: usize,
+        num_batch_dims: Option<usize>,
+        batch_shape: Option<&[usize]>,
+    ) -> Result<Self> {
+        let batch_shape = match (num_batch_dims, batch_shape) {
+            (Some(_), Some(_)) => {
+                return Err(Error::invalid(
+                    "give the number of batch axes or their shape, not both",
+                ));
+            }
+            // More batch axes than axes are refused below; this avoids allocating them first.
+            (Some(n), None) => vec![0; n.min(num_dims)],
+            (None, Some(shape)) => shape.to_vec(),
+            (None, None) => vec![0],
+        };
+        let batch = batch_shape.len();
+        if batch == 0 || batch >= num_dims {
+            return Err(Error::invalid(format!(
+                "{batch} of {num_dims} axes are batch axes; a batch needs at least one batch axis and one data axis"
+            )));
+        }
+        check_dim(non_uniform_dim, batch, num_dims)?;
+        let samples = count_samples(&batch_shape)?;
+        let offsets = Offsets::from_lengths(std::iter::repeat_n(0, samples))?;
+        let structure = Structure::try_new(batch_shape, offsets, Some(0), DType::I64)?;
+        let values = DenseTensor::from_vec(vec![0; num_dims - batch], Vec::<f32>::new())?;
+        Self::from_parts(Arc::new(structure), values, non_uniform_dim)
+    }
+
+    /// Returns a batch of other data with the sample sizes of this one. The padded tensor may have
+    /// any type and data axes, but needs the batch axes of this batch and its size along the
+    /// non-uniform axis (by default that of this batch; negative axes count from the end). Sizes
+    /// and mask are shared.
+    ///
+    /// # Errors
+    /// If the batch axes or the size of the non-uniform axis differ, or the axis does not exist.
+    pub fn create_with_sample_sizes_like_self(
+        &self,
+        tensor: &DenseTensor,
+        non_uniform_dim: Option<i64>,
+    ) -> Result<Self> {
+        let batch = self.num_batch_dims();
+        let dim = match non_uniform_dim {
+            None => self.non_uniform_dim(),
+            Some(dim) => resolve(dim, tensor.ndim()).ok_or_else(|| Error::NoSuchAxis {
+                what: "the tensor".into(),
+                axis: dim,
+                ndim: tensor.ndim(),
+            })?,
+        };
+        check_batch_axes(tensor.shape(), self.batch_shape())?;
+        check_dim(dim, batch, tensor.ndim())?;
+        if tensor.shape()[dim] != self.max_sample_size() {
+            return Err(Error::invalid(format!(
+                "the tensor has the size {} along the non-uniform axis {dim}, but the batch has {}",
+                tensor.shape()[dim],
+                self.max_sample_size()
+            )));
+        }
+        let values = unpad(tensor, self.offsets(), batch, dim)?;
+        Self::from_parts(Arc::clone(self.structure()), values, dim)
+    }
+
+    /// Replaces the data by that of a padded tensor of any type and data axes, with the same batch
+    /// axes and the same size along the same non-uniform axis.
+    ///
+    /// # Errors
+    /// Same as [`create_with_sample_sizes_like_self`](Self::create_with_sample_sizes_like_self);
+    /// the batch is then unchanged.
+    pub fn set_tensor(&mut self, tensor: &DenseTensor) -> Result<()> {
+        *self = self.create_with_sample_sizes_like_self(tensor, None)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,264 @@
+//! Conversion of batches to and from ragged arrays, table columns and packed tensors.
+
+use arrow::array::Array;
+
+use super::RaggedBatch;
+use super::structure::Structure;
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+use crate::table::RaggedTable;
+
+/// A batch in the form that variable-length kernels take: all entries, and where samples start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Packed {
+    /// `[entries, data axes except the non-uniform one..]`, one sample after the other.
+    pub values: DenseTensor,
+    /// `[samples + 1]`, starting at 0: sample `i` has the entries
+    /// `cu_seqlens[i]..cu_seqlens[i + 1]`. int32 if it suffices, else int64.
+    pub cu_seqlens: DenseTensor,
+    /// Number of entries of the largest sample.
+    pub max_seqlen: usize,
+}
+
+impl RaggedBatch {
+    /// Creates a batch with one batch axis from all entries `[entries, ..]` and the cumulative
+    /// sample sizes: integers `[samples + 1]`, from 0 to the number of entries. Shares the entries,
+    /// and the sizes if they are int32 or int64.
+    ///
+    /// # Errors
+    /// If the sizes have other axes, are not integers, decrease, or do not end at the number of
+    /// entries.
+    pub fn from_packed(values: DenseTensor, cu_seqlens: &DenseTensor) -> Result<Self> {
+        if cu_seqlens.ndim() != 1 || !cu_seqlens.dtype().is_integer() {
+            return Err(Error::invalid(format!(
+                "cumulative sizes are integers of one axis, not {} of shape {:?}",
+                cu_seqlens.dtype(),
+                cu_seqlens.shape()
+            )));
+        }
+        let offsets = if cu_seqlens.dtype() == DType::I32 {
+            Offsets::try_new::<i32>(arrow::buffer::ScalarBuffer::from(cu_seqlens.buffer().clone()))?
+        } else {
+            let wide = cu_seqlens.cast(DType::I64)?;
+            Offsets::try_new::<i64>(arrow::buffer::ScalarBuffer::from(wide.buffer().clone()))?
+        };
+        if offsets.base() != 0 {
+            return Err(Error::invalid(format!(
+                "cumulative sizes begin with 0, not with {}",
+                offsets.base()
+            )));
+        }
+        let structure = Structure::try_new(vec![offsets.lists()], offsets, None, DType::I64)?;
+        Self::from_parts(structure.into(), values, 1)
+    }
+
+    /// Returns entries and cumulative sizes, sharing the entries.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let packed = RaggedBatch::try_new(&t, None, Some(&sizes), None)?.to_packed()?;
+    /// assert_eq!(packed.values.to_string(), "int32[3] [1, 2, 3]");
+    /// assert_eq!(packed.cu_seqlens.to_string(), "int32[3] [0, 2, 3]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Never for a valid batch.
+    pub fn to_packed(&self) -> Result<Packed> {
+        let samples = self.total_num_samples_in_batch();
+        let (dtype, buffer) = match self.offsets() {
+            Offsets::I32(o) => (DType::I32, o.inner().inner().clone()),
+            Offsets::I64(o) => (DType::I64, o.inner().inner().clone()),
+        };
+        Ok(Packed {
+            values: self.values().clone(),
+            cu_seqlens: DenseTensor::try_new_trusted(dtype, vec![samples + 1], buffer)?,
+            max_seqlen: self.offsets().max_length(),
+        })
+    }
+
+    /// Creates a batch from a ragged array without nulls. The one axis whose lists differ in length
+    /// becomes the non-uniform one, axes before it (including the rows) batch axes, and axes after
+    /// it data axes. If no lists differ, it is the first axis that is stored as ragged. Shares
+    /// offsets and leaves.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// use serrate::arrow::array::Int32Array;
+    /// use serrate::batching::RaggedBatch;
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let array = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+    /// let batch = RaggedBatch::from_ragged_array(&array)?;
+    /// assert_eq!(batch.tensor()?.to_string(), "int32[2, 2] [[1, 2], [3, 0]]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the array contains nulls or no lists, if lists differ in length on more than one axis, or
+    /// if the leaves are not numeric.
+    pub fn from_ragged_array(array: &RaggedArray) -> Result<Self> {
+        let axes = array.axes();
+        let nulls = |a: &ListAxis| a.nulls().is_some_and(|n| n.null_count() > 0);
+        if axes.iter().any(nulls) || array.leaves().null_count() > 0 {
+            return Err(Error::invalid("a batch cannot hold nulls; fill them first"));
+        }
+        let one_size = |axis: &ListAxis| match axis.layout() {
+            Layout::Uniform { size, .. } => Some(*size),
+            Layout::Ragged(o) => {
+                let most = o.max_length();
+                o.lengths().all(|n| n == most).then_some(most)
+            }
+        };
+        let sizes: Vec<Option<usize>> = axes.iter().map(one_size).collect();
+        let mut differ = (0..axes.len()).filter(|i| sizes[*i].is_none());
+        let ragged = (0..axes.len()).find(|i| axes[*i].layout().is_ragged());
+        let at = match (differ.next(), differ.next()) {
+            (Some(first), Some(second)) => {
+                return Err(Error::invalid(format!(
+                    "lists differ in length on axes {} and {}; a batch has one such axis",
+                    first + 1,
+                    second + 1
+                )));
+            }
+            (Some(at), None) => at,
+            (None, _) if axes.is_empty() => {
+                return Err(Error::invalid("an array without lists has no samples to batch"));
+            }
+            (None, _) => ragged.unwrap_or(0),
+        };
+        let size = |i: &usize| sizes[*i].unwrap_or(0);
+        let mut batch_shape = vec![array.len()];
+        batch_shape.extend((0..at).map(|i| size(&i)));
+        let offsets = axes[at].layout().to_offsets()?;
+        let mut shape = vec![offsets.children()];
+        shape.extend((at + 1..axes.len()).map(|i| size(&i)));
+        let values = DenseTensor::from_flat(array.leaves(), "the leaves of a batch")?;
+        // If an axis has no lists, their size is unknown; 0 is right because there are no elements.
+        let values = values.reshape(shape)?;
+        let dim = batch_shape.len();
+        let structure = Structure::try_new(batch_shape, offsets, None, DType::I64)?;
+        Self::from_parts(structure.into(), values, dim)
+    }
+
+    /// Returns a ragged array: the rows are the first batch axis, followed by the other batch axes,
+    /// the non-uniform axis, and the data axes, wherever the non-uniform axis is in the tensor.
+    /// Shares offsets and values (bool is packed to bits, bfloat16 becomes float32).
+    ///
+    /// # Errors
+    /// Never for a valid batch.
+    pub fn to_ragged_array(&self) -> Result<RaggedArray> {
+        let uniform = |size: usize, lists: usize| ListAxis::from(Layout::Uniform { size, lists });
+        let (rows, rest) = self.batch_shape().split_first().map_or((0, &[][..]), |(r, b)| (*r, b));
+        let mut axes = Vec::with_capacity(self.dim() - 1);
+        let mut lists = rows;
+        for size in rest {
+            axes.push(uniform(*size, lists));
+            lists *= size;
+        }
+        axes.push(self.offsets().clone().into());
+        let mut lists = self.total_num_entries();
+        for size in self.entry_shape() {
+            axes.push(uniform(*size, lists));
+            lists = lists.saturating_mul(*size);
+        }
+        RaggedArray::try_new(rows, axes, self.values().to_flat()?)
+    }
+
+    /// Creates a batch from a column of a table, like
+    /// [`from_ragged_array`](Self::from_ragged_array).
+    ///
+    /// # Errors
+    /// Same as [`from_ragged_array`](Self::from_ragged_array); also if the column does not exist.
+    pub fn from_column(table: &RaggedTable, name: &str) -> Result<Self> {
+        Self::from_ragged_array(&table.array(name)?)
+    }
+
+    /// Creates a table with one column per batch. All batches must have the same sample sizes; the
+    /// columns share their offsets, laid out as by [`to_ragged_array`](Self::to_ragged_array). The
+    /// data axes of each column must be a prefix of those of the column with the most axes.
+    ///
+    /// # Errors
+    /// If there are no batches, sample sizes differ (the message names the sample), data axes are
+    /// not such prefixes, or a name repeats.
+    pub fn to_table(columns: &[(&str, &Self)]) -> Result<RaggedTable> {
+        let Some((_, first)) = columns.iter().rev().max_by_key(|(_, b)| b.dim()) else {
+            return Err(Error::invalid("a table needs at least one batch"));
+        };
+        let array = first.to_ragged_array()?;
+        let mut builder = RaggedTable::builder().rows(array.len());
+        for axis in array.axes() {
+            builder = builder.layout(axis.layout().clone());
+        }
+        for (name, batch) in columns {
+            let what = format!("column {name:?} and the others");
+            batch.structure().check_same_sizes(first.structure(), &what)?;
+            let shape = batch.entry_shape();
+            if first.entry_shape().get(..shape.len()) != Some(shape) {
+                return Err(Error::invalid(format!(
+                    "column {name:?} has entries of shape {shape:?}, but another column has {:?}; columns of a table must share their axes",
+                    first.entry_shape()
+                )));
+            }
+            builder = builder.column(*name, batch.dim() - 1, batch.values().to_flat()?);
+        }
+        builder.build()
+    }
+}
+
+/// See [`RaggedBatch::from_ragged_array`].
+impl TryFrom<&RaggedArray> for RaggedBatch {
+    type Error = Error;
+
+    fn try_from(array: &RaggedArray) -> Result<Self> {
+        Self::from_ragged_array(array)
+    }
+}
+
+/// See [`RaggedBatch::to_ragged_array`].
+impl TryFrom<&RaggedBatch> for RaggedArray {
+    type Error = Error;
+
+    fn try_from(batch: &RaggedBatch) -> Result<Self> {
+        batch.to_ragged_array()
+    }
+}
+
+/// See [`RaggedBatch::to_packed`].
+impl TryFrom<&RaggedBatch> for Packed {
+    type Error = Error;
+
+    fn try_from(batch: &RaggedBatch) -> Result<Self> {
+        batch.to_packed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn structures_are_shared() {
+        let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0]).unwrap();
+        let sizes = DenseTensor::from_vec([2], vec![2i64, 1]).unwrap();
+        let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None).unwrap();
+        let other = batch.create_with_sample_sizes_like_self(&t, None).unwrap();
+        assert!(Arc::ptr_eq(batch.structure(), other.structure()));
+        let mask = batch.mask().unwrap().as_bytes().as_ptr();
+        assert_eq!(other.mask().unwrap().as_bytes().as_ptr(), mask);
+        let array = batch.to_ragged_array().unwrap();
+        assert!(batch.offsets().ptr_eq(&array.axes()[0].layout().to_offsets().unwrap()));
+        let back = RaggedBatch::from_ragged_array(&array).unwrap();
+        assert_eq!(back.values().as_bytes().as_ptr(), batch.values().as_bytes().as_ptr());
+        let packed = batch.to_packed().unwrap();
+        assert_eq!(RaggedBatch::from_packed(packed.values, &packed.cu_seqlens).unwrap(), batch);
+    }
+}

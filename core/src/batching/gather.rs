@@ -1,0 +1,358 @@
+//! Gather and scatter of entries by position.
+
+use std::ops::Range;
+
+use arrow::buffer::Buffer;
+
+use super::RaggedBatch;
+use super::any::EntryView;
+use super::entries::{Entry, fill_buffer, for_each_part, repeat_value, with_entry};
+use super::structure::{coordinates, saturating_product};
+use crate::array::{Layout, Offsets};
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+
+pub(super) trait Position: Copy + Sync {
+    fn to_i64(self) -> i64;
+}
+
+impl Position for i32 {
+    #[inline(always)]
+    fn to_i64(self) -> i64 {
+        self.into()
+    }
+}
+
+impl Position for i64 {
+    #[inline(always)]
+    fn to_i64(self) -> i64 {
+        self
+    }
+}
+
+/// The indices of a batch: one position per entry.
+pub(super) struct Indices {
+    values: DenseTensor,
+    offsets: Offsets,
+    batch_shape: Vec<usize>,
+}
+
+/// Runs `$body` with `$ids` bound to the positions as a typed slice.
+macro_rules! with_positions {
+    ($indices:expr, $ids:ident => $body:expr) => {
+        match $indices.values.dtype() {
+            DType::I32 => {
+                let $ids: &[i32] = $indices.values.as_slice()?;
+                $body
+            }
+            _ => {
+                let $ids: &[i64] = $indices.values.as_slice()?;
+                $body
+            }
+        }
+    };
+}
+
+impl Indices {
+    /// Checks that indices are integers without data axes; shares int32 and int64 values.
+    pub(super) fn new(batch: &RaggedBatch) -> Result<Self> {
+        let values = batch.values();
+        if values.ndim() != 1 || !values.dtype().is_integer() {
+            return Err(Error::invalid(format!(
+                "indices are integers of shape [batch axes.., positions], not {} of shape {:?}",
+                values.dtype(),
+                batch.shape()
+            )));
+        }
+        let values = match values.dtype() {
+            DType::I32 | DType::I64 => values.clone(),
+            _ => values.cast(DType::I64)?,
+        };
+        let (offsets, batch_shape) = (batch.offsets().clone(), batch.batch_shape().to_vec());
+        Ok(Self { values, offsets, batch_shape })
+    }
+
+    pub(super) fn batch_shape(&self) -> &[usize] {
+        &self.batch_shape
+    }
+
+    #[cold]
+    fn out_of_range(&self, sample: usize, position: usize, index: i64, size: usize) -> Error {
+        let sample = coordinates(&self.batch_shape, sample);
+        Error::NoSuchEntry { sample, position, index, size }
+    }
+}
+
+/// Valid positions in a sample: those of its entries only, or those of filler, too.
+#[derive(Clone, Copy)]
+pub(super) struct Limit {
+    pub(super) width: usize,
+    /// Whether positions of filler are out of range.
+    pub(super) strict: bool,
+}
+
+impl Limit {
+    fn for_size(self, size: usize) -> usize {
+        if self.strict { size } else { self.width }
+    }
+}
+
+/// Resolves negative positions, which count from the end of the valid ones.
+#[inline(always)]
+fn resolve_position(index: i64, limit: usize) -> Option<usize> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let index = if index < 0 { index + limit } else { index };
+    usize::try_from(index).ok()
+}
+
+/// Returns the entries at the positions: `[positions, entry shape..]`.
+pub(super) fn gather_entries(
+    data: &EntryView,
+    indices: &Indices,
+    strict: bool,
+) -> Result<DenseTensor> {
+    let limit = Limit { width: data.width, strict };
+    let entry = data.entry_bytes();
+    let count = indices.offsets.children();
+    let mut shape = vec![count];
+    shape.extend_from_slice(data.entry_shape());
+    let positions = Layout::Ragged(indices.offsets.clone());
+    let buffer = with_positions!(indices, ids => {
+        if entry == 0 {
+            check_positions(&data.layout, ids, indices, limit)?;
+            Buffer::from_vec(Vec::<u64>::new())
+        } else {
+            let bytes = count.checked_mul(entry);
+            let bytes = bytes.ok_or_else(|| {
+                Error::invalid("the selected entries have more bytes than memory can hold")
+            })?;
+            let filler = data.filler_entry();
+            fill_buffer(bytes, |out| {
+                with_entry!(entry, e => {
+                    for_each_part(&positions, entry, out, true, &|samples, out| {
+                        gather_part(e, data, (ids, indices), limit, &filler, samples, out)
+                    })
+                })
+            })?
+        }
+    });
+    DenseTensor::try_new_trusted(data.values.dtype(), shape, buffer)
+}
+
+fn gather_part<E: Entry, I: Position>(
+    e: E,
+    data: &EntryView,
+    (ids, indices): (&[I], &Indices),
+    limit: Limit,
+    filler: &[u8],
+    samples: Range<usize>,
+    out: &mut [u8],
+) -> Result<()> {
+    let all = data.values.as_bytes();
+    let mut rest = out;
+    for i in samples {
+        let own = data.layout.range(i);
+        let size = own.len();
+        let own = &all[own.start * e.size()..own.end * e.size()];
+        let limit = limit.for_size(size);
+        let ids = &ids[indices.offsets.range(i)];
+        let (out, after) = std::mem::take(&mut rest).split_at_mut(ids.len() * e.size());
+        rest = after;
+        for (j, id) in ids.iter().enumerate() {
+            let at = resolve_position(id.to_i64(), limit);
+            if at.is_some_and(|k| e.copy(out, j, own, k)) {
+                continue;
+            }
+            if at.is_none_or(|k| k >= limit) {
+                return Err(indices.out_of_range(i, j, id.to_i64(), limit));
+            }
+            e.copy(out, j, filler, 0);
+        }
+    }
+    Ok(())
+}
+
+/// Checks positions of entries without bytes.
+fn check_positions<I: Position>(
+    layout: &Layout,
+    ids: &[I],
+    indices: &Indices,
+    limit: Limit,
+) -> Result<()> {
+    for i in 0..layout.lists() {
+        let limit = limit.for_size(layout.length(i));
+        for (j, id) in ids[indices.offsets.range(i)].iter().enumerate() {
+            if resolve_position(id.to_i64(), limit).is_none_or(|k| k >= limit) {
+                return Err(indices.out_of_range(i, j, id.to_i64(), limit));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Initial contents of a target.
+pub(super) enum Before<'a> {
+    /// A copy of these entries.
+    Copy(&'a [u8]),
+    /// Repetitions of this element.
+    Fill(&'a [u8]),
+}
+
+pub(super) struct Target<'a> {
+    pub(super) layout: &'a Layout,
+    /// Shape of all entries together.
+    pub(super) shape: Vec<usize>,
+    pub(super) before: Before<'a>,
+    pub(super) limit: Limit,
+    /// Whether a repeated position is an error; otherwise the last write wins.
+    pub(super) unique: bool,
+}
+
+/// Returns the target with entry `j` of every sample of `from` at position `j` of its indices.
+/// Writes to filler are dropped.
+pub(super) fn scatter_entries(
+    from: &EntryView,
+    indices: &Indices,
+    target: Target<'_>,
+) -> Result<DenseTensor> {
+    let lists = target.layout.lists();
+    if let Some(i) = (0..lists).find(|i| from.layout.length(*i) < indices.offsets.length(*i)) {
+        return Err(Error::invalid(format!(
+            "{} has {} entries to write but {} indices; it needs an entry per index",
+            super::structure::name_sample(&indices.batch_shape, i),
+            from.layout.length(i),
+            indices.offsets.length(i)
+        )));
+    }
+    let (entry, dtype) = (from.entry_bytes(), from.values.dtype());
+    let bytes = saturating_product(&target.shape).checked_mul(dtype.size());
+    let bytes =
+        bytes.ok_or_else(|| Error::invalid("the target has more bytes than memory can hold"))?;
+    let buffer = with_positions!(indices, ids => {
+        if entry == 0 {
+            check_positions(target.layout, ids, indices, target.limit)?;
+            Buffer::from_vec(Vec::<u64>::new())
+        } else {
+            fill_buffer(bytes, |out| {
+                with_entry!(entry, e => {
+                    for_each_part(target.layout, entry, out, true, &|samples, out| {
+                        scatter_part(e, from, (ids, indices), &target, samples, out)
+                    })
+                })
+            })?
+        }
+    });
+    DenseTensor::try_new_trusted(dtype, target.shape, buffer)
+}
+
+fn scatter_part<E: Entry, I: Position>(
+    e: E,
+    from: &EntryView,
+    (ids, indices): (&[I], &Indices),
+    target: &Target<'_>,
+    samples: Range<usize>,
+    out: &mut [u8],
+) -> Result<()> {
+    let first = target.layout.ranges(0..samples.start).len();
+    match target.before {
+        Before::Copy(all) => {
+            let start = first * e.size();
+            out.copy_from_slice(&all[start..start + out.len()]);
+        }
+        // Fresh memory is already zero.
+        Before::Fill(value) if value.iter().all(|b| *b == 0) => {}
+        Before::Fill(value) => repeat_value(out, value),
+    }
+    let all = from.values.as_bytes();
+    let mut seen = WrittenPositions::default();
+    for i in samples {
+        let own = target.layout.range(i);
+        let limit = target.limit.for_size(own.len());
+        let own = &mut out[(own.start - first) * e.size()..(own.end - first) * e.size()];
+        let ids = &ids[indices.offsets.range(i)];
+        let values = &all[from.layout.range(i).start * e.size()..];
+        if target.unique {
+            // Writes to filler are dropped, so repeating them is not an error.
+            seen.start_sample(own.len() / e.size());
+        }
+        for (j, id) in ids.iter().enumerate() {
+            let at = resolve_position(id.to_i64(), limit);
+            if target.unique
+                && let Some(before) = at.and_then(|k| seen.record_write(k, j))
+            {
+                return Err(duplicate_error(indices, i, before, j, id.to_i64()));
+            }
+            if !at.is_some_and(|k| e.copy(own, k, values, j)) && at.is_none_or(|k| k >= limit) {
+                return Err(indices.out_of_range(i, j, id.to_i64(), limit));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn duplicate_error(indices: &Indices, i: usize, first: usize, second: usize, index: i64) -> Error {
+    Error::invalid(format!(
+        "{}: position {second} writes to index {index}, as position {first} does",
+        super::structure::name_sample(&indices.batch_shape, i)
+    ))
+}
+
+/// The positions of one sample that were written, each with the index that wrote it.
+#[derive(Default)]
+struct WrittenPositions {
+    sample: u32,
+    places: Vec<(u32, usize)>,
+}
+
+impl WrittenPositions {
+    /// Starts a new sample of `size` positions.
+    fn start_sample(&mut self, size: usize) {
+        self.sample = self.sample.wrapping_add(1);
+        if self.sample == 0 {
+            self.places.clear();
+            self.sample = 1;
+        }
+        if self.places.len() < size {
+            self.places.resize(size, (0, 0));
+        }
+    }
+
+    /// Returns the index that wrote position `k` before; otherwise records `j`.
+    fn record_write(&mut self, k: usize, j: usize) -> Option<usize> {
+        let (sample, index) = self.places.get_mut(k)?;
+        if *sample == self.sample {
+            return Some(*index);
+        }
+        (*sample, *index) = (self.sample, j);
+        None
+    }
+}
+
+/// Returns a row of `targets` flags for every sample, true at its positions.
+pub(super) fn mark_positions(indices: &Indices, targets: usize) -> Result<DenseTensor> {
+    let mut shape = indices.batch_shape.clone();
+    shape.push(targets);
+    let options = crate::dense::DenseOptions::default();
+    let bytes = super::structure::check_bytes(&shape, DType::Bool, &options, "a mask")?;
+    let lists = indices.offsets.lists();
+    let layout = Layout::Uniform { size: targets, lists };
+    let buffer = with_positions!(indices, ids => {
+        fill_buffer(bytes, |out| {
+            for_each_part(&layout, 1, out, true, &|samples, out| {
+                let first = samples.start;
+                for i in samples {
+                    let own = &mut out[(i - first) * targets..(i - first + 1) * targets];
+                    for (j, id) in ids[indices.offsets.range(i)].iter().enumerate() {
+                        match resolve_position(id.to_i64(), targets).and_then(|k| own.get_mut(k)) {
+                            Some(place) => *place = 1,
+                            None => return Err(indices.out_of_range(i, j, id.to_i64(), targets)),
+                        }
+                    }
+                }
+                Ok(())
+            })
+        })?
+    });
+    DenseTensor::try_new_trusted(DType::Bool, shape, buffer)
+}

@@ -1,0 +1,313 @@
+//! Access by index to entries of all samples: read, write, move between batches.
+
+use super::any::{EntryView, to_dense};
+use super::gather::{Before, Indices, Limit, Target, gather_entries, scatter_entries};
+use super::pad::convert_fill;
+use super::structure::{check_bytes, count_samples};
+use super::{AnyBatch, RaggedBatch};
+use crate::array::Layout;
+use crate::dense::{DenseOptions, DenseTensor, Fill};
+use crate::error::{Error, Result};
+
+/// Treatment of an index that is written to twice within a sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Duplicates {
+    /// The last write wins.
+    #[default]
+    LastWins,
+    /// An error that names the sample and both positions.
+    Error,
+}
+
+/// Whether an index may address filler: at least the size of its sample, but below
+/// [`max_sample_size`](RaggedBatch::max_sample_size).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BeyondSample {
+    /// As in the padded tensor: reads return the filler value (0 by default), writes are dropped.
+    /// Negative indices count from the end of the padded axis.
+    #[default]
+    Filler,
+    /// Such an index is out of range. Negative indices count from the end of the sample.
+    Error,
+}
+
+/// Options for index arguments.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::{BeyondSample, Duplicates, IndexOptions};
+/// let strict = IndexOptions { duplicates: Duplicates::Error, beyond: BeyondSample::Error };
+/// assert_ne!(strict, IndexOptions::default());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct IndexOptions {
+    /// Treatment of repeated indices in writes.
+    pub duplicates: Duplicates,
+    /// Treatment of indices that address filler of ragged data.
+    pub beyond: BeyondSample,
+}
+
+impl IndexOptions {
+    fn limit(self, width: usize) -> Limit {
+        Limit { width, strict: self.beyond == BeyondSample::Error }
+    }
+}
+
+/// Returns the axis to index: by default the non-uniform axis of the indices; never a batch axis.
+fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result<usize> {
+    let dim = dim_to_index_in.unwrap_or(indices.non_uniform_dim());
+    if dim < indices.num_batch_dims() {
+        return Err(Error::invalid(format!(
+            "axis {dim} is a batch axis of the indices and cannot be indexed"
+        )));
+    }
+    Ok(dim)
+}
+
+/// Returns, for every sample, the entries of the data at the indices of that sample:
+/// `out[b, j] = data[b, indices[b, j]]`.
+///
+/// Indices are integers `[batch axes.., positions]` without data axes; the data has the same batch
+/// axes. Entries are counted along `dim_to_index_in`, by default the non-uniform axis of the
+/// indices; it need not be the non-uniform axis of the data. The result has the sample sizes of the
+/// indices (and their type), this axis as the non-uniform one, and `filler_value` as filler.
+/// Negative indices count from the end, and indices may repeat.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::{RaggedBatch, IndexOptions, batched_indexing_access};
+/// use serrate::dense::DenseTensor;
+/// let data = DenseTensor::from_vec([2, 3], vec![10, 11, 12, 20, 21, 22])?;
+/// let indices = RaggedBatch::from_packed(
+///     DenseTensor::from_vec([3], vec![2i64, 0, -1])?,
+///     &DenseTensor::from_vec([3], vec![0i64, 2, 3])?,
+/// )?;
+/// let out = batched_indexing_access(&data, &indices, -1, None, &IndexOptions::default())?;
+/// assert_eq!(out.tensor()?.to_string(), "int32[2, 2] [[12, 10], [22, -1]]");
+///
+/// let wrong = RaggedBatch::from_packed(
+///     DenseTensor::from_vec([3], vec![2i64, 0, 3])?,
+///     &DenseTensor::from_vec([3], vec![0i64, 2, 3])?,
+/// )?;
+/// let e = batched_indexing_access(&data, &wrong, -1, None, &IndexOptions::default()).unwrap_err();
+/// assert_eq!(e.to_string(), "sample [1], position 0: index 3 is out of range for 3 entries");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If an index is out of range (the message names sample, position, index and size); if the batch
+/// axes differ; if the axis is a batch axis or does not exist; if the indices are not integers or
+/// have data axes; if the type cannot represent the filler.
+pub fn batched_indexing_access(
+    input_data: impl Into<AnyBatch>,
+    input_indices: &RaggedBatch,
+    filler_value: impl Into<Fill>,
+    dim_to_index_in: Option<usize>,
+    options: &IndexOptions,
+) -> Result<RaggedBatch> {
+    let data = input_data.into();
+    let dim = resolve_axis(input_indices, dim_to_index_in)?;
+    let filler = convert_fill(filler_value.into(), data.dtype())?;
+    let indices = Indices::new(input_indices)?;
+    let entries = EntryView::new(&data, indices.batch_shape(), dim)?;
+    let values = gather_entries(&entries, &indices, options.beyond == BeyondSample::Error)?;
+    Ok(input_indices.with_values(values, dim)?.with_filler(Some(filler)))
+}
+
+/// Returns, for every sample, a row of `output_num_targets` entries: those of the data at the
+/// indices, and the filler elsewhere: `out[b, indices[b, j]] = data[b, j]`. The result is a dense
+/// tensor.
+///
+/// Indices, batch axes and `dim_to_index_in` are as in [`batched_indexing_access`]. Each sample of
+/// the data has at least as many entries as indices; further entries are ignored.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::{RaggedBatch, IndexOptions, batched_inverse_indexing_access};
+/// use serrate::dense::DenseTensor;
+/// let data = DenseTensor::from_vec([1, 2], vec![1.5f32, 2.5])?;
+/// let indices = RaggedBatch::from_full_tensor(&DenseTensor::from_vec([1, 2], vec![3, 0])?, 1, 1)?;
+/// let out = batched_inverse_indexing_access(&data, &indices, 4, 0.0, None, &Default::default())?;
+/// assert_eq!(out.to_string(), "float32[1, 4] [[2.5, 0.0, 0.0, 1.5]]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// Same as [`batched_indexing_access`]; also if a sample has fewer entries than indices, an index
+/// repeats and the options forbid it, or the result exceeds [`DenseOptions::DEFAULT_LIMIT`].
+pub fn batched_inverse_indexing_access(
+    input_data: impl Into<AnyBatch>,
+    output_indices: &RaggedBatch,
+    output_num_targets: usize,
+    filler_value: impl Into<Fill>,
+    dim_to_index_in: Option<usize>,
+    options: &IndexOptions,
+) -> Result<DenseTensor> {
+    let data = input_data.into();
+    let dim = resolve_axis(output_indices, dim_to_index_in)?;
+    let filler = convert_fill(filler_value.into(), data.dtype())?;
+    let indices = Indices::new(output_indices)?;
+    let from = EntryView::new(&data, indices.batch_shape(), dim)?;
+    let lists = count_samples(indices.batch_shape())?;
+    let mut shape = vec![lists, output_num_targets];
+    shape.extend_from_slice(from.entry_shape());
+    check_bytes(&shape, data.dtype(), &DenseOptions::default(), "the targets of indices")?;
+    let entries = lists.checked_mul(output_num_targets);
+    shape.splice(..2, entries);
+    if entries.is_none() {
+        return Err(Error::invalid("the result has more entries than memory can address"));
+    }
+    let target = Target {
+        layout: &Layout::Uniform { size: output_num_targets, lists },
+        shape,
+        before: Before::Fill(filler.as_bytes()),
+        limit: options.limit(output_num_targets),
+        unique: options.duplicates == Duplicates::Error,
+    };
+    let values = scatter_entries(&from, &indices, target)?;
+    to_dense(&values, indices.batch_shape(), output_num_targets, dim)
+}
+
+/// Returns a copy of `to_write_into` with the entries of `to_write` at the indices of their sample:
+/// `out[b, indices[b, j]] = to_write[b, j]`. The result is a tensor if `to_write_into` is one, else
+/// a batch with its sample sizes.
+///
+/// Indices, batch axes and `dim_to_index_in` are as in [`batched_indexing_access`]. Both data have
+/// the same type, and the same shape except for the indexed axis. Each sample of `to_write` has at
+/// least as many entries as indices; further entries are ignored. If the axis is the non-uniform
+/// one of a ragged batch, indices beyond a sample address filler; see [`BeyondSample`].
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::{RaggedBatch, Duplicates, IndexOptions, batched_indexing_write};
+/// use serrate::dense::DenseTensor;
+/// let into = DenseTensor::from_vec([1, 3], vec![1, 2, 3])?;
+/// let indices = RaggedBatch::from_full_tensor(&DenseTensor::from_vec([1, 2], vec![2, 2])?, 1, 1)?;
+/// let new = DenseTensor::from_vec([1, 2], vec![7, 8])?;
+/// let out = batched_indexing_write(&new, &indices, &into, None, &IndexOptions::default())?;
+/// assert_eq!(out.to_tensor()?.to_string(), "int32[1, 3] [[1, 2, 8]]");
+/// let once = IndexOptions { duplicates: Duplicates::Error, ..Default::default() };
+/// assert!(batched_indexing_write(&new, &indices, &into, None, &once).is_err());
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// Same as [`batched_inverse_indexing_access`]; also if types or shapes differ.
+pub fn batched_indexing_write(
+    to_write: impl Into<AnyBatch>,
+    output_indices: &RaggedBatch,
+    to_write_into: impl Into<AnyBatch>,
+    dim_to_index_in: Option<usize>,
+    options: &IndexOptions,
+) -> Result<AnyBatch> {
+    let (from, into) = (to_write.into(), to_write_into.into());
+    let dim = resolve_axis(output_indices, dim_to_index_in)?;
+    let indices = Indices::new(output_indices)?;
+    let from = EntryView::new(&from, indices.batch_shape(), dim)?;
+    write_entries(&from, &indices, &into, dim, options)
+}
+
+/// Writes entries at indices along one axis of `into`.
+fn write_entries(
+    from: &EntryView,
+    indices: &Indices,
+    into: &AnyBatch,
+    dim: usize,
+    options: &IndexOptions,
+) -> Result<AnyBatch> {
+    let own = EntryView::new(into, indices.batch_shape(), dim)?;
+    check_same_entries(from, &own)?;
+    let target = Target {
+        layout: &own.layout,
+        shape: own.values.shape().to_vec(),
+        before: Before::Copy(own.values.as_bytes()),
+        limit: options.limit(own.width),
+        unique: options.duplicates == Duplicates::Error,
+    };
+    let values = scatter_entries(from, indices, target)?;
+    match into {
+        AnyBatch::Ragged(batch) if own.layout.is_ragged() => {
+            Ok(batch.with_values(values, dim)?.into())
+        }
+        AnyBatch::Ragged(batch) => {
+            let tensor = to_dense(&values, batch.batch_shape(), own.width, dim)?;
+            let axis = i64::try_from(batch.non_uniform_dim()).ok();
+            Ok(batch.create_with_sample_sizes_like_self(&tensor, axis)?.into())
+        }
+        AnyBatch::Dense(_) => Ok(to_dense(&values, indices.batch_shape(), own.width, dim)?.into()),
+    }
+}
+
+pub(super) fn check_same_entries(from: &EntryView, into: &EntryView) -> Result<()> {
+    let (a, b) = (from.values.dtype(), into.values.dtype());
+    if a != b {
+        return Err(Error::invalid(format!(
+            "entries of type {a} cannot be written into {b}; convert one of them first"
+        )));
+    }
+    if from.entry_shape() != into.entry_shape() {
+        return Err(Error::invalid(format!(
+            "entries of shape {:?} cannot be written into those of shape {:?}",
+            from.entry_shape(),
+            into.entry_shape()
+        )));
+    }
+    Ok(())
+}
+
+/// Returns a copy of the target with entries of the source:
+/// `out[b, to[b, j]] = source[b, from[b, j]]`. The result is a tensor if the target is one, else a
+/// batch with its sample sizes.
+///
+/// Entries are counted along the non-uniform axis of a ragged batch, or along the axis after the
+/// batch axes of a tensor. Source and target have the same type, and the same shape except for this
+/// axis. Both batches of indices have the same sample sizes. Indices of the source may repeat.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::{RaggedBatch, batched_index_mapping};
+/// use serrate::dense::DenseTensor;
+/// let row = |v: Vec<i64>| DenseTensor::from_vec([1, v.len()], v);
+/// let indices = |v| RaggedBatch::from_full_tensor(&row(v)?, 1, 1);
+/// let (from, to) = (indices(vec![0, 2])?, indices(vec![1, 0])?);
+/// let out = batched_index_mapping(&row(vec![7, 8, 9])?, &from, &to, &row(vec![1, 2])?, &Default::default())?;
+/// assert_eq!(out.to_tensor()?.to_string(), "int64[1, 2] [[9, 7]]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If the indices differ in sample sizes; otherwise the same as [`batched_indexing_write`].
+pub fn batched_index_mapping(
+    source_data: impl Into<AnyBatch>,
+    source_indices: &RaggedBatch,
+    target_indices: &RaggedBatch,
+    target_data: impl Into<AnyBatch>,
+    options: &IndexOptions,
+) -> Result<AnyBatch> {
+    let (source, target) = (source_data.into(), target_data.into());
+    source_indices
+        .structure()
+        .check_same_sizes(target_indices.structure(), "indices of source and target")?;
+    let widths = (source_indices.max_sample_size(), target_indices.max_sample_size());
+    if widths.0 != widths.1 {
+        return Err(Error::invalid(format!(
+            "indices of source and target are padded to {} and {}",
+            widths.0, widths.1
+        )));
+    }
+    let along = |data: &AnyBatch| match data {
+        AnyBatch::Ragged(batch) => batch.non_uniform_dim(),
+        AnyBatch::Dense(_) => source_indices.num_batch_dims(),
+    };
+    let (from, to) = (Indices::new(source_indices)?, Indices::new(target_indices)?);
+    let source = EntryView::new(&source, from.batch_shape(), along(&source))?;
+    let values = gather_entries(&source, &from, options.beyond == BeyondSample::Error)?;
+    let moved = EntryView {
+        values,
+        layout: source_indices.offsets().clone().into(),
+        width: widths.0,
+        filler: None,
+        dim: source.dim,
+    };
+    write_entries(&moved, &to, &target, along(&target), options)
+}

@@ -1,0 +1,293 @@
+//! Contents of a batch: filler, types, single samples, items by index.
+
+use std::sync::Arc;
+
+use arrow::buffer::{Buffer, MutableBuffer};
+
+use super::RaggedBatch;
+use super::combine::Samples;
+use super::entries::{fill_buffer, transpose_entries, with_entry};
+use super::pad::convert_fill;
+use super::structure::saturating_product;
+use crate::dense::{
+    DType, DenseOptions, DenseTensor, Fill, Selection, broadcast, broadcast_positions,
+    element_count,
+};
+use crate::error::{Error, Result};
+use crate::index::Index;
+
+impl RaggedBatch {
+    /// Returns 1 for entries of the padded tensor and 0 for filler, in any type (for example
+    /// float32 weights of a loss): like [`mask`](Self::mask), but in the shape of the tensor.
+    ///
+    /// # Errors
+    /// Same as [`tensor`](Self::tensor).
+    pub fn get_existence_weights(&self, dtype: DType) -> Result<DenseTensor> {
+        let one = convert_fill(Fill::Int(1), dtype)?;
+        let shape = self.values().shape().to_vec();
+        let bytes = self.values().num_elements().saturating_mul(dtype.size());
+        let buffer = fill_buffer(bytes, |out| {
+            super::entries::repeat_value(out, one.as_bytes());
+            Ok(())
+        })?;
+        let ones = DenseTensor::try_new_trusted(dtype, shape, buffer)?;
+        Self::from_parts(Arc::clone(self.structure()), ones, self.non_uniform_dim())?
+            .padded(&DenseOptions::default())
+    }
+
+    /// Returns the same batch with this value as filler of the padded tensor. Floats are truncated
+    /// towards zero for integers; for booleans, nonzero values are true. Shares all data; filler is
+    /// not stored.
+    ///
+    /// The filler is kept when batch axes, data axes or the type change; operations that create new
+    /// entries reset it to zero.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([1, 2], vec![5, 0])?;
+    /// let sizes = DenseTensor::from_vec([1], vec![1i64])?;
+    /// let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?.with_padded_set_to(-100)?;
+    /// assert_eq!(batch.tensor()?.to_string(), "int32[1, 2] [[5, -100]]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the type cannot represent the value.
+    pub fn with_padded_set_to(&self, value_to_set: impl Into<Fill>) -> Result<Self> {
+        let filler = convert_fill(value_to_set.into(), self.dtype())?;
+        Ok(self.clone().with_filler(Some(filler)))
+    }
+
+    /// Same as [`with_padded_set_to`](Self::with_padded_set_to), in place.
+    ///
+    /// # Errors
+    /// Same as [`with_padded_set_to`](Self::with_padded_set_to); the batch is then unchanged.
+    pub fn set_padded_to(&mut self, value_to_set: impl Into<Fill>) -> Result<()> {
+        *self = self.with_padded_set_to(value_to_set)?;
+        Ok(())
+    }
+
+    /// Converts all elements and the filler; see [`DenseTensor::cast`]: exactly if the type can
+    /// hold them, floats to integers truncated towards zero, numbers to booleans as "not zero".
+    ///
+    /// # Errors
+    /// If a value does not fit the type.
+    pub fn to_dtype(&self, dtype: DType) -> Result<Self> {
+        if dtype == self.dtype() {
+            return Ok(self.clone());
+        }
+        let made = self.with_values(self.values().cast(dtype)?, self.non_uniform_dim())?;
+        let filler = self.filler().map(|f| f.cast(dtype)).transpose()?;
+        Ok(made.with_filler(filler))
+    }
+
+    /// Converts to int32.
+    ///
+    /// # Errors
+    /// Same as [`to_dtype`](Self::to_dtype).
+    pub fn int(&self) -> Result<Self> {
+        self.to_dtype(DType::I32)
+    }
+
+    /// Converts to int64.
+    ///
+    /// # Errors
+    /// Same as [`to_dtype`](Self::to_dtype).
+    pub fn long(&self) -> Result<Self> {
+        self.to_dtype(DType::I64)
+    }
+
+    /// Converts to booleans: nonzero values are true.
+    ///
+    /// # Errors
+    /// Same as [`to_dtype`](Self::to_dtype).
+    pub fn bool(&self) -> Result<Self> {
+        self.to_dtype(DType::Bool)
+    }
+
+    /// Converts to float16.
+    ///
+    /// # Errors
+    /// Same as [`to_dtype`](Self::to_dtype).
+    pub fn half(&self) -> Result<Self> {
+        self.to_dtype(DType::F16)
+    }
+
+    /// Converts to bfloat16.
+    ///
+    /// # Errors
+    /// Same as [`to_dtype`](Self::to_dtype).
+    pub fn bfloat16(&self) -> Result<Self> {
+        self.to_dtype(DType::BF16)
+    }
+
+    /// Converts to float32.
+    ///
+    /// # Errors
+    /// Same as [`to_dtype`](Self::to_dtype).
+    pub fn float(&self) -> Result<Self> {
+        self.to_dtype(DType::F32)
+    }
+
+    /// Converts to float64.
+    ///
+    /// # Errors
+    /// Same as [`to_dtype`](Self::to_dtype).
+    pub fn double(&self) -> Result<Self> {
+        self.to_dtype(DType::F64)
+    }
+
+    /// Returns sample `i`, row-major over the batch axes, as a tensor of its own size. Shares the
+    /// buffer if the non-uniform axis is the first data axis.
+    ///
+    /// # Errors
+    /// If the sample does not exist.
+    pub fn sample(&self, i: usize) -> Result<DenseTensor> {
+        let samples = self.total_num_samples_in_batch();
+        if i >= samples {
+            let index = i64::try_from(i).unwrap_or(i64::MAX);
+            return Err(Error::OutOfRange { axis: 0, index, size: samples });
+        }
+        let entries = self.offsets().range(i);
+        let size = entries.len();
+        let own = self.values().slice(entries.start, size)?;
+        let (before, after) = self.split_entry_shape();
+        let mut shape = before.to_vec();
+        shape.push(size);
+        shape.extend_from_slice(after);
+        let outer = saturating_product(before);
+        if outer == 1 || own.nbytes() == 0 {
+            return own.reshape(shape);
+        }
+        let run = saturating_product(after) * self.dtype().size();
+        let buffer = fill_buffer(own.nbytes(), |out| {
+            with_entry!(run, e => {
+                transpose_entries(e, (size, outer), (own.as_bytes(), outer), (out, size))
+            });
+            Ok(())
+        })?;
+        DenseTensor::try_new_trusted(self.dtype(), shape, buffer)
+    }
+
+    /// Returns all samples, each as a tensor of its own size, in lists nested like the batch axes.
+    /// The inverse is [`combine_data`](super::combine_data).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let split = RaggedBatch::try_new(&t, None, Some(&sizes), None)?.split()?;
+    /// let samples: Vec<String> = split.tensors().map(|t| t.to_string()).collect();
+    /// assert_eq!(samples, ["int32[2] [1, 2]", "int32[1] [3]"]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Never for a valid batch.
+    pub fn split(&self) -> Result<Samples> {
+        let mut level: Vec<Samples> = (0..self.total_num_samples_in_batch())
+            .map(|i| self.sample(i).map(Samples::Tensor))
+            .collect::<Result<_>>()?;
+        for (axis, size) in self.batch_shape().iter().enumerate().skip(1).rev() {
+            let lists = saturating_product(&self.batch_shape()[..axis]);
+            let mut rest = level.into_iter();
+            level =
+                (0..lists).map(|_| Samples::List(rest.by_ref().take(*size).collect())).collect();
+        }
+        Ok(Samples::List(level))
+    }
+
+    /// Returns items of the padded [`tensor`](Self::tensor), including filler, by NumPy's indexing;
+    /// see [`DenseTensor::index`].
+    ///
+    /// # Errors
+    /// Same as [`DenseTensor::index`] and [`tensor`](Self::tensor).
+    pub fn get(&self, index: &[Index]) -> Result<DenseTensor> {
+        self.tensor()?.index(index)
+    }
+
+    /// Writes to items of the padded tensor, by NumPy's indexing. The value is converted to the
+    /// type of the batch and broadcast to the selected items; writes to filler are dropped. If an
+    /// item is selected more than once, the last value wins. Writes in place unless the buffer of
+    /// the entries is shared.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::index::parse_index;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let mut batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
+    /// batch.set(&parse_index(":, 1")?, &DenseTensor::from_vec([], vec![9])?)?;
+    /// assert_eq!(batch.tensor()?.to_string(), "int32[2, 2] [[1, 9], [3, 0]]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`DenseTensor::index`]; also if the value does not broadcast or fit the type. The
+    /// batch is then unchanged.
+    pub fn set(&mut self, index: &[Index], value: &DenseTensor) -> Result<()> {
+        let shape = self.shape();
+        if element_count(&shape).is_none() {
+            return Err(Error::invalid(format!(
+                "a padded batch of shape {shape:?} has more items than memory can address"
+            )));
+        }
+        let selection = Selection::new(&shape, index)?;
+        let value = value.cast(self.dtype())?;
+        // Leading axes of size 1 repeat nothing and can be ignored.
+        let extra = value.ndim().saturating_sub(selection.shape().len());
+        let (ones, own) = value.shape().split_at(extra);
+        let fits = ones.iter().all(|n| *n == 1)
+            && broadcast(own, selection.shape()).as_deref() == Some(selection.shape());
+        if !fits {
+            return Err(Error::invalid(format!(
+                "a value of shape {:?} does not broadcast to items of shape {:?}",
+                value.shape(),
+                selection.shape()
+            )));
+        }
+        let (before, after) = self.split_entry_shape();
+        let (outer, run) = (saturating_product(before), saturating_product(after));
+        let (width, offsets) = (self.max_sample_size(), self.offsets().clone());
+        let place = |p: usize| {
+            let (rest, a) = (p / run, p % run);
+            let (rest, k) = (rest / width, rest % width);
+            let (i, b) = (rest / outer, rest % outer);
+            let own = offsets.range(i);
+            (k < own.len()).then(|| ((own.start + k) * outer + b) * run + a)
+        };
+        let size = self.dtype().size();
+        let from = value.as_bytes();
+        let (dtype, dim) = (self.dtype(), self.non_uniform_dim());
+        let (made, filler) = (self.values().shape().to_vec(), self.filler().cloned());
+        let structure = Arc::clone(self.structure());
+        let mut bytes = self.take_bytes();
+        let sources = broadcast_positions(own, selection.shape());
+        for (p, source) in selection.positions().zip(sources) {
+            if let Some(at) = place(p) {
+                bytes[at * size..(at + 1) * size]
+                    .copy_from_slice(&from[source * size..(source + 1) * size]);
+            }
+        }
+        let values = DenseTensor::try_new_trusted(dtype, made, bytes.into())?;
+        *self = Self::from_parts(structure, values, dim)?.with_filler(filler);
+        Ok(())
+    }
+
+    /// Takes the bytes of the entries out for writing, without a copy unless they are shared.
+    /// Leaves a batch without entries.
+    fn take_bytes(&mut self) -> MutableBuffer {
+        let buffer = self.take_values().into_buffer();
+        buffer.into_mutable().unwrap_or_else(|shared: Buffer| {
+            let mut copy = MutableBuffer::with_capacity(shared.len());
+            copy.extend_from_slice(&shared);
+            copy
+        })
+    }
+}

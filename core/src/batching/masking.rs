@@ -1,0 +1,476 @@
+//! Access by mask to entries of all samples: filter, write, overwrite.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::any::{EntryView, to_dense};
+use super::entries::{Entry, fill_buffer, for_each_part, repeat_value, with_entry};
+use super::indexing::check_same_entries;
+use super::masks::{Flags, count_true, for_each_true, mask_to_bool};
+use super::pad::convert_fill;
+use super::structure::{Structure, saturating_product};
+use super::{AnyBatch, RaggedBatch};
+use crate::array::{Layout, Offsets};
+use crate::dense::{DType, DenseTensor, Fill, broadcast, broadcast_positions};
+use crate::error::{Error, Result};
+
+struct MaskedData {
+    entries: EntryView,
+    flags: Flags,
+    batch_shape: Vec<usize>,
+    /// Offsets of the entries that each sample keeps.
+    kept: Offsets,
+}
+
+impl MaskedData {
+    fn new(data: &AnyBatch, mask: &AnyBatch) -> Result<Self> {
+        let one = |batch: &RaggedBatch, what: &str| match batch.num_batch_dims() {
+            1 => Ok(()),
+            n => Err(Error::invalid(format!(
+                "{what} has {n} batch axes; together with a tensor it must have one"
+            ))),
+        };
+        match (data, mask) {
+            (AnyBatch::Ragged(data), AnyBatch::Ragged(mask)) => {
+                data.structure().check_same_sizes(mask.structure(), "data and mask")?;
+            }
+            (AnyBatch::Ragged(data), AnyBatch::Dense(_)) => one(data, "data")?,
+            (AnyBatch::Dense(_), AnyBatch::Ragged(mask)) => one(mask, "a mask")?,
+            (AnyBatch::Dense(_), AnyBatch::Dense(_)) => {}
+        }
+        let (batch_shape, dim) = match (data, mask) {
+            (AnyBatch::Ragged(data), _) => (data.batch_shape().to_vec(), data.non_uniform_dim()),
+            (_, mask) => (mask.shape().first().copied().into_iter().collect(), 1),
+        };
+        let flags = Flags::new(mask, batch_shape.len())?;
+        if mask.shape()[..batch_shape.len()] != batch_shape {
+            return Err(Error::invalid(format!(
+                "data has batch axes of shape {batch_shape:?}, but the mask has the shape {:?}",
+                mask.shape()
+            )));
+        }
+        let entries = EntryView::new(data, &batch_shape, dim)?;
+        let width = mask.shape()[batch_shape.len()];
+        if width != entries.width {
+            return Err(Error::invalid(format!(
+                "data has the size {} along the non-uniform axis, but the mask has {width}",
+                entries.width
+            )));
+        }
+        let mut masked = Self { entries, flags, batch_shape, kept: Offsets::empty() };
+        let samples = masked.entries.layout.lists();
+        masked.kept =
+            Offsets::from_lengths((0..samples).map(|i| count_true(masked.kept_flags(i))))?;
+        Ok(masked)
+    }
+
+    /// Returns the flags of the entries of a sample, without filler.
+    fn kept_flags(&self, i: usize) -> &[u8] {
+        self.flags.of_sample(i, self.entries.layout.length(i))
+    }
+
+    fn filter_entries(&self) -> Result<DenseTensor> {
+        let entry = self.entries.entry_bytes();
+        let count = self.kept.children();
+        let mut shape = vec![count];
+        shape.extend_from_slice(self.entries.entry_shape());
+        let kept = Layout::Ragged(self.kept.clone());
+        let buffer = fill_buffer(count.saturating_mul(entry), |out| {
+            if entry == 0 {
+                return Ok(());
+            }
+            with_entry!(entry, e => for_each_part(&kept, entry, out, true, &|samples, out| {
+                self.filter_part(e, samples, out);
+                Ok(())
+            }))
+        })?;
+        DenseTensor::try_new_trusted(self.entries.values.dtype(), shape, buffer)
+    }
+
+    fn filter_part<E: Entry>(&self, e: E, samples: Range<usize>, out: &mut [u8]) {
+        let all = self.entries.values.as_bytes();
+        let mut next = 0;
+        for i in samples {
+            let own = &all[self.entries.layout.range(i).start * e.size()..];
+            for_each_true(self.kept_flags(i), |k| {
+                e.copy(out, next, own, k);
+                next += 1;
+            });
+        }
+    }
+
+    /// Returns the data with other entries where the mask is true.
+    fn write_entries(&self, from: &RaggedBatch) -> Result<DenseTensor> {
+        let entry = self.entries.entry_bytes();
+        let values = &self.entries.values;
+        let buffer = fill_buffer(values.nbytes(), |out| {
+            if entry == 0 {
+                return Ok(());
+            }
+            let layout = &self.entries.layout;
+            with_entry!(entry, e => for_each_part(layout, entry, out, true, &|samples, out| {
+                self.write_part(e, from, samples, out);
+                Ok(())
+            }))
+        })?;
+        DenseTensor::try_new_trusted(values.dtype(), values.shape().to_vec(), buffer)
+    }
+
+    fn write_part<E: Entry>(
+        &self,
+        e: E,
+        from: &RaggedBatch,
+        samples: Range<usize>,
+        out: &mut [u8],
+    ) {
+        let layout = &self.entries.layout;
+        let first = layout.ranges(0..samples.start).len();
+        let start = first * e.size();
+        out.copy_from_slice(&self.entries.values.as_bytes()[start..start + out.len()]);
+        let values = from.values().as_bytes();
+        for i in samples {
+            let own = &mut out[(layout.range(i).start - first) * e.size()..];
+            let values = &values[from.offsets().range(i).start * e.size()..];
+            let mut next = 0;
+            for_each_true(self.kept_flags(i), |k| {
+                e.copy(own, k, values, next);
+                next += 1;
+            });
+        }
+    }
+}
+
+/// Returns, for every sample, the entries at which the mask is true, in order.
+///
+/// The mask is bool, `[batch axes.., entries]`, and refers to the entries of ragged data along its
+/// non-uniform axis, or of a tensor along axis 1. If one of the two is a tensor, there is one batch
+/// axis, and the sample sizes of the other apply to it. Filler is never kept. The result has filler
+/// 0 and the width of its largest sample.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::batched_bool_indexing;
+/// use serrate::dense::DenseTensor;
+/// let data = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 5, 6])?;
+/// let mask = DenseTensor::from_bools([2, 3], [true, false, true, false, true, false])?;
+/// let kept = batched_bool_indexing(&data, &mask)?;
+/// assert_eq!(kept.tensor()?.to_string(), "int32[2, 2] [[1, 3], [5, 0]]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If the mask is not bool or has data axes, if batch axes, widths or sample sizes differ (the
+/// message names the sample), or if there are several batch axes together with a tensor.
+pub fn batched_bool_indexing(
+    input_data: impl Into<AnyBatch>,
+    input_mask: impl Into<AnyBatch>,
+) -> Result<RaggedBatch> {
+    let masked = MaskedData::new(&input_data.into(), &input_mask.into())?;
+    let values = masked.filter_entries()?;
+    let dim = masked.entries.dim;
+    let structure = Structure::try_new(masked.batch_shape, masked.kept, None, DType::I64)?;
+    RaggedBatch::from_parts(structure.into(), values, dim)
+}
+
+/// The inverse of [`batched_bool_indexing`]: returns a copy of `to_write_into` in which the slots
+/// where the mask is true hold the entries of `to_write`, sample by sample and in order. The result
+/// is a tensor if `to_write_into` is one, else a batch with its sample sizes.
+///
+/// `to_write_into` and the mask relate as data and mask do there. Both data have the same type, and
+/// the same shape except for the non-uniform axis.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::{batched_bool_indexing, batched_bool_indexing_write};
+/// use serrate::dense::DenseTensor;
+/// let data = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 5, 6])?;
+/// let mask = DenseTensor::from_bools([2, 3], [true, false, true, false, true, false])?;
+/// let kept = batched_bool_indexing(&data, &mask)?;
+/// let zeros = DenseTensor::from_vec([2, 3], vec![0; 6])?;
+/// let back = batched_bool_indexing_write(&kept, &mask, &zeros)?;
+/// assert_eq!(back.to_tensor()?.to_string(), "int32[2, 3] [[1, 0, 3], [0, 5, 0]]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// Same as [`batched_bool_indexing`]; also if a sample has another number of entries to write than
+/// true slots (the message names it), or if types or shapes of entries differ.
+pub fn batched_bool_indexing_write(
+    to_write: &RaggedBatch,
+    output_mask: impl Into<AnyBatch>,
+    to_write_into: impl Into<AnyBatch>,
+) -> Result<AnyBatch> {
+    let into = to_write_into.into();
+    let masked = MaskedData::new(&into, &output_mask.into())?;
+    if to_write.batch_shape() != masked.batch_shape {
+        return Err(Error::invalid(format!(
+            "the entries to write have batch axes of shape {:?}, but the mask has {:?}",
+            to_write.batch_shape(),
+            masked.batch_shape
+        )));
+    }
+    if let Some(i) = to_write.offsets().first_difference(&masked.kept) {
+        return Err(Error::invalid(format!(
+            "{} has {} entries to write but {} slots where the mask is true",
+            to_write.structure().name_sample(i),
+            to_write.offsets().length(i),
+            masked.kept.length(i)
+        )));
+    }
+    let from =
+        EntryView::new(&to_write.into(), to_write.batch_shape(), to_write.non_uniform_dim())?;
+    check_same_entries(&from, &masked.entries)?;
+    let values = masked.write_entries(to_write)?;
+    let dim = masked.entries.dim;
+    match into {
+        AnyBatch::Ragged(batch) => Ok(batch.with_values(values, dim)?.into()),
+        AnyBatch::Dense(_) => {
+            Ok(to_dense(&values, &masked.batch_shape, masked.entries.width, dim)?.into())
+        }
+    }
+}
+
+/// Returns the data with `value_to_set` where the mask is false. The axes of the mask, which is
+/// bool, are the first axes of the data; those of size 1 broadcast. A mask without elements changes
+/// nothing.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::apply_mask_to_tensor;
+/// use serrate::dense::DenseTensor;
+/// let data = DenseTensor::from_vec([2, 2], vec![1.5f32, 2.5, 3.5, 4.5])?;
+/// let mask = DenseTensor::from_bools([2], [true, false])?;
+/// let out = apply_mask_to_tensor(&data, &mask, -1.0)?;
+/// assert_eq!(out.to_string(), "float32[2, 2] [[1.5, 2.5], [-1.0, -1.0]]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If the mask is not bool, has more axes than the data or axes of another size, or if the type
+/// cannot represent the value.
+pub fn apply_mask_to_tensor(
+    data: &DenseTensor,
+    mask: &DenseTensor,
+    value_to_set: impl Into<Fill>,
+) -> Result<DenseTensor> {
+    let value = convert_fill(value_to_set.into(), data.dtype())?;
+    if mask.dtype() != DType::Bool {
+        return Err(Error::invalid(format!("a mask must be bool, not {}", mask.dtype())));
+    }
+    if mask.num_elements() == 0 {
+        return Ok(data.clone());
+    }
+    let Some(own) = data.shape().get(..mask.ndim()) else {
+        return Err(Error::invalid(format!(
+            "a mask of shape {:?} has more axes than data of shape {:?}",
+            mask.shape(),
+            data.shape()
+        )));
+    };
+    if broadcast(mask.shape(), own).as_deref() != Some(own) {
+        return Err(Error::invalid(format!(
+            "a mask of shape {:?} does not broadcast to the first axes of data of shape {:?}",
+            mask.shape(),
+            data.shape()
+        )));
+    }
+    let run = saturating_product(&data.shape()[mask.ndim()..]).saturating_mul(data.dtype().size());
+    let flags = mask.as_bytes();
+    let buffer = fill_buffer(data.nbytes(), |out| {
+        out.copy_from_slice(data.as_bytes());
+        if out.is_empty() {
+            return Ok(());
+        }
+        let places = broadcast_positions(mask.shape(), own);
+        for (out, place) in out.chunks_exact_mut(run).zip(places) {
+            if flags[place] == 0 {
+                repeat_value(out, value.as_bytes());
+            }
+        }
+        Ok(())
+    })?;
+    DenseTensor::try_new_trusted(data.dtype(), data.shape().to_vec(), buffer)
+}
+
+/// A collection of tensors that are made compact together: a single field, a list or tuple, a map
+/// by name, or a custom type that visits its fields.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::{CompactFields, RaggedBatch, get_compact_from_named_tuple};
+/// use serrate::dense::DenseTensor;
+///
+/// struct Boxes { corners: DenseTensor, source: &'static str }
+/// struct CompactBoxes { corners: RaggedBatch, source: &'static str }
+///
+/// impl CompactFields for Boxes {
+///     type Compact = CompactBoxes;
+///     fn compact(
+///         self,
+///         each: &mut dyn FnMut(&DenseTensor) -> serrate::Result<RaggedBatch>,
+///     ) -> serrate::Result<CompactBoxes> {
+///         Ok(CompactBoxes { corners: each(&self.corners)?, source: self.source })
+///     }
+/// }
+///
+/// let mask = DenseTensor::from_bools([1, 3], [false, true, true])?;
+/// let corners = DenseTensor::from_vec([1, 3], vec![1.0f32, 2.0, 3.0])?;
+/// let out = get_compact_from_named_tuple(&mask, Boxes { corners, source: "camera" })?;
+/// assert_eq!(out.corners.tensor()?.to_string(), "float32[1, 2] [[2.0, 3.0]]");
+/// assert_eq!(out.source, "camera");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+pub trait CompactFields {
+    /// The same collection with batches in place of tensors.
+    type Compact;
+
+    /// Calls `each` for every tensor and keeps everything else.
+    ///
+    /// # Errors
+    /// Errors of `each`.
+    fn compact(
+        self,
+        each: &mut dyn FnMut(&DenseTensor) -> Result<RaggedBatch>,
+    ) -> Result<Self::Compact>;
+}
+
+/// A tensor becomes a batch.
+impl CompactFields for DenseTensor {
+    type Compact = RaggedBatch;
+
+    fn compact(
+        self,
+        each: &mut dyn FnMut(&DenseTensor) -> Result<RaggedBatch>,
+    ) -> Result<RaggedBatch> {
+        each(&self)
+    }
+}
+
+/// A tensor, or anything else.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Field<T> {
+    /// A tensor, which becomes a batch.
+    Tensor(DenseTensor),
+    /// Anything else, which is kept.
+    Other(T),
+}
+
+/// The compact form of a [`Field`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum CompactField<T> {
+    /// The batch made of a tensor.
+    Batch(RaggedBatch),
+    /// Anything that is not a tensor.
+    Other(T),
+}
+
+/// A tensor becomes a batch; anything else is kept.
+impl<T> CompactFields for Field<T> {
+    type Compact = CompactField<T>;
+
+    fn compact(
+        self,
+        each: &mut dyn FnMut(&DenseTensor) -> Result<RaggedBatch>,
+    ) -> Result<Self::Compact> {
+        Ok(match self {
+            Self::Tensor(tensor) => CompactField::Batch(each(&tensor)?),
+            Self::Other(other) => CompactField::Other(other),
+        })
+    }
+}
+
+/// Compacts element by element.
+impl<T: CompactFields> CompactFields for Vec<T> {
+    type Compact = Vec<T::Compact>;
+
+    fn compact(
+        self,
+        each: &mut dyn FnMut(&DenseTensor) -> Result<RaggedBatch>,
+    ) -> Result<Self::Compact> {
+        self.into_iter().map(|t| t.compact(each)).collect()
+    }
+}
+
+/// Compacts value by value.
+impl<K: Ord, T: CompactFields> CompactFields for BTreeMap<K, T> {
+    type Compact = BTreeMap<K, T::Compact>;
+
+    fn compact(
+        self,
+        each: &mut dyn FnMut(&DenseTensor) -> Result<RaggedBatch>,
+    ) -> Result<Self::Compact> {
+        self.into_iter().map(|(k, t)| Ok((k, t.compact(each)?))).collect()
+    }
+}
+
+/// Keeps the name of the tensor.
+impl<T: CompactFields> CompactFields for (String, T) {
+    type Compact = (String, T::Compact);
+
+    fn compact(
+        self,
+        each: &mut dyn FnMut(&DenseTensor) -> Result<RaggedBatch>,
+    ) -> Result<Self::Compact> {
+        Ok((self.0, self.1.compact(each)?))
+    }
+}
+
+/// Converts each tensor `[samples, entries, ..]` to a batch of the entries at which the mask is
+/// true, like [`batched_bool_indexing`]. All batches share sample sizes. The mask is
+/// `[samples, entries]`, bool, or numbers that are true unless zero. In a list of [`Field`]s,
+/// elements that are not tensors are kept.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::{CompactField, Field, get_compact_lists};
+/// use serrate::dense::DenseTensor;
+/// let mask = DenseTensor::from_bools([2, 2], [false, true, true, true])?;
+/// let ids = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 4])?;
+/// let out = get_compact_lists(&mask, vec![Field::Tensor(ids), Field::Other("kept")])?;
+/// let CompactField::Batch(ids) = &out[0] else { unreachable!() };
+/// assert_eq!(ids.tensor()?.to_string(), "int32[2, 2] [[2, 0], [3, 4]]");
+/// assert_eq!(out[1], CompactField::Other("kept"));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If the mask has other axes, or the first two axes of a tensor differ from those of the mask.
+pub fn get_compact_lists<T: CompactFields>(
+    mask: &DenseTensor,
+    data: Vec<T>,
+) -> Result<Vec<T::Compact>> {
+    get_compact_from_named_tuple(mask, data)
+}
+
+/// Same as [`get_compact_lists`], for any type that visits its tensors: see [`CompactFields`].
+///
+/// # Errors
+/// Same as [`get_compact_lists`].
+pub fn get_compact_from_named_tuple<T: CompactFields>(
+    mask: &DenseTensor,
+    data: T,
+) -> Result<T::Compact> {
+    let mask = mask_to_bool(mask)?.into_owned();
+    let (batch, mask) = match *mask.shape() {
+        [samples, _] => ([samples], AnyBatch::Dense(mask)),
+        ref shape => {
+            return Err(Error::invalid(format!(
+                "the mask must have two axes, not the shape {shape:?}"
+            )));
+        }
+    };
+    let mut shared: Option<Arc<Structure>> = None;
+    data.compact(&mut |tensor| {
+        let masked = MaskedData::new(&tensor.into(), &mask)?;
+        let values = masked.filter_entries()?;
+        let structure = match &shared {
+            Some(structure) => Arc::clone(structure),
+            None => {
+                let made = Structure::try_new(batch.to_vec(), masked.kept, None, DType::I64)?;
+                Arc::clone(shared.insert(made.into()))
+            }
+        };
+        RaggedBatch::from_parts(structure, values, 1)
+    })
+}

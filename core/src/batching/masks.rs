@@ -1,0 +1,153 @@
+//! Masks of batches: access per sample, conversion from and to indices.
+
+use std::borrow::Cow;
+
+use super::gather::{Indices, mark_positions};
+use super::structure::{Structure, count_samples};
+use super::{AnyBatch, RaggedBatch};
+use crate::array::{Layout, Offsets};
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+
+/// One boolean per entry, in the order of the entries.
+pub(super) struct Flags {
+    pub(super) values: DenseTensor,
+    pub(super) layout: Layout,
+}
+
+impl Flags {
+    /// Reads a tensor `[batch axes.., entries]` or a batch without data axes.
+    ///
+    /// # Errors
+    /// If it is not bool, or has data axes.
+    pub(super) fn new(mask: &AnyBatch, batch_dims: usize) -> Result<Self> {
+        let refuse = |why: String| Err(Error::invalid(format!("a mask {why}")));
+        if mask.dtype() != DType::Bool {
+            return refuse(format!("must be bool, not {}", mask.dtype()));
+        }
+        let shape = mask.shape();
+        match mask {
+            _ if shape.len() != batch_dims + 1 => refuse(format!(
+                "needs {batch_dims} batch axes and one more, not the shape {shape:?}"
+            )),
+            AnyBatch::Ragged(batch) => {
+                Ok(Self { values: batch.values().clone(), layout: batch.offsets().clone().into() })
+            }
+            AnyBatch::Dense(tensor) => {
+                let lists = count_samples(&shape[..batch_dims])?;
+                let layout = Layout::Uniform { size: shape[batch_dims], lists };
+                Ok(Self { values: tensor.clone(), layout })
+            }
+        }
+    }
+
+    /// Returns the flags of the first `size` entries of sample `i`.
+    pub(super) fn of_sample(&self, i: usize, size: usize) -> &[u8] {
+        let own = self.layout.range(i);
+        let end = own.end.min(own.start.saturating_add(size));
+        &self.values.as_bytes()[own.start..end]
+    }
+}
+
+/// Counts the bytes that are 1; all are 0 or 1.
+pub(super) fn count_true(flags: &[u8]) -> usize {
+    flags.iter().map(|b| usize::from(*b)).sum()
+}
+
+/// Calls `each` with the positions of true flags, in order, testing eight flags at a time.
+#[inline(always)]
+pub(super) fn for_each_true(flags: &[u8], mut each: impl FnMut(usize)) {
+    let (eights, rest) = flags.as_chunks::<8>();
+    for (i, eight) in eights.iter().enumerate() {
+        let mut word = u64::from_le_bytes(*eight);
+        while word != 0 {
+            each(i * 8 + (word.trailing_zeros() / 8) as usize);
+            word &= word - 1;
+        }
+    }
+    let first = eights.len() * 8;
+    for (i, flag) in rest.iter().enumerate() {
+        if *flag != 0 {
+            each(first + i);
+        }
+    }
+}
+
+/// Converts a mask to bool: nonzero values are true.
+pub(super) fn mask_to_bool(mask: &DenseTensor) -> Result<Cow<'_, DenseTensor>> {
+    match mask.dtype() {
+        DType::Bool => Ok(Cow::Borrowed(mask)),
+        _ => mask.cast(DType::Bool).map(Cow::Owned),
+    }
+}
+
+/// Returns, for every sample, the positions at which the mask is true: int64, ascending.
+///
+/// The mask has one batch axis: a tensor `[samples, entries]`, or a batch without data axes, whose
+/// filler is ignored. Nonzero numbers are true. Selecting entries by these indices equals filtering
+/// by the mask; to filter several times, indices are faster.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::get_indices_from_mask;
+/// use serrate::dense::DenseTensor;
+/// let mask = DenseTensor::from_bools([2, 3], [true, false, true, false, false, true])?;
+/// let indices = get_indices_from_mask(&mask)?;
+/// assert_eq!(indices.values().to_string(), "int64[3] [0, 2, 2]");
+/// assert_eq!(indices.tensor()?.to_string(), "int64[2, 2] [[0, 2], [2, 0]]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If the mask has other axes.
+pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
+    let mask = match mask.into() {
+        AnyBatch::Dense(tensor) => AnyBatch::Dense(mask_to_bool(&tensor)?.into_owned()),
+        AnyBatch::Ragged(batch) if batch.num_batch_dims() == 1 => {
+            batch.to_dtype(DType::Bool)?.into()
+        }
+        AnyBatch::Ragged(batch) => {
+            return Err(Error::invalid(format!(
+                "only a mask of one batch axis can be converted to indices, not one of {}; apply flatten_batch_dims first",
+                batch.num_batch_dims()
+            )));
+        }
+    };
+    let flags = Flags::new(&mask, 1)?;
+    let lists = flags.layout.lists();
+    let sizes = (0..lists).map(|i| count_true(flags.of_sample(i, usize::MAX)));
+    let offsets = Offsets::from_lengths(sizes)?;
+    let mut positions = Vec::with_capacity(offsets.children());
+    for i in 0..lists {
+        for_each_true(flags.of_sample(i, usize::MAX), |k| {
+            positions.push(i64::try_from(k).unwrap_or(i64::MAX));
+        });
+    }
+    let values = DenseTensor::from_vec([positions.len()], positions)?;
+    let structure = Structure::try_new(vec![lists], offsets, None, DType::I64)?;
+    RaggedBatch::from_parts(structure.into(), values, 1)
+}
+
+/// Returns, for every sample, a row of `mask_num_targets` booleans that are true at its indices: a
+/// `Bool` tensor `[batch axes.., mask_num_targets]`. Order and repetitions do not matter; negative
+/// indices count from the end of the row.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::{RaggedBatch, get_mask_from_indices};
+/// use serrate::dense::DenseTensor;
+/// let indices = RaggedBatch::from_full_tensor(&DenseTensor::from_vec([1, 3], vec![2, 0, 2])?, 1, 1)?;
+/// assert_eq!(get_mask_from_indices(4, &indices)?.to_string(), "bool[1, 4] [[true, false, true, false]]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If an index is out of range (the message names sample, position, index and size), if the indices
+/// are not integers or have data axes, or if the mask exceeds
+/// [`DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
+pub fn get_mask_from_indices(
+    mask_num_targets: usize,
+    indices: &RaggedBatch,
+) -> Result<DenseTensor> {
+    mark_positions(&Indices::new(indices)?, mask_num_targets)
+}

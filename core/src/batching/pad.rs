@@ -1,0 +1,136 @@
+//! Conversion of entries to padded tensors and back, each in one pass.
+
+use super::RaggedBatch;
+use super::entries::{fill_buffer, for_each_part, repeat_value, transpose_entries, with_entry};
+use super::structure::{check_bytes, saturating_product};
+use crate::array::{Layout, Offsets};
+use crate::dense::{BufferPool, Contents, DenseOptions, DenseTensor, Fill, Memory, Side};
+use crate::error::{Error, Result};
+
+pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<DenseTensor> {
+    if options.side == Side::Left {
+        return Err(Error::invalid(
+            "a batch cannot be padded on the left; its entries come first and its filler after them",
+        ));
+    }
+    let dtype = batch.dtype();
+    if options.dtype.is_some_and(|d| d != dtype) {
+        return Err(Error::invalid(
+            "padding cannot change the convert_fill type; convert the batch with to_dtype first",
+        ));
+    }
+    let filler = match options.fill {
+        Some(value) => value.to_tensor(dtype)?.as_bytes().to_vec(),
+        None => batch.filler().map_or_else(Vec::new, |f| f.as_bytes().to_vec()),
+    };
+    let shape = batch.shape();
+    let bytes = check_bytes(&shape, dtype, options, "a padded batch")?;
+    let (before, after) = batch.split_entry_shape();
+    let outer = saturating_product(before);
+    let run = saturating_product(after).saturating_mul(dtype.size());
+    let width = batch.max_sample_size();
+    let mut memory = match options.pool.as_ref() {
+        Some(pool) => BufferPool::take(pool, bytes)?,
+        None => Memory::zeroed(bytes)?,
+    };
+    let (out, contents) = memory.take_contents();
+    if bytes > 0 {
+        let row = outer * width * run;
+        let fresh = matches!(contents, Contents::Zero) && filler.iter().all(|b| *b == 0);
+        let zero = [0u8];
+        let filler = if filler.is_empty() { &zero[..] } else { &filler };
+        let (offsets, values) = (batch.offsets(), batch.values().as_bytes());
+        let rows = Layout::Uniform { size: width, lists: offsets.lists() };
+        for_each_part(&rows, outer * run, &mut out[..bytes], options.parallel, &|samples, out| {
+            for (i, out) in samples.zip(out.chunks_exact_mut(row)) {
+                let entries = offsets.range(i);
+                let size = entries.len();
+                let own = &values[entries.start * outer * run..entries.end * outer * run];
+                if outer == 1 {
+                    let (head, tail) = out.split_at_mut(own.len());
+                    head.copy_from_slice(own);
+                    if !fresh {
+                        repeat_value(tail, filler);
+                    }
+                    continue;
+                }
+                with_entry!(run, e => {
+                    transpose_entries(e, (size, outer), (own, outer), (out, width))
+                });
+                if !fresh {
+                    for out in out.chunks_exact_mut(width * run) {
+                        repeat_value(&mut out[size * run..], filler);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+    }
+    memory.set_contents(|| Contents::Unknown);
+    DenseTensor::try_new_trusted(dtype, shape, memory.into_buffer())
+}
+
+/// Returns the entries of a padded tensor `[samples, before.., width, after..]` as
+/// `[entries, before.., after..]`. Samples are at most as large as the width. Shares the buffer if
+/// there is no filler.
+pub(super) fn unpad(
+    tensor: &DenseTensor,
+    offsets: &Offsets,
+    batch_dims: usize,
+    dim: usize,
+) -> Result<DenseTensor> {
+    let shape = tensor.shape();
+    let (before, width, after) = (&shape[batch_dims..dim], shape[dim], &shape[dim + 1..]);
+    let outer = saturating_product(before);
+    let run = saturating_product(after).saturating_mul(tensor.dtype().size());
+    let entry = outer.saturating_mul(run);
+    let entries = offsets.children();
+    let mut made = vec![entries];
+    made.extend_from_slice(before);
+    made.extend_from_slice(after);
+    if outer == 1 && offsets.lists().checked_mul(width) == Some(entries) {
+        return tensor.reshape(made);
+    }
+    let padded = tensor.as_bytes();
+    let layout = Layout::Ragged(offsets.clone());
+    let buffer = fill_buffer(entries.saturating_mul(entry), |out| {
+        if entry == 0 {
+            return Ok(());
+        }
+        for_each_part(&layout, entry, out, true, &|samples, out| {
+            let mut rest = out;
+            for i in samples {
+                let size = offsets.length(i);
+                let own = &padded[i * width * entry..(i + 1) * width * entry];
+                let (out, after) = std::mem::take(&mut rest).split_at_mut(size * entry);
+                rest = after;
+                if outer == 1 {
+                    out.copy_from_slice(&own[..size * entry]);
+                } else {
+                    with_entry!(run, e => {
+                        transpose_entries(e, (outer, size), (own, width), (out, outer))
+                    });
+                }
+            }
+            Ok(())
+        })
+    })?;
+    DenseTensor::try_new_trusted(tensor.dtype(), made, buffer)
+}
+
+/// Converts a value to one element of a type, as tensor libraries do: floats are truncated towards
+/// zero for integers, and nonzero values are true.
+///
+/// # Errors
+/// If the type cannot represent the value.
+pub(super) fn convert_fill(value: Fill, dtype: crate::dense::DType) -> Result<DenseTensor> {
+    use crate::dense::DType;
+    let value = match (value, dtype) {
+        (Fill::Float(v), DType::Bool) => Fill::Bool(v != 0.0),
+        (Fill::Int(v), DType::Bool) => Fill::Bool(v != 0),
+        (Fill::UInt(v), DType::Bool) => Fill::Bool(v != 0),
+        (Fill::Float(v), d) if d.is_integer() => Fill::Float(v.trunc()),
+        (value, _) => value,
+    };
+    value.to_tensor(dtype)
+}

@@ -1,0 +1,250 @@
+//! Sums and means over the entries of every sample.
+
+use std::ops::AddAssign;
+
+use half::{bf16, f16};
+use rayon::prelude::*;
+
+use super::RaggedBatch;
+use super::structure::saturating_product;
+use crate::dense::{DType, DenseTensor, Element};
+use crate::error::{Error, Result};
+
+/// Minimum number of results per thread.
+const AT_LEAST: usize = 1024;
+
+trait Sum: Element {
+    type Total: AddAssign + Copy + Default + Send;
+    fn to_total(self) -> Self::Total;
+    /// Converts to the element type; `None` if the total does not fit.
+    fn from_total(total: Self::Total) -> Option<Self>;
+    fn total_to_f64(total: Self::Total) -> f64;
+}
+
+macro_rules! sum_integers {
+    ($($native:ty => $total:ty;)*) => {$(
+        impl Sum for $native {
+            type Total = $total;
+            fn to_total(self) -> $total {
+                self.into()
+            }
+            fn from_total(total: $total) -> Option<Self> {
+                total.try_into().ok()
+            }
+            fn total_to_f64(total: $total) -> f64 {
+                total as f64
+            }
+        }
+    )*};
+}
+
+// An i64 holds the sum of 2^47 values of 16 bits, an i128 that of any number of wider values.
+sum_integers! {
+    u8 => i64;
+    u16 => i64;
+    i8 => i64;
+    i16 => i64;
+    u32 => i128;
+    i32 => i128;
+    u64 => i128;
+    i64 => i128;
+}
+
+macro_rules! sum_floats {
+    ($($native:ty, $narrow:expr;)*) => {$(
+        impl Sum for $native {
+            type Total = f64;
+            fn to_total(self) -> f64 {
+                self.into()
+            }
+            fn from_total(total: f64) -> Option<Self> {
+                let narrow: fn(f64) -> $native = $narrow;
+                Some(narrow(total))
+            }
+            fn total_to_f64(total: f64) -> f64 {
+                total
+            }
+        }
+    )*};
+}
+
+sum_floats! {
+    f16, f16::from_f64;
+    bf16, bf16::from_f64;
+    f32, to_f32;
+    f64, |v| v;
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "rounds, as float32 arithmetic does")]
+fn to_f32(v: f64) -> f32 {
+    v as f32
+}
+
+/// Reduces the entries of every sample, for every element of an entry: `make` gets the total and
+/// the number of entries, and returns `None` if the total does not fit.
+fn reduce_samples<T: Sum, R: Element>(
+    batch: &RaggedBatch,
+    make: impl Fn(T::Total, usize) -> Option<R> + Sync,
+) -> Result<DenseTensor> {
+    let values = batch.values().as_slice::<T>()?;
+    let samples = batch.total_num_samples_in_batch();
+    let entry = saturating_product(batch.entry_shape());
+    let mut shape = batch.batch_shape().to_vec();
+    shape.extend_from_slice(batch.entry_shape());
+    let mut out = vec![R::default(); samples.saturating_mul(entry)];
+    let wrong = if entry == 0 {
+        None
+    } else {
+        let one = |totals: &mut Vec<T::Total>, (i, out): (usize, &mut [R])| {
+            let own = batch.offsets().range(i);
+            let size = own.len();
+            let own = &values[own.start * entry..own.end * entry];
+            totals.clear();
+            totals.resize(entry, T::Total::default());
+            if let [total] = &mut totals[..] {
+                own.iter().for_each(|v| *total += v.to_total());
+            } else {
+                for values in own.chunks_exact(entry) {
+                    for (total, v) in totals.iter_mut().zip(values) {
+                        *total += v.to_total();
+                    }
+                }
+            }
+            for (out, total) in out.iter_mut().zip(totals) {
+                *out = make(*total, size)?;
+            }
+            Some(())
+        };
+        out.par_chunks_mut(entry)
+            .enumerate()
+            .with_min_len(AT_LEAST / entry.min(AT_LEAST))
+            .map_init(Vec::new, |totals, chunk| (chunk.0, one(totals, chunk)))
+            .find_first(|(_, done)| done.is_none())
+            .map(|(i, _)| i)
+    };
+    match wrong {
+        None => DenseTensor::from_vec(shape, out),
+        Some(i) => Err(Error::invalid(format!(
+            "the sum of {} does not fit {}; convert the batch to a wider type first",
+            batch.structure().name_sample(i),
+            batch.dtype()
+        ))),
+    }
+}
+
+/// Runs `$body` with `$T` bound to the type of the elements; booleans are read as u8.
+macro_rules! with_type {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            DType::Bool | DType::U8 => {
+                type $T = u8;
+                $body
+            }
+            DType::U16 => {
+                type $T = u16;
+                $body
+            }
+            DType::U32 => {
+                type $T = u32;
+                $body
+            }
+            DType::U64 => {
+                type $T = u64;
+                $body
+            }
+            DType::I8 => {
+                type $T = i8;
+                $body
+            }
+            DType::I16 => {
+                type $T = i16;
+                $body
+            }
+            DType::I32 => {
+                type $T = i32;
+                $body
+            }
+            DType::I64 => {
+                type $T = i64;
+                $body
+            }
+            DType::F16 => {
+                type $T = f16;
+                $body
+            }
+            DType::BF16 => {
+                type $T = bf16;
+                $body
+            }
+            DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            DType::F64 => {
+                type $T = f64;
+                $body
+            }
+        }
+    };
+}
+
+/// Returns the sum of the entries of every sample:
+/// `[batch axes.., data axes except the non-uniform one..]`, of the type of the data. A sample
+/// without entries gives 0; booleans give whether any is true. Floats are summed in 64 bits.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::{RaggedBatch, sum_over_targets};
+/// use serrate::dense::DenseTensor;
+/// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 100])?;
+/// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+/// let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
+/// assert_eq!(sum_over_targets(&batch)?.to_string(), "int32[2] [3, 3]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If a sum of integers does not fit their type; the message names the sample.
+pub fn sum_over_targets(data: &RaggedBatch) -> Result<DenseTensor> {
+    if data.dtype() == DType::Bool {
+        let any = reduce_samples::<u8, u8>(data, |total, _| Some(u8::from(total > 0)))?;
+        return any.cast(DType::Bool);
+    }
+    with_type!(data.dtype(), T => reduce_samples::<T, T>(data, |total, _| T::from_total(total)))
+}
+
+/// Returns the mean of the entries of every sample:
+/// `[batch axes.., data axes except the non-uniform one..]`, of the type of the data, or float32 if
+/// that is not a float. A sample without entries gives NaN; `nans_to_zero` replaces NaN and
+/// infinities by 0. Totals have at least 64 bits.
+///
+/// The data axes keep their order wherever the non-uniform one is.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::{RaggedBatch, average_over_targets};
+/// use serrate::dense::DenseTensor;
+/// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 100, 100])?;
+/// let sizes = DenseTensor::from_vec([2], vec![2i64, 0])?;
+/// let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
+/// assert_eq!(average_over_targets(&batch, true)?.to_string(), "float32[2] [1.5, 0.0]");
+/// assert_eq!(average_over_targets(&batch, false)?.to_string(), "float32[2] [1.5, NaN]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// Never for a valid batch.
+pub fn average_over_targets(data: &RaggedBatch, nans_to_zero: bool) -> Result<DenseTensor> {
+    fn mean<T: Sum, R: Sum<Total = f64>>(data: &RaggedBatch, zero: bool) -> Result<DenseTensor> {
+        reduce_samples::<T, R>(data, |total, size| {
+            let mean = R::from_total(T::total_to_f64(total) / size as f64)?;
+            Some(if zero && !mean.to_total().is_finite() { R::default() } else { mean })
+        })
+    }
+    match data.dtype() {
+        DType::F16 => mean::<f16, f16>(data, nans_to_zero),
+        DType::BF16 => mean::<bf16, bf16>(data, nans_to_zero),
+        DType::F64 => mean::<f64, f64>(data, nans_to_zero),
+        dtype => with_type!(dtype, T => mean::<T, f32>(data, nans_to_zero)),
+    }
+}

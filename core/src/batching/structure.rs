@@ -1,0 +1,250 @@
+//! State shared by batches of the same sample sizes: batch axes, offsets, and cached masks.
+
+use std::sync::OnceLock;
+
+use arrow::buffer::MutableBuffer;
+
+use crate::array::Offsets;
+use crate::dense::{DType, DenseOptions, DenseTensor, Element, element_count};
+use crate::error::{Error, Result};
+
+#[derive(Clone, Debug)]
+pub(super) struct Structure {
+    batch_shape: Vec<usize>,
+    /// One list per sample, starting at zero.
+    offsets: Offsets,
+    /// Size of the non-uniform axis of the padded tensor, at least that of the largest sample.
+    width: usize,
+    /// Type in which the sample sizes were given.
+    sizes_dtype: DType,
+    mask: OnceLock<DenseTensor>,
+    sample_sizes: OnceLock<DenseTensor>,
+}
+
+impl Structure {
+    /// Creates a structure; `width` defaults to the size of the largest sample.
+    ///
+    /// # Errors
+    /// If there are no batch axes, if the number of samples does not match them, or if a sample is
+    /// larger than the width.
+    pub(super) fn try_new(
+        batch_shape: Vec<usize>,
+        offsets: Offsets,
+        width: Option<usize>,
+        sizes_dtype: DType,
+    ) -> Result<Self> {
+        if batch_shape.is_empty() {
+            return Err(Error::invalid("a batch has one batch axis or more, not none"));
+        }
+        if element_count(&batch_shape) != Some(offsets.lists()) {
+            return Err(Error::invalid(format!(
+                "{} samples do not fill batch axes of shape {batch_shape:?}",
+                offsets.lists()
+            )));
+        }
+        let largest = offsets.max_length();
+        let width = width.unwrap_or(largest);
+        if largest > width {
+            let i = offsets.lengths().position(|n| n > width).unwrap_or(0);
+            return Err(Error::invalid(format!(
+                "{} has {} entries, more than the {width} of the non-uniform axis",
+                name_sample(&batch_shape, i),
+                offsets.length(i)
+            )));
+        }
+        Ok(Self {
+            batch_shape,
+            offsets: offsets.rebased(),
+            width,
+            sizes_dtype,
+            mask: OnceLock::new(),
+            sample_sizes: OnceLock::new(),
+        })
+    }
+
+    pub(super) fn batch_shape(&self) -> &[usize] {
+        &self.batch_shape
+    }
+
+    pub(super) fn offsets(&self) -> &Offsets {
+        &self.offsets
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    pub(super) fn sizes_dtype(&self) -> DType {
+        self.sizes_dtype
+    }
+
+    pub(super) fn with_batch_shape(&self, batch_shape: Vec<usize>) -> Result<Self> {
+        let (width, dtype) = (Some(self.width), self.sizes_dtype);
+        Self::try_new(batch_shape, self.offsets.clone(), width, dtype)
+    }
+
+    pub(super) fn name_sample(&self, i: usize) -> String {
+        name_sample(&self.batch_shape, i)
+    }
+
+    /// Returns an error that names the first sample whose size differs.
+    pub(super) fn check_same_sizes(&self, other: &Self, what: &str) -> Result<()> {
+        if self.batch_shape != other.batch_shape {
+            return Err(Error::invalid(format!(
+                "{what}: batch axes of shape {:?} and {:?}",
+                self.batch_shape, other.batch_shape
+            )));
+        }
+        match self.offsets.first_difference(&other.offsets) {
+            None => Ok(()),
+            Some(i) => Err(Error::invalid(format!(
+                "{what}: {} has {} and {} entries",
+                self.name_sample(i),
+                self.offsets.length(i),
+                other.offsets.length(i)
+            ))),
+        }
+    }
+
+    pub(super) fn sample_sizes(&self) -> Result<&DenseTensor> {
+        get_or_compute(&self.sample_sizes, || {
+            let sizes: Vec<i64> =
+                self.offsets.lengths().map(|n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
+            DenseTensor::from_vec(self.batch_shape.clone(), sizes)?.cast(self.sizes_dtype)
+        })
+    }
+
+    pub(super) fn mask(&self) -> Result<&DenseTensor> {
+        get_or_compute(&self.mask, || {
+            let mut shape = self.batch_shape.clone();
+            shape.push(self.width);
+            let bytes = check_bytes(&shape, DType::Bool, &DenseOptions::default(), "a mask")?;
+            let mut mask = MutableBuffer::with_capacity(bytes);
+            for n in self.offsets.lengths() {
+                mask.extend_from_slice(&vec![1u8; n]);
+                mask.extend_zeros(self.width - n);
+            }
+            DenseTensor::try_new_trusted(DType::Bool, shape, mask.into())
+        })
+    }
+}
+
+/// Returns the cached tensor, computing it on first use.
+pub(super) fn get_or_compute(
+    cell: &OnceLock<DenseTensor>,
+    make: impl FnOnce() -> Result<DenseTensor>,
+) -> Result<&DenseTensor> {
+    if let Some(made) = cell.get() {
+        return Ok(made);
+    }
+    let made = make()?;
+    // If another thread was faster, use its tensor, which is equal.
+    Ok(cell.get_or_init(|| made))
+}
+
+/// Returns the bytes of a padded tensor, or an error if they exceed the limit of the options.
+pub(super) fn check_bytes(
+    shape: &[usize],
+    dtype: DType,
+    options: &DenseOptions,
+    what: &str,
+) -> Result<usize> {
+    let bytes = match element_count(shape) {
+        Some(n) => (n as u128).saturating_mul(dtype.size() as u128),
+        None => u128::MAX,
+    };
+    options.check_bytes(
+        bytes,
+        || format!("{what} of shape {shape:?}"),
+        || "shorten the samples, or work on `values` without padding".into(),
+    )
+}
+
+/// Returns the number of samples of batch axes, or an error if their sizes exceed the default
+/// limit.
+pub(super) fn count_samples(batch_shape: &[usize]) -> Result<usize> {
+    let options = DenseOptions::default();
+    check_bytes(batch_shape, DType::I64, &options, "sample sizes").map(|bytes| bytes / 8)
+}
+
+pub(super) fn saturating_product(shape: &[usize]) -> usize {
+    element_count(shape).unwrap_or(usize::MAX)
+}
+
+/// Names a sample for error messages: by its number, or by its coordinates on several batch axes.
+pub(super) fn name_sample(batch_shape: &[usize], i: usize) -> String {
+    match batch_shape.len() {
+        0 | 1 => format!("sample {i}"),
+        _ => format!("sample {:?}", coordinates(batch_shape, i)),
+    }
+}
+
+pub(super) fn coordinates(batch_shape: &[usize], mut i: usize) -> Vec<usize> {
+    let mut place = vec![0; batch_shape.len()];
+    for (place, size) in place.iter_mut().zip(batch_shape).rev() {
+        let size = (*size).max(1);
+        *place = i % size;
+        i /= size;
+    }
+    place
+}
+
+/// Reads sample sizes of any integer type.
+///
+/// # Errors
+/// If they are not integers, or one is negative.
+pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
+    fn read<T: Element + TryInto<usize>>(sizes: &DenseTensor) -> Result<Vec<usize>> {
+        let one = |(i, n): (usize, &T)| {
+            (*n).try_into().map_err(|_| {
+                Error::invalid(format!(
+                    "{} has the invalid size {n:?}; sizes must be 0 or more",
+                    name_sample(sizes.shape(), i)
+                ))
+            })
+        };
+        sizes.as_slice::<T>()?.iter().enumerate().map(one).collect()
+    }
+    match sizes.dtype() {
+        DType::U8 => read::<u8>(sizes),
+        DType::U16 => read::<u16>(sizes),
+        DType::U32 => read::<u32>(sizes),
+        DType::U64 => read::<u64>(sizes),
+        DType::I8 => read::<i8>(sizes),
+        DType::I16 => read::<i16>(sizes),
+        DType::I32 => read::<i32>(sizes),
+        DType::I64 => read::<i64>(sizes),
+        other => Err(Error::invalid(format!("sample sizes must be integers, not {other}"))),
+    }
+}
+
+/// Counts the entries of each sample in a mask, whose true entries must precede all false ones.
+///
+/// # Errors
+/// If the mask lacks axes or is not bool, or a true entry follows a false one.
+pub(super) fn count_mask_lengths(mask: &DenseTensor) -> Result<Vec<usize>> {
+    if mask.dtype() != DType::Bool {
+        return Err(Error::invalid(format!("a mask must be bool, not {}", mask.dtype())));
+    }
+    let Some((width, batch)) = mask.shape().split_last() else {
+        return Err(Error::invalid(
+            "a mask needs batch axes and the non-uniform axis, but has no axes",
+        ));
+    };
+    let samples = element_count(batch).unwrap_or(0);
+    let all = mask.as_bytes();
+    (0..samples)
+        .map(|i| {
+            let row = &all[i * width..(i + 1) * width];
+            let n = row.iter().position(|b| *b == 0).unwrap_or(*width);
+            match row[n..].iter().position(|b| *b != 0) {
+                None => Ok(n),
+                Some(j) => Err(Error::invalid(format!(
+                    "the mask of {}: entry {} is true after entry {n}, which is false",
+                    name_sample(batch, i),
+                    n + j
+                ))),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,357 @@
+//! Conversion of dense tensors to and from Arrow arrays, and casts of their elements.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, FixedSizeListArray, Float32Array,
+    PrimitiveArray, make_array,
+};
+use arrow::buffer::{BooleanBuffer, Buffer, ScalarBuffer};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{
+    DataType, Field, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use half::bf16;
+
+use super::{DType, DenseTensor};
+use crate::error::{Error, Result};
+
+fn share_primitive<T: ArrowPrimitiveType>(buffer: &Buffer) -> ArrayRef {
+    // Tensors are aligned for their type, so this shares the buffer.
+    Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(buffer.clone()), None))
+}
+
+/// Writes each bit of `bits` as one byte, 0 or 1.
+pub(crate) fn unpack(bits: &BooleanBuffer, out: &mut [u8]) {
+    /// Expands each byte to the eight bytes of its bits.
+    const BYTES: [[u8; 8]; 256] = {
+        let mut table = [[0u8; 8]; 256];
+        let mut i = 0;
+        while i < 256 {
+            let mut bit = 0;
+            while bit < 8 {
+                if (i >> bit) & 1 == 1 {
+                    table[i][bit] = 1;
+                }
+                bit += 1;
+            }
+            i += 1;
+        }
+        table
+    };
+    let (mut chunks, mut i) = (out.chunks_exact_mut(8), 0);
+    let packed = bits.values();
+    if bits.offset().is_multiple_of(8) {
+        let first = bits.offset() / 8;
+        for (chunk, byte) in chunks.by_ref().zip(&packed[first..]) {
+            if let Some(chunk) = chunk.first_chunk_mut() {
+                *chunk = BYTES[usize::from(*byte)];
+            }
+            i += 8;
+        }
+    } else {
+        for chunk in chunks.by_ref() {
+            for b in chunk {
+                *b = u8::from(bits.value(i));
+                i += 1;
+            }
+        }
+    }
+    for b in chunks.into_remainder() {
+        *b = u8::from(bits.value(i));
+        i += 1;
+    }
+}
+
+impl DenseTensor {
+    /// Creates a one-dimensional tensor from a flat Arrow array: numbers share its memory, booleans
+    /// are unpacked to bytes, dates and times become the integers they are stored as.
+    ///
+    /// Slots under a null keep whatever is stored there; callers that care check
+    /// [`null_count`](Array::null_count) first. `what` names the array in error messages.
+    ///
+    /// # Errors
+    /// For strings, dictionaries and every other type that is not numeric.
+    pub fn from_flat(array: &dyn Array, what: &str) -> Result<Self> {
+        let dtype = DType::of_leaves(array.data_type(), what)?;
+        let buffer = if let Some(b) = array.as_boolean_opt() {
+            let mut bytes = vec![0u8; b.len()];
+            unpack(b.values(), &mut bytes);
+            Buffer::from_vec(bytes)
+        } else {
+            let data = array.to_data();
+            let size = dtype.size();
+            // A primitive array has one buffer and an offset within its length.
+            data.buffers()[0].slice_with_length(data.offset() * size, data.len() * size)
+        };
+        Self::try_new_trusted(dtype, vec![array.len()], buffer)
+    }
+
+    /// Returns the elements as a flat Arrow array: numbers share the memory, bool is packed to
+    /// bits, bfloat16 is widened to Float32.
+    pub fn to_flat(&self) -> Result<ArrayRef> {
+        let buffer = self.buffer();
+        Ok(match self.dtype() {
+            DType::Bool => {
+                let bytes = self.as_bytes();
+                let bits = BooleanBuffer::collect_bool(bytes.len(), |i| bytes[i] != 0);
+                Arc::new(BooleanArray::new(bits, None))
+            }
+            DType::U8 => share_primitive::<UInt8Type>(buffer),
+            DType::U16 => share_primitive::<UInt16Type>(buffer),
+            DType::U32 => share_primitive::<UInt32Type>(buffer),
+            DType::U64 => share_primitive::<UInt64Type>(buffer),
+            DType::I8 => share_primitive::<Int8Type>(buffer),
+            DType::I16 => share_primitive::<Int16Type>(buffer),
+            DType::I32 => share_primitive::<Int32Type>(buffer),
+            DType::I64 => share_primitive::<Int64Type>(buffer),
+            DType::F16 => share_primitive::<Float16Type>(buffer),
+            DType::F32 => share_primitive::<Float32Type>(buffer),
+            DType::F64 => share_primitive::<Float64Type>(buffer),
+            DType::BF16 => Arc::new(Float32Array::from_iter_values(
+                self.as_slice::<bf16>()?.iter().map(|v| v.to_f32()),
+            )),
+        })
+    }
+
+    /// Returns an Arrow array with one value per row: a `FixedSizeList<T not null>` of all elements
+    /// of the row, or flat values if there is only one axis. Numbers are not copied.
+    ///
+    /// # Errors
+    /// If the tensor has no axes, or a row has more than 2^31 - 1 elements.
+    pub fn to_arrow(&self) -> Result<ArrayRef> {
+        let (rows, rest) = self.shape().split_first().ok_or_else(|| {
+            Error::invalid("a tensor without axes has no rows; reshape it to [1] first")
+        })?;
+        let values = self.to_flat()?;
+        if rest.is_empty() {
+            return Ok(values);
+        }
+        let size = count_row_elements(rest)?;
+        let item = Arc::new(Field::new_list_field(values.data_type().clone(), false));
+        Ok(Arc::new(FixedSizeListArray::try_new_with_length(item, size, values, None, *rows)?))
+    }
+
+    /// Same as [`to_arrow`](Self::to_arrow), with one level of `FixedSizeList` per axis after the
+    /// rows.
+    ///
+    /// # Errors
+    /// If the tensor has no axes, or an axis is longer than 2^31 - 1.
+    pub fn to_arrow_nested(&self) -> Result<ArrayRef> {
+        if self.ndim() == 0 {
+            return self.to_arrow();
+        }
+        let mut array = self.to_flat()?;
+        for axis in (1..self.ndim()).rev() {
+            let item = Arc::new(Field::new_list_field(array.data_type().clone(), false));
+            let lists = super::tensor::element_count(&self.shape()[..axis]).ok_or_else(|| {
+                Error::invalid("the tensor has more lists than memory can address")
+            })?;
+            let size = count_row_elements(&self.shape()[axis..=axis])?;
+            let list = FixedSizeListArray::try_new_with_length(item, size, array, None, lists)?;
+            array = Arc::new(list);
+        }
+        Ok(array)
+    }
+
+    /// Returns the field of [`to_arrow`](Self::to_arrow)'s array. A tensor of more than one axis is
+    /// tagged as the canonical extension type `arrow.fixed_shape_tensor` with the shape of one row.
+    ///
+    /// # Errors
+    /// Same as [`to_arrow`](Self::to_arrow).
+    pub fn field(&self, name: &str) -> Result<Field> {
+        let rest = self.shape().get(1..).unwrap_or_default();
+        tensor_field(name, self.dtype(), rest)
+    }
+
+    /// Creates a tensor from flat numbers, or from any depth of `FixedSizeList` around them, each
+    /// of which becomes an axis. Numbers are not copied.
+    ///
+    /// # Errors
+    /// If the array contains nulls (fill them first) or ragged lists (densify them instead), or its
+    /// values are not numeric.
+    pub fn try_from_arrow(array: &ArrayRef) -> Result<Self> {
+        let mut shape = vec![array.len()];
+        let mut current = array.clone();
+        loop {
+            if current.null_count() > 0 {
+                return Err(Error::invalid(format!(
+                    "{} null(s) at depth {}; a tensor cannot hold nulls, fill them first",
+                    current.null_count(),
+                    shape.len() - 1
+                )));
+            }
+            let Some(list) = current.as_fixed_size_list_opt() else { break };
+            let size = usize::try_from(list.value_length())
+                .map_err(|_| Error::invalid("the size of a FixedSizeList is negative"))?;
+            // The values of a sliced array are already sliced to match.
+            let inner = list.values().slice(0, list.len() * size);
+            shape.push(size);
+            current = inner;
+        }
+        if let DataType::List(_) | DataType::LargeList(_) = current.data_type() {
+            return Err(Error::type_of(
+                "a tensor",
+                "FixedSizeList or flat numbers; densify lists of different length",
+                current.data_type(),
+            ));
+        }
+        let flat = Self::from_flat(&current, "a tensor")?;
+        flat.reshape(shape)
+    }
+}
+
+/// Returns the number of elements of a row, as the size of a FixedSizeList.
+fn count_row_elements(shape: &[usize]) -> Result<i32> {
+    let n = super::tensor::element_count(shape);
+    n.and_then(|n| i32::try_from(n).ok()).ok_or_else(|| {
+        Error::invalid(format!(
+            "a row of shape {shape:?} has more than 2^31 - 1 elements, the most a FixedSizeList holds"
+        ))
+    })
+}
+
+/// Returns the field of a tensor column whose rows have `shape`: flat values for an empty shape,
+/// otherwise `FixedSizeList<T not null, product>` tagged as `arrow.fixed_shape_tensor`.
+///
+/// The tag is `{"shape":[256,64]}`, without the optional keys.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::{DType, tensor_field};
+/// let f = tensor_field("code", DType::U16, &[256, 64])?;
+/// assert_eq!(f.metadata()["ARROW:extension:metadata"], r#"{"shape":[256,64]}"#);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If a row has more than 2^31 - 1 elements.
+pub fn tensor_field(name: &str, dtype: DType, shape: &[usize]) -> Result<Field> {
+    let leaf = dtype.to_arrow();
+    if shape.is_empty() {
+        return Ok(Field::new(name, leaf, false));
+    }
+    let item = Arc::new(Field::new_list_field(leaf, false));
+    let list = DataType::FixedSizeList(item, count_row_elements(shape)?);
+    let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
+    Ok(Field::new(name, list, false).with_metadata(
+        [
+            ("ARROW:extension:name".to_owned(), "arrow.fixed_shape_tensor".to_owned()),
+            ("ARROW:extension:metadata".to_owned(), format!("{{\"shape\":[{}]}}", sizes.join(","))),
+        ]
+        .into(),
+    ))
+}
+
+pub(super) fn cast_tensor(tensor: &DenseTensor, dtype: DType) -> Result<DenseTensor> {
+    let shape = tensor.shape().to_vec();
+    if dtype == DType::BF16 {
+        let wide = tensor.cast(DType::F32)?;
+        let values = wide.as_slice::<f32>()?.iter().map(|v| bf16::from_f32(*v)).collect();
+        return DenseTensor::from_vec(shape, values);
+    }
+    // The bytes of a bool tensor, 0 and 1, are already numbers.
+    let source = match tensor.dtype() {
+        DType::Bool if dtype == DType::U8 => {
+            return DenseTensor::try_new_trusted(dtype, shape, tensor.buffer().clone());
+        }
+        DType::Bool => share_primitive::<UInt8Type>(tensor.buffer()),
+        _ => tensor.to_flat()?,
+    };
+    if source.data_type() == &dtype.to_arrow() {
+        return DenseTensor::from_flat(&source, "a cast")?.reshape(shape);
+    }
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let out = cast_with_options(&source, &dtype.to_arrow(), &options)?;
+    // `safe: false` reports values that do not fit as errors, so `out` has no nulls.
+    let out = make_array(out.to_data());
+    DenseTensor::from_flat(&out, "a cast")?.reshape(shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Date32Array, Int32Array, ListArray, StringArray};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn arrow_and_back_without_a_copy() {
+        let t = DenseTensor::from_vec([2, 3], vec![1i32, 2, 3, 4, 5, 6]).unwrap();
+        for array in [t.to_arrow().unwrap(), t.to_arrow_nested().unwrap()] {
+            let back = DenseTensor::try_from_arrow(&array).unwrap();
+            assert_eq!(back, t);
+            assert_eq!(back.buffer().as_ptr(), t.buffer().as_ptr());
+            let part = DenseTensor::try_from_arrow(&array.slice(1, 1)).unwrap();
+            assert_eq!(part, t.slice(1, 1).unwrap());
+            assert_eq!(part.as_bytes().as_ptr(), t.as_bytes()[12..].as_ptr());
+        }
+        let t = t.reshape([1, 2, 3]).unwrap();
+        assert_eq!(t.to_arrow().unwrap().data_type(), t.field("x").unwrap().data_type());
+        assert_eq!(DenseTensor::try_from_arrow(&t.to_arrow_nested().unwrap()).unwrap(), t);
+        // Zero-sized axes keep their rows.
+        let t = DenseTensor::from_vec([3, 0, 2], Vec::<f32>::new()).unwrap();
+        assert_eq!(t.to_arrow().unwrap().len(), 3);
+        assert_eq!(DenseTensor::try_from_arrow(&t.to_arrow_nested().unwrap()).unwrap(), t);
+    }
+
+    #[test]
+    fn what_is_no_tensor_is_refused() {
+        let nulls: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), None]));
+        assert!(DenseTensor::try_from_arrow(&nulls).unwrap_err().to_string().contains("fill"));
+        let strings: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
+        assert!(DenseTensor::try_from_arrow(&strings).unwrap_err().to_string().contains("encode"));
+        let lists: ArrayRef =
+            Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1)])]));
+        assert!(DenseTensor::try_from_arrow(&lists).unwrap_err().to_string().contains("densify"));
+        let huge = DenseTensor::from_vec([0, 1 << 20, 1 << 20], Vec::<u8>::new()).unwrap();
+        assert!(huge.to_arrow().is_err());
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![3, 4]));
+        assert_eq!(DenseTensor::try_from_arrow(&days).unwrap().dtype(), DType::I32);
+    }
+
+    #[test]
+    fn every_type_casts_to_every_other() {
+        let one = DenseTensor::from_vec([2, 2], vec![0u8, 1, 1, 0]).unwrap();
+        for a in DType::ALL {
+            let from = one.cast(a).unwrap();
+            assert_eq!((from.dtype(), from.shape()), (a, &[2, 2][..]));
+            for b in DType::ALL {
+                let to = from.cast(b).unwrap();
+                assert_eq!(to.dtype(), b);
+                assert_eq!(to.cast(DType::U8).unwrap(), one, "{a} to {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn casts_that_lose_the_value_are_errors() {
+        let t = |v: f64| DenseTensor::from_vec([1], vec![v]).unwrap();
+        assert!(t(300.0).cast(DType::U8).is_err());
+        assert!(t(-1.0).cast(DType::U64).is_err());
+        assert!(t(f64::NAN).cast(DType::I32).is_err());
+        assert_eq!(t(-2.9).cast(DType::I8).unwrap().as_slice::<i8>().unwrap(), [-2]);
+        assert_eq!(t(0.5).cast(DType::Bool).unwrap().as_slice::<u8>().unwrap(), [1]);
+        let big = DenseTensor::from_vec([1], vec![u64::MAX]).unwrap();
+        assert!(big.cast(DType::I64).is_err());
+        let b = t(1.00390625).cast(DType::BF16).unwrap();
+        assert_eq!(b.to_flat().unwrap().as_primitive::<Float32Type>().value(0), 1.0);
+    }
+
+    proptest! {
+        #[test]
+        fn bits_unpack_at_every_offset(
+            bits in proptest::collection::vec(any::<bool>(), 0..70),
+            skip in 0usize..20,
+        ) {
+            let skip = skip.min(bits.len());
+            let array = BooleanArray::from(bits.clone()).slice(skip, bits.len() - skip);
+            let expected: Vec<u8> = bits[skip..].iter().map(|b| u8::from(*b)).collect();
+            let t = DenseTensor::from_flat(&array, "bits").unwrap();
+            prop_assert_eq!(t.as_slice::<u8>().unwrap(), &expected[..]);
+            let back = t.to_flat().unwrap();
+            prop_assert_eq!(back.as_boolean(), &array);
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! Conversion of ragged arrays to dense tensors: pads and truncates in one pass.
+
+use std::ops::Range;
+
+use arrow::array::Array;
+use arrow::buffer::{Buffer, NullBuffer};
+
+use super::plan::{Plan, Sink};
+use super::{Contents, DType, DenseOptions, DenseTensor, Element, Fill, Memory};
+use crate::array::{Layout, RaggedArray};
+use crate::error::{Error, Result};
+
+/// Converts a ragged array to a dense tensor of shape `[rows, sizes..]`, padded where there are no
+/// values.
+///
+/// `sizes` has one size per axis *after* the rows; `None` takes the longest list of every axis
+/// ([`RaggedArray::max_shape`]), so nothing is truncated. A larger size pads, a smaller one
+/// truncates; [`side`](crate::dense::Side) selects the end, at every level: `Right` keeps the first
+/// elements of a list and pads after them, `Left` keeps the last and pads before them.
+///
+/// Leaves are booleans, numbers, or dates and times (written as their integers). Null leaves and
+/// the positions that null or short lists lack get the fill value; [`mask`](super::mask::mask) and
+/// [`validity_mask`](super::mask::validity_mask) distinguish them from values. An axis without
+/// elements has size 0.
+///
+/// The size in bytes is checked before allocation. Large results are written by several threads
+/// into huge pages; zero padding of fresh memory is never written.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::sync::Arc;
+/// use arrow::array::UInt16Array;
+/// use serrate::array::{Offsets, RaggedArray};
+/// use serrate::dense::{DType, DenseOptions, Side};
+/// use serrate::dense::densify::densify;
+///
+/// // [[1, 2, 3], [], [4]]
+/// let leaves = Arc::new(UInt16Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([3, 0, 1])?.into()], leaves)?;
+///
+/// let t = densify(&a, None, &DenseOptions::default())?;
+/// assert_eq!(t.shape(), [3, 3]);
+/// assert_eq!(t.as_slice::<u16>()?, [1, 2, 3, 0, 0, 0, 4, 0, 0]);
+///
+/// let left = DenseOptions {
+///     side: Side::Left,
+///     fill: Some((-1).into()),
+///     dtype: Some(DType::I64),
+///     ..Default::default()
+/// };
+/// let t = densify(&a, Some(&[2]), &left)?;
+/// assert_eq!(t.as_slice::<i64>()?, [2, 3, -1, -1, -1, 4]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When leaves are not numbers, the number of sizes is wrong, the result exceeds the byte limit,
+/// the type cannot represent the fill value, or values do not fit the requested type.
+pub fn densify(
+    array: &RaggedArray,
+    sizes: Option<&[usize]>,
+    options: &DenseOptions,
+) -> Result<DenseTensor> {
+    densify_named(array, sizes, options, "densify")
+}
+
+/// Like [`densify`], with `what` naming the array in errors.
+pub(crate) fn densify_named(
+    array: &RaggedArray,
+    sizes: Option<&[usize]>,
+    options: &DenseOptions,
+    what: &str,
+) -> Result<DenseTensor> {
+    let (dtype, plan) = make_plan(array, sizes, options, what)?;
+    let leaves = LeafWriter::new(array, options, dtype, what)?;
+    write(plan, dtype, leaves.fill(), options, |plan, padding, out| {
+        leaves.write(plan, padding, out, options.parallel);
+    })
+}
+
+/// Like [`densify`], into memory of the caller; returns the shape.
+///
+/// `out` must have exactly the length of the result, see [`dense_bytes`]. Every byte is
+/// overwritten, in native byte order; alignment is not required. A
+/// [`BufferPool`](crate::dense::BufferPool) is faster for memory that holds the previous batch,
+/// because it knows which values to clear.
+///
+/// # Errors
+/// As [`densify`], and when `out` has another length.
+pub fn densify_into(
+    array: &RaggedArray,
+    sizes: Option<&[usize]>,
+    options: &DenseOptions,
+    out: &mut [u8],
+) -> Result<Vec<usize>> {
+    densify_into_named(array, sizes, options, "densify", out)
+}
+
+/// Like [`densify_into`], with `what` naming the array in errors.
+pub(crate) fn densify_into_named(
+    array: &RaggedArray,
+    sizes: Option<&[usize]>,
+    options: &DenseOptions,
+    what: &str,
+    out: &mut [u8],
+) -> Result<Vec<usize>> {
+    let (dtype, plan) = make_plan(array, sizes, options, what)?;
+    check_room(&plan, dtype, what, out)?;
+    let leaves = LeafWriter::new(array, options, dtype, what)?;
+    leaves.write(&plan, Padding::overwriting(leaves.fill()), out, options.parallel);
+    Ok(plan.shape().to_vec())
+}
+
+/// Returns an error unless `out` has the length of the result.
+pub(crate) fn check_room(plan: &Plan, dtype: DType, what: &str, out: &[u8]) -> Result<()> {
+    if out.len() == plan.bytes() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "{what}: {} bytes for a {dtype} result of shape {:?}, which takes {}",
+        out.len(),
+        plan.shape(),
+        plan.bytes()
+    )))
+}
+
+/// Returns type, shape and size in bytes of the result of [`densify`] without computing it.
+///
+/// # Errors
+/// As [`densify`], except for errors that depend on values.
+pub fn dense_bytes(
+    array: &RaggedArray,
+    sizes: Option<&[usize]>,
+    options: &DenseOptions,
+) -> Result<(DType, Vec<usize>, usize)> {
+    let (dtype, plan) = make_plan(array, sizes, options, "densify")?;
+    Ok((dtype, plan.shape().to_vec(), plan.bytes()))
+}
+
+/// Returns the size of a shape in bytes, without a limit.
+pub(crate) fn count_bytes(shape: &[usize], dtype: DType) -> u128 {
+    if shape.contains(&0) {
+        return 0;
+    }
+    shape.iter().fold(dtype.size() as u128, |n, d| n.saturating_mul(*d as u128))
+}
+
+fn make_plan(
+    array: &RaggedArray,
+    sizes: Option<&[usize]>,
+    options: &DenseOptions,
+    what: &str,
+) -> Result<(DType, Plan)> {
+    let leaves = DType::of_leaves(array.leaf_type(), what)?;
+    let dtype = options.dtype.unwrap_or(leaves);
+    let layouts = array.axes().iter().map(|a| a.layout().clone()).collect();
+    Ok((dtype, plan_axes(array.len(), layouts, sizes, dtype, options, what)?))
+}
+
+/// Plans the positions of values of a chain of axes, after checking the size in bytes.
+pub(crate) fn plan_axes(
+    rows: usize,
+    layouts: Vec<Layout>,
+    sizes: Option<&[usize]>,
+    dtype: DType,
+    options: &DenseOptions,
+    what: &str,
+) -> Result<Plan> {
+    let axes = layouts.len();
+    let mut shape = vec![rows];
+    match sizes {
+        Some(sizes) if sizes.len() != axes => {
+            return Err(Error::invalid(format!(
+                "{what}: {} size(s) {sizes:?} for {axes} axes; give one per axis after the rows",
+                sizes.len()
+            )));
+        }
+        Some(sizes) => shape.extend_from_slice(sizes),
+        None => shape.extend(layouts.iter().map(Layout::max_length)),
+    }
+    options.check_bytes(
+        count_bytes(&shape, dtype),
+        || format!("{what}: a {dtype} tensor of shape {shape:?}"),
+        || {
+            let longest: Vec<_> = layouts.iter().map(Layout::max_length).collect();
+            format!(
+                "give smaller sizes (the longest lists are {longest:?} on the axes after the \
+                 rows), take fewer rows at a time, or raise the limit"
+            )
+        },
+    )?;
+    Ok(Plan::new(layouts, shape, dtype.size(), options.side))
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Padding {
+    /// Padding is zero already.
+    Leave,
+    /// All bytes are the same.
+    Byte(u8),
+    /// Elements of 2, 4 or 8 bytes.
+    Element([u8; 8], usize),
+}
+
+impl Padding {
+    /// Returns padding that overwrites previous contents with `fill`.
+    pub(super) fn overwriting(fill: &[u8]) -> Self {
+        match fill {
+            [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
+            _ => {
+                let mut bytes = [0; 8];
+                let n = fill.len().min(8);
+                bytes[..n].copy_from_slice(&fill[..n]);
+                Self::Element(bytes, n)
+            }
+        }
+    }
+
+    pub(super) fn write(self, out: &mut [u8]) {
+        fn repeat<const W: usize>(bytes: [u8; 8], out: &mut [u8]) {
+            let Some(element) = bytes.first_chunk::<W>() else { return };
+            out.as_chunks_mut::<W>().0.fill(*element);
+        }
+        match self {
+            Self::Leave => {}
+            Self::Byte(b) => out.fill(b),
+            Self::Element(bytes, 2) => repeat::<2>(bytes, out),
+            Self::Element(bytes, 4) => repeat::<4>(bytes, out),
+            Self::Element(bytes, _) => repeat::<8>(bytes, out),
+        }
+    }
+}
+
+/// Allocates memory or takes it from the pool, clears previous values, and writes.
+pub(crate) fn write(
+    plan: Plan,
+    dtype: DType,
+    fill: &[u8],
+    options: &DenseOptions,
+    write: impl FnOnce(&Plan, Padding, &mut [u8]),
+) -> Result<DenseTensor> {
+    let zero = fill.iter().all(|b| *b == 0);
+    let mut memory = match &options.pool {
+        Some(pool) => pool.take(plan.bytes())?,
+        None => Memory::zeroed(plan.bytes())?,
+    };
+    // The whole block, which may be longer than this result.
+    let (block, contents) = memory.take_contents();
+    let padding = match contents {
+        _ if !zero => Padding::overwriting(fill),
+        Contents::Zero => Padding::Leave,
+        Contents::Values(before) => {
+            before.walk(&ClearSink, block, options.parallel);
+            Padding::Leave
+        }
+        Contents::Unknown => {
+            block[plan.bytes()..].fill(0);
+            Padding::overwriting(fill)
+        }
+    };
+    write(&plan, padding, &mut block[..plan.bytes()]);
+    let shape = plan.shape().to_vec();
+    memory.set_contents(|| if zero { Contents::Values(plan) } else { Contents::Unknown });
+    DenseTensor::try_new_trusted(dtype, shape, memory.into_buffer())
+}
+
+struct ClearSink;
+
+impl Sink for ClearSink {
+    fn values(&self, _: Range<usize>, out: &mut [u8]) {
+        out.fill(0);
+    }
+
+    fn padding(&self, _: &mut [u8]) {}
+}
+
+struct CopySink<'a> {
+    bytes: &'a [u8],
+    size: usize,
+    padding: Padding,
+}
+
+impl Sink for CopySink<'_> {
+    fn values(&self, leaves: Range<usize>, out: &mut [u8]) {
+        out.copy_from_slice(&self.bytes[leaves.start * self.size..leaves.end * self.size]);
+    }
+
+    fn padding(&self, out: &mut [u8]) {
+        self.padding.write(out);
+    }
+}
+
+/// Writes narrow integers as 64-bit ones.
+struct WidenSink<'a, T> {
+    values: &'a [T],
+    padding: Padding,
+}
+
+impl<T: Element + Into<i64>> Sink for WidenSink<'_, T> {
+    fn values(&self, leaves: Range<usize>, out: &mut [u8]) {
+        for (out, v) in out.as_chunks_mut().0.iter_mut().zip(&self.values[leaves]) {
+            let wide: i64 = (*v).into();
+            *out = wide.to_ne_bytes();
+        }
+    }
+
+    fn padding(&self, out: &mut [u8]) {
+        self.padding.write(out);
+    }
+}
+
+/// Writes the fill value over null leaves, after the values of a run.
+struct NullSink<'a, S> {
+    inner: S,
+    nulls: &'a NullBuffer,
+    fill: &'a [u8],
+}
+
+impl<S: Sink> Sink for NullSink<'_, S> {
+    fn values(&self, leaves: Range<usize>, out: &mut [u8]) {
+        let first = leaves.start;
+        self.inner.values(leaves.clone(), out);
+        for i in leaves.filter(|i| self.nulls.is_null(*i)) {
+            let at = (i - first) * self.fill.len();
+            out[at..at + self.fill.len()].copy_from_slice(self.fill);
+        }
+    }
+
+    fn padding(&self, out: &mut [u8]) {
+        self.inner.padding(out);
+    }
+}
+
+/// Leaves of an array, to be written as elements of a type.
+struct LeafWriter {
+    values: DenseTensor,
+    dtype: DType,
+    nulls: Option<NullBuffer>,
+    fill: DenseTensor,
+}
+
+impl LeafWriter {
+    fn new(array: &RaggedArray, options: &DenseOptions, dtype: DType, what: &str) -> Result<Self> {
+        let named = |e: Error| match e {
+            Error::Invalid(m) => Error::invalid(format!("{what}: {m}")),
+            Error::Arrow(e) => Error::invalid(format!("{what}: to {dtype}: {e}")),
+            e => e,
+        };
+        let fill = options.fill.unwrap_or(Fill::Bool(false));
+        let fill = fill.to_tensor(dtype).map_err(named)?;
+        let nulls = array.leaves().nulls().filter(|n| n.null_count() > 0).cloned();
+        let mut values = DenseTensor::from_flat(array.leaves(), what)?;
+        if values.dtype() != dtype && !widens(values.dtype(), dtype) {
+            if let Some(nulls) = &nulls {
+                values = zero_nulls(&values, nulls)?;
+            }
+            values = values.cast(dtype).map_err(named)?;
+        }
+        Ok(Self { values, dtype, nulls, fill })
+    }
+
+    fn fill(&self) -> &[u8] {
+        self.fill.as_bytes()
+    }
+
+    fn write(&self, plan: &Plan, padding: Padding, out: &mut [u8], parallel: bool) {
+        fn widen_leaves<T: Element + Into<i64>>(
+            leaves: &LeafWriter,
+            padding: Padding,
+        ) -> WidenSink<'_, T> {
+            // The type was matched, so the view exists.
+            WidenSink { values: T::view(leaves.values.buffer()).unwrap_or_default(), padding }
+        }
+        if self.values.dtype() == self.dtype {
+            let bytes = self.values.as_bytes();
+            let copied = CopySink { bytes, size: self.dtype.size(), padding };
+            return self.walk_plan(plan, copied, out, parallel);
+        }
+        match self.values.dtype() {
+            DType::U8 | DType::Bool => {
+                self.walk_plan(plan, widen_leaves::<u8>(self, padding), out, parallel);
+            }
+            DType::U16 => self.walk_plan(plan, widen_leaves::<u16>(self, padding), out, parallel),
+            DType::U32 => self.walk_plan(plan, widen_leaves::<u32>(self, padding), out, parallel),
+            DType::I8 => self.walk_plan(plan, widen_leaves::<i8>(self, padding), out, parallel),
+            DType::I16 => self.walk_plan(plan, widen_leaves::<i16>(self, padding), out, parallel),
+            _ => self.walk_plan(plan, widen_leaves::<i32>(self, padding), out, parallel),
+        }
+    }
+
+    fn walk_plan<S: Sink>(&self, plan: &Plan, inner: S, out: &mut [u8], parallel: bool) {
+        match &self.nulls {
+            None => plan.walk(&inner, out, parallel),
+            Some(nulls) => plan.walk(&NullSink { inner, nulls, fill: self.fill() }, out, parallel),
+        }
+    }
+}
+
+/// Whether elements are widened while they are written.
+fn widens(from: DType, to: DType) -> bool {
+    to == DType::I64
+        && matches!(
+            from,
+            DType::Bool | DType::U8 | DType::U16 | DType::U32 | DType::I8 | DType::I16 | DType::I32
+        )
+}
+
+/// Zeroes the values under nulls, so that they cannot fail to convert.
+fn zero_nulls(values: &DenseTensor, nulls: &NullBuffer) -> Result<DenseTensor> {
+    let size = values.dtype().size();
+    let mut bytes = values.as_bytes().to_vec();
+    for (i, element) in bytes.chunks_exact_mut(size).enumerate() {
+        if nulls.is_null(i) {
+            element.fill(0);
+        }
+    }
+    DenseTensor::try_new(values.dtype(), values.shape(), Buffer::from_vec(bytes))
+}

@@ -1,0 +1,359 @@
+//! [`DType`]: the element types of dense tensors.
+
+use std::fmt;
+use std::str::FromStr;
+
+use arrow::buffer::Buffer;
+use arrow::datatypes::{ArrowNativeType, DataType};
+use half::slice::HalfBitsSliceExt;
+use half::{bf16, f16};
+
+use crate::error::{Error, Result};
+
+/// Element type of a [`DenseTensor`](super::DenseTensor).
+///
+/// These are the fixed-width types that tensor libraries share. `Bool` takes one byte per element,
+/// 0 or 1 (Arrow packs eight into one); `BF16` has no Arrow type and is converted to `Float32`.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use arrow::datatypes::DataType;
+/// use serrate::dense::DType;
+/// assert_eq!("uint16".parse::<DType>()?, DType::U16);
+/// assert_eq!("BF16".parse::<DType>()?, DType::BF16);
+/// assert_eq!(DType::I64.to_string(), "int64");
+/// assert_eq!(DType::I64.safetensors_name(), "I64");
+/// assert_eq!(DType::from_arrow(&DataType::Float32), Some(DType::F32));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DType {
+    /// One byte per element, 0 or 1.
+    Bool,
+    /// Unsigned, 8 bits.
+    U8,
+    /// Unsigned, 16 bits.
+    U16,
+    /// Unsigned, 32 bits.
+    U32,
+    /// Unsigned, 64 bits.
+    U64,
+    /// Signed, 8 bits.
+    I8,
+    /// Signed, 16 bits.
+    I16,
+    /// Signed, 32 bits.
+    I32,
+    /// Signed, 64 bits.
+    I64,
+    /// IEEE half precision.
+    F16,
+    /// bfloat16, the upper half of a float32.
+    BF16,
+    /// IEEE single precision.
+    F32,
+    /// IEEE double precision.
+    F64,
+}
+
+impl DType {
+    /// All types.
+    pub const ALL: [Self; 13] = [
+        Self::Bool,
+        Self::U8,
+        Self::U16,
+        Self::U32,
+        Self::U64,
+        Self::I8,
+        Self::I16,
+        Self::I32,
+        Self::I64,
+        Self::F16,
+        Self::BF16,
+        Self::F32,
+        Self::F64,
+    ];
+
+    /// Returns the size of one element in bytes: 1, 2, 4 or 8.
+    pub const fn size(self) -> usize {
+        match self {
+            Self::Bool | Self::U8 | Self::I8 => 1,
+            Self::U16 | Self::I16 | Self::F16 | Self::BF16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::U64 | Self::I64 | Self::F64 => 8,
+        }
+    }
+
+    /// Returns the name in Python's array libraries, such as `uint16` or `bfloat16`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::U8 => "uint8",
+            Self::U16 => "uint16",
+            Self::U32 => "uint32",
+            Self::U64 => "uint64",
+            Self::I8 => "int8",
+            Self::I16 => "int16",
+            Self::I32 => "int32",
+            Self::I64 => "int64",
+            Self::F16 => "float16",
+            Self::BF16 => "bfloat16",
+            Self::F32 => "float32",
+            Self::F64 => "float64",
+        }
+    }
+
+    /// Returns the name in the header of a safetensors file, such as `U16` or `BF16`.
+    pub const fn safetensors_name(self) -> &'static str {
+        match self {
+            Self::Bool => "BOOL",
+            Self::U8 => "U8",
+            Self::U16 => "U16",
+            Self::U32 => "U32",
+            Self::U64 => "U64",
+            Self::I8 => "I8",
+            Self::I16 => "I16",
+            Self::I32 => "I32",
+            Self::I64 => "I64",
+            Self::F16 => "F16",
+            Self::BF16 => "BF16",
+            Self::F32 => "F32",
+            Self::F64 => "F64",
+        }
+    }
+
+    /// Returns the type of a safetensors name; `None` for types without a counterpart (`F8_E4M3`,
+    /// ..).
+    pub fn from_safetensors_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|d| d.safetensors_name() == name)
+    }
+
+    /// Returns the Arrow type: `Boolean` for bool, `Float32` for bfloat16.
+    pub fn to_arrow(self) -> DataType {
+        match self {
+            Self::Bool => DataType::Boolean,
+            Self::U8 => DataType::UInt8,
+            Self::U16 => DataType::UInt16,
+            Self::U32 => DataType::UInt32,
+            Self::U64 => DataType::UInt64,
+            Self::I8 => DataType::Int8,
+            Self::I16 => DataType::Int16,
+            Self::I32 => DataType::Int32,
+            Self::I64 => DataType::Int64,
+            Self::F16 => DataType::Float16,
+            Self::BF16 | Self::F32 => DataType::Float32,
+            Self::F64 => DataType::Float64,
+        }
+    }
+
+    /// Returns the type of an Arrow boolean or number; `None` for every other Arrow type.
+    pub fn from_arrow(data_type: &DataType) -> Option<Self> {
+        Some(match data_type {
+            DataType::Boolean => Self::Bool,
+            DataType::UInt8 => Self::U8,
+            DataType::UInt16 => Self::U16,
+            DataType::UInt32 => Self::U32,
+            DataType::UInt64 => Self::U64,
+            DataType::Int8 => Self::I8,
+            DataType::Int16 => Self::I16,
+            DataType::Int32 => Self::I32,
+            DataType::Int64 => Self::I64,
+            DataType::Float16 => Self::F16,
+            DataType::Float32 => Self::F32,
+            DataType::Float64 => Self::F64,
+            _ => return None,
+        })
+    }
+
+    /// Returns the type of leaves of an Arrow type: booleans and numbers keep theirs; dates, times,
+    /// timestamps and durations become the integers they are stored as.
+    ///
+    /// # Errors
+    /// For all other types, with advice; `what` names the column in the message.
+    pub fn of_leaves(data_type: &DataType, what: &str) -> Result<Self> {
+        let storage = match data_type {
+            DataType::Date32 | DataType::Time32(_) => Some(Self::I32),
+            DataType::Date64
+            | DataType::Time64(_)
+            | DataType::Timestamp(_, _)
+            | DataType::Duration(_) => Some(Self::I64),
+            other => Self::from_arrow(other),
+        };
+        storage.ok_or_else(|| {
+            let expected = match data_type {
+                DataType::Utf8
+                | DataType::LargeUtf8
+                | DataType::Utf8View
+                | DataType::Dictionary(_, _) => {
+                    "numbers, booleans, dates or times; encode strings to integers first, by a \
+                     vocabulary (a dictionary's own numbering is not stable and cannot stand in \
+                     for one)"
+                }
+                DataType::Decimal32(_, _)
+                | DataType::Decimal64(_, _)
+                | DataType::Decimal128(_, _)
+                | DataType::Decimal256(_, _) => {
+                    "numbers, booleans, dates or times; cast decimals to float64 first"
+                }
+                _ => "numbers, booleans, dates or times",
+            };
+            Error::type_of(what, expected, data_type)
+        })
+    }
+
+    /// Returns whether the elements are integers, signed or not.
+    pub const fn is_integer(self) -> bool {
+        matches!(
+            self,
+            Self::U8
+                | Self::U16
+                | Self::U32
+                | Self::U64
+                | Self::I8
+                | Self::I16
+                | Self::I32
+                | Self::I64
+        )
+    }
+
+    /// Returns whether the elements are floating-point numbers.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Self::F16 | Self::BF16 | Self::F32 | Self::F64)
+    }
+}
+
+/// Writes the [`name`](DType::name).
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Parses both `uint16` and `U16`, in any case.
+impl FromStr for DType {
+    type Err = Error;
+
+    fn from_str(s: &str) -> Result<Self> {
+        let is = |name: &str| name.eq_ignore_ascii_case(s.trim());
+        Self::ALL.into_iter().find(|d| is(d.name()) || is(d.safetensors_name())).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|d| d.name()).collect();
+            Error::invalid(format!(
+                "unknown element type {s:?}; expected one of {}",
+                names.join(", ")
+            ))
+        })
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A Rust type as which elements of a tensor can be read.
+///
+/// Implemented for the integers, `f32`, `f64` and the types of [`half`]; `u8` also reads `Bool`
+/// tensors (bytes 0 and 1).
+pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Send + Sync {
+    /// The tensor type with these elements.
+    const DTYPE: DType;
+
+    /// Returns whether a tensor of type `dtype` holds elements of this Rust type.
+    fn reads(dtype: DType) -> bool {
+        dtype == Self::DTYPE
+    }
+
+    /// Converts the elements to a buffer without copying them.
+    fn into_buffer(values: Vec<Self>) -> Buffer;
+
+    /// Views a buffer as elements; `None` if it is misaligned or has a partial element.
+    fn view(buffer: &Buffer) -> Option<&[Self]>;
+}
+
+/// Views a buffer as Arrow native elements; `None` if it is misaligned or has a partial element.
+fn view_native<T: ArrowNativeType>(buffer: &Buffer) -> Option<&[T]> {
+    let aligned = buffer.as_ptr().align_offset(align_of::<T>()) == 0;
+    (aligned && buffer.len().is_multiple_of(size_of::<T>())).then(|| buffer.typed_data::<T>())
+}
+
+macro_rules! element {
+    ($($native:ty => $dtype:ident $(, also $also:ident)?;)*) => {$(
+        impl sealed::Sealed for $native {}
+        impl Element for $native {
+            const DTYPE: DType = DType::$dtype;
+            $(fn reads(dtype: DType) -> bool {
+                dtype == Self::DTYPE || dtype == DType::$also
+            })?
+            fn into_buffer(values: Vec<Self>) -> Buffer {
+                Buffer::from_vec(values)
+            }
+            fn view(buffer: &Buffer) -> Option<&[Self]> {
+                view_native(buffer)
+            }
+        }
+    )*};
+}
+
+element! {
+    u8 => U8, also Bool;
+    u16 => U16;
+    u32 => U32;
+    u64 => U64;
+    i8 => I8;
+    i16 => I16;
+    i32 => I32;
+    i64 => I64;
+    f16 => F16;
+    f32 => F32;
+    f64 => F64;
+}
+
+impl sealed::Sealed for bf16 {}
+impl Element for bf16 {
+    const DTYPE: DType = DType::BF16;
+
+    fn into_buffer(values: Vec<Self>) -> Buffer {
+        use half::vec::HalfFloatVecExt;
+        Buffer::from_vec(values.reinterpret_into())
+    }
+
+    fn view(buffer: &Buffer) -> Option<&[Self]> {
+        view_native::<u16>(buffer).map(|bits| bits.reinterpret_cast())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_go_both_ways() {
+        for d in DType::ALL {
+            assert_eq!(d.name().parse::<DType>().unwrap(), d);
+            assert_eq!(d.safetensors_name().to_lowercase().parse::<DType>().unwrap(), d);
+            assert_eq!(DType::from_safetensors_name(d.safetensors_name()), Some(d));
+            let arrow = DType::from_arrow(&d.to_arrow()).unwrap();
+            assert_eq!(arrow, if d == DType::BF16 { DType::F32 } else { d });
+        }
+        let e = "complex64".parse::<DType>().unwrap_err().to_string();
+        assert!(e.contains("complex64") && e.contains("bfloat16"), "{e}");
+        assert_eq!(DType::from_safetensors_name("uint8"), None);
+    }
+
+    #[test]
+    fn leaves_that_are_not_numbers_are_refused_with_advice() {
+        assert_eq!(DType::of_leaves(&DataType::Date32, "d").unwrap(), DType::I32);
+        let e = DType::of_leaves(&DataType::Utf8, "column \"code\"").unwrap_err().to_string();
+        assert!(e.contains("column \"code\"") && e.contains("encode strings to integers"), "{e}");
+        let dictionary = DataType::Dictionary(DataType::Int8.into(), DataType::Utf8.into());
+        assert!(DType::of_leaves(&dictionary, "x").is_err());
+        assert!(DType::of_leaves(&DataType::Null, "x").is_err());
+    }
+
+    #[test]
+    fn misaligned_buffers_have_no_view() {
+        let buffer = Buffer::from_vec(vec![0u64; 2]).slice_with_length(1, 8);
+        assert!(u64::view(&buffer).is_none());
+        assert!(bf16::view(&buffer).is_none());
+        assert_eq!(u8::view(&buffer).unwrap().len(), 8);
+    }
+}

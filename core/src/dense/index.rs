@@ -1,0 +1,397 @@
+//! NumPy indexing of dense tensors.
+
+use std::ops::Range;
+
+use super::DenseTensor;
+use super::tensor::element_count;
+use crate::error::{Error, Result};
+use crate::index::{Index, Span, resolve};
+
+/// The elements that an index selects: the shape of the result, and runs of adjacent elements.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    shape: Vec<usize>,
+    /// First element of each run, in the order of the result.
+    starts: Vec<usize>,
+    run: usize,
+}
+
+/// One item of an index, resolved against its axis.
+enum IndexItem {
+    At {
+        stride: usize,
+        position: usize,
+    },
+    Span {
+        axis: usize,
+        stride: usize,
+        span: Span,
+    },
+    Array {
+        stride: usize,
+        shape: Vec<usize>,
+        positions: Vec<usize>,
+    },
+    NewAxis,
+    /// `...` that covers no axis; it still separates its neighbours.
+    Nothing,
+}
+
+/// One axis of the result (several for index arrays), as offsets from a common base element.
+struct ResultAxis {
+    shape: Vec<usize>,
+    offsets: Vec<usize>,
+    /// The axis of the tensor that is selected whole and in order.
+    whole: Option<usize>,
+}
+
+impl Selection {
+    /// Resolves an index against a shape.
+    ///
+    /// Index arrays, and integers used together with them, broadcast against each other. Their
+    /// combined axes replace the first of them if all are adjacent, else they come first. A mask of
+    /// `n` axes consumes `n` axes and acts like the index arrays of its true positions.
+    pub(crate) fn new(shape: &[usize], index: &[Index]) -> Result<Self> {
+        let items = resolve_items(shape, index)?;
+        let strides = row_major_strides(shape);
+        let mut base = 0usize;
+        let mut dims = Vec::with_capacity(items.len());
+        let arrays = |i: &IndexItem| matches!(i, IndexItem::Array { .. });
+        let advanced = |i: &IndexItem| matches!(i, IndexItem::Array { .. } | IndexItem::At { .. });
+        let any = items.iter().any(arrays);
+        // Where the combined axes of the index arrays are inserted, until they are.
+        let (first, combined) = if any {
+            let at: Vec<usize> = (0..items.len()).filter(|i| advanced(&items[*i])).collect();
+            let neighbours = at.windows(2).all(|w| w[0] + 1 == w[1]);
+            (if neighbours { at[0] } else { 0 }, Some(combine_arrays(&items)?))
+        } else {
+            (usize::MAX, None)
+        };
+        let mut combined = combined;
+        for (i, item) in items.into_iter().enumerate() {
+            if i == first {
+                dims.extend(combined.take());
+            }
+            match item {
+                IndexItem::At { .. } if any => {}
+                IndexItem::At { stride, position } => base += stride * position,
+                IndexItem::Span { axis, stride, span } => dims.push(ResultAxis {
+                    shape: vec![span.count],
+                    offsets: span.positions().map(|p| p * stride).collect(),
+                    whole: span.is_whole(shape[axis]).then_some(axis),
+                }),
+                IndexItem::NewAxis => {
+                    dims.push(ResultAxis { shape: vec![1], offsets: vec![0], whole: None });
+                }
+                IndexItem::Array { .. } | IndexItem::Nothing => {}
+            }
+        }
+        let out: Vec<usize> = dims.iter().flat_map(|d| d.shape.iter().copied()).collect();
+        let Some(count) = element_count(&out) else {
+            return Err(Error::invalid(format!(
+                "the index selects a result of shape {out:?}, which has more elements than memory can hold"
+            )));
+        };
+        // Trailing axes that are selected whole form the runs.
+        let (mut run, mut axis) = (1usize, shape.len());
+        while let Some(dim) = dims.last()
+            && dim.whole.is_some_and(|a| a + 1 == axis)
+            && strides.get(axis - 1) == Some(&run)
+        {
+            axis -= 1;
+            run *= shape[axis];
+            dims.pop();
+        }
+        let mut starts = vec![base];
+        if count == 0 {
+            starts.clear();
+        }
+        for dim in &dims {
+            let mut next = Vec::with_capacity(starts.len() * dim.offsets.len());
+            for start in &starts {
+                next.extend(dim.offsets.iter().map(|p| start + p));
+            }
+            starts = next;
+        }
+        Ok(Self { shape: out, starts, run })
+    }
+
+    pub(crate) fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Returns the selected ranges of elements, in the order of the result.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.starts.iter().map(|s| *s..*s + self.run)
+    }
+
+    /// Returns the position of every selected element, in the order of the result.
+    pub(crate) fn positions(&self) -> impl Iterator<Item = usize> + '_ {
+        self.ranges().flatten()
+    }
+}
+
+/// Returns the row-major strides of the shape of a tensor, whose element count fits a `usize`.
+fn row_major_strides(shape: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1usize; shape.len()];
+    for i in (1..shape.len()).rev() {
+        strides[i - 1] = strides[i].saturating_mul(shape[i]);
+    }
+    strides
+}
+
+fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
+    let takes = |i: &Index| match i {
+        Index::Mask(m) => m.shape().len(),
+        i => usize::from(i.takes_axis()),
+    };
+    let given: usize = index.iter().map(takes).sum();
+    let Some(left) = shape.len().checked_sub(given) else {
+        return Err(Error::invalid(format!(
+            "the index covers {given} axes, but the tensor has only {}",
+            shape.len()
+        )));
+    };
+    if index.iter().filter(|i| **i == Index::Rest).count() > 1 {
+        return Err(Error::invalid("an index may contain ... only once"));
+    }
+    let strides = row_major_strides(shape);
+    let mut items = Vec::with_capacity(shape.len());
+    let mut axis = 0;
+    let whole = |items: &mut Vec<IndexItem>, axis: &mut usize| {
+        for _ in 0..left {
+            let span = Span::new(None, None, 1, shape[*axis]);
+            items.push(IndexItem::Span { axis: *axis, stride: strides[*axis], span });
+            *axis += 1;
+        }
+    };
+    for item in index {
+        match item {
+            Index::At(i) => {
+                let size = shape[axis];
+                let position =
+                    resolve(*i, size).ok_or(Error::OutOfRange { axis, index: *i, size })?;
+                items.push(IndexItem::At { stride: strides[axis], position });
+                axis += 1;
+            }
+            Index::Slice { start, stop, step } => {
+                let step = step.unwrap_or(1);
+                if step == 0 {
+                    return Err(Error::invalid("the step of a slice must not be 0"));
+                }
+                let span = Span::new(*start, *stop, step, shape[axis]);
+                items.push(IndexItem::Span { axis, stride: strides[axis], span });
+                axis += 1;
+            }
+            Index::Array(array) => {
+                let size = shape[axis];
+                let positions = array
+                    .values()
+                    .iter()
+                    .map(|i| resolve(*i, size).ok_or(Error::OutOfRange { axis, index: *i, size }));
+                let positions = positions.collect::<Result<_>>()?;
+                let shape = array.shape().to_vec();
+                items.push(IndexItem::Array { stride: strides[axis], shape, positions });
+                axis += 1;
+            }
+            Index::Mask(mask) => {
+                let own = mask.shape();
+                if own.is_empty() {
+                    return Err(Error::invalid("a mask must have at least one axis"));
+                }
+                if own != &shape[axis..axis + own.len()] {
+                    return Err(Error::invalid(format!(
+                        "the mask has the shape {own:?}, but the axes it applies to have {:?}",
+                        &shape[axis..axis + own.len()]
+                    )));
+                }
+                let inner = self::row_major_strides(own);
+                let taken: Vec<usize> =
+                    (0..mask.values().len()).filter(|i| mask.values()[*i]).collect();
+                for (size, by) in own.iter().zip(inner) {
+                    let positions: Vec<usize> = taken.iter().map(|t| t / by % size).collect();
+                    let shape = vec![taken.len()];
+                    items.push(IndexItem::Array { stride: strides[axis], shape, positions });
+                    axis += 1;
+                }
+            }
+            Index::Rest if left == 0 => items.push(IndexItem::Nothing),
+            Index::Rest => whole(&mut items, &mut axis),
+            Index::NewAxis => items.push(IndexItem::NewAxis),
+        }
+    }
+    if !index.contains(&Index::Rest) {
+        whole(&mut items, &mut axis);
+    }
+    Ok(items)
+}
+
+/// Combines the index arrays, and the integers next to them, into axes of their common shape.
+fn combine_arrays(items: &[IndexItem]) -> Result<ResultAxis> {
+    let mut shape: Vec<usize> = Vec::new();
+    for item in items {
+        let IndexItem::Array { shape: own, .. } = item else { continue };
+        shape = broadcast(&shape, own).ok_or_else(|| {
+            Error::invalid(format!(
+                "an index array of shape {own:?} does not broadcast with the others, of shape {shape:?}"
+            ))
+        })?;
+    }
+    let count = element_count(&shape).ok_or_else(|| {
+        Error::invalid("the index arrays broadcast to more elements than memory can hold")
+    })?;
+    let mut offsets = vec![0usize; count];
+    for item in items {
+        match item {
+            IndexItem::At { stride, position } => {
+                offsets.iter_mut().for_each(|p| *p += stride * position);
+            }
+            IndexItem::Array { stride, shape: own, positions } => {
+                let from = broadcast_positions(own, &shape);
+                for (place, from) in offsets.iter_mut().zip(from) {
+                    *place += stride * positions[from];
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(ResultAxis { shape, offsets, whole: None })
+}
+
+/// Returns the shape that both broadcast to, aligned at the last axis; `None` if they do not
+/// broadcast.
+pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
+    let ndim = a.len().max(b.len());
+    let size = |s: &[usize], i: usize| (i + s.len()).checked_sub(ndim).map_or(1, |i| s[i]);
+    (0..ndim)
+        .map(|i| match (size(a, i), size(b, i)) {
+            (x, y) if x == y => Some(x),
+            (1, y) => Some(y),
+            (x, 1) => Some(x),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Returns, for every element of `to` in row-major order, the element of `from` that broadcasts to
+/// it. `from` must broadcast to `to`.
+pub(crate) fn broadcast_positions<'a>(
+    from: &'a [usize],
+    to: &'a [usize],
+) -> impl Iterator<Item = usize> + 'a {
+    let missing = to.len() - from.len();
+    let mut by = row_major_strides(from);
+    for (by, size) in by.iter_mut().zip(from) {
+        if *size == 1 {
+            *by = 0;
+        }
+    }
+    let outer = row_major_strides(to);
+    (0..element_count(to).unwrap_or(0)).map(move |i| {
+        by.iter()
+            .zip(&outer[missing..])
+            .zip(&to[missing..])
+            .map(|((by, outer), size)| i / outer % size * by)
+            .sum()
+    })
+}
+
+impl DenseTensor {
+    /// Copies the elements that an index selects, with the rules of NumPy: integers, slices with
+    /// steps, `...`, new axes, index arrays that broadcast, masks of one or more axes.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::index::parse_index;
+    /// let t = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 5, 6])?;
+    /// assert_eq!(t.index(&parse_index(":, ::-2")?)?.to_string(), "int32[2, 2] [[3, 1], [6, 4]]");
+    /// assert_eq!(t.index(&parse_index("[1, 0], [0, -1]")?)?.to_string(), "int32[2] [4, 3]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// For positions out of range, more items than axes, masks of another shape, and index arrays
+    /// that do not broadcast.
+    pub fn index(&self, index: &[Index]) -> Result<Self> {
+        let selection = Selection::new(self.shape(), index)?;
+        let size = self.dtype().size();
+        let bytes = self.as_bytes();
+        let total = element_count(selection.shape()).and_then(|n| n.checked_mul(size));
+        let total = total
+            .ok_or_else(|| Error::invalid("the index selects more bytes than memory can hold"))?;
+        let mut out = arrow::buffer::MutableBuffer::with_capacity(total);
+        for range in selection.ranges() {
+            out.extend_from_slice(&bytes[range.start * size..range.end * size]);
+        }
+        Self::try_new_trusted(self.dtype(), selection.shape, out.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::{IndexArray, parse_index};
+
+    fn taken(index: &[Index]) -> Result<(Vec<usize>, Vec<i64>)> {
+        let t = DenseTensor::from_vec([2, 3, 4], (0..24i64).collect::<Vec<_>>())?;
+        let t = t.index(index)?;
+        Ok((t.shape().to_vec(), t.as_slice::<i64>()?.to_vec()))
+    }
+
+    fn text(index: &str) -> (Vec<usize>, Vec<i64>) {
+        taken(&parse_index(index).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn basic_indices_are_numpys() {
+        assert_eq!(text("1, -1, 0"), (vec![], vec![20]));
+        assert_eq!(text("1, 1:"), (vec![2, 4], (16..24).collect()));
+        assert_eq!(text("..., 0"), (vec![2, 3], vec![0, 4, 8, 12, 16, 20]));
+        assert_eq!(text(":, 2, None, ::-3"), (vec![2, 1, 2], vec![11, 8, 23, 20]));
+        assert_eq!(text("1:1"), (vec![0, 3, 4], vec![]));
+        assert_eq!(text("..."), (vec![2, 3, 4], (0..24).collect()));
+    }
+
+    #[test]
+    fn arrays_go_together() {
+        assert_eq!(text("[0, 1], [2, 0], [3, 3]"), (vec![2], vec![11, 15]));
+        // Adjacent index arrays keep their place; an integer counts as one of them.
+        assert_eq!(text(":, 1, [0, 2]"), (vec![2, 2], vec![4, 6, 16, 18]));
+        // If a slice separates them, their axis comes first.
+        assert_eq!(text("[1, 0], :, 1").0, [2, 3]);
+        assert_eq!(text("1, :, [0, 3]"), (vec![2, 3], vec![12, 16, 20, 15, 19, 23]));
+        let square = Index::Array(IndexArray::try_new([2, 1], vec![1, 0]).unwrap());
+        let (shape, values) = taken(&[square, Index::ALL, vec![0, 3].into()]).unwrap();
+        assert_eq!((shape, values[..4].to_vec()), (vec![2, 2, 3], vec![12, 16, 20, 15]));
+        assert_eq!(text("[]").0, [0, 3, 4]);
+    }
+
+    #[test]
+    fn masks_take_as_many_axes_as_they_have() {
+        let mask = IndexArray::try_new([2, 3], vec![false, true, false, true, false, true]);
+        let (shape, values) = taken(&[Index::Mask(mask.unwrap()), 0.into()]).unwrap();
+        assert_eq!((shape, values), (vec![3], vec![4, 12, 20]));
+        let (shape, _) = taken(&[Index::ALL, vec![true, false, true].into()]).unwrap();
+        assert_eq!(shape, [2, 2, 4]);
+    }
+
+    #[test]
+    fn what_numpy_refuses_is_refused() {
+        for index in ["2", "0, 3", "[0, 2]", "0, 0, 0, 0", "[0, 1], [0, 1, 2]"] {
+            assert!(taken(&parse_index(index).unwrap()).is_err(), "{index}");
+        }
+        assert!(taken(&[vec![true].into()]).is_err());
+        assert!(taken(&[Index::Rest, Index::Rest]).is_err());
+        assert!(taken(&[Index::Slice { start: None, stop: None, step: Some(0) }]).is_err());
+    }
+
+    #[test]
+    fn shapes_broadcast() {
+        assert_eq!(broadcast(&[2, 1], &[3]), Some(vec![2, 3]));
+        assert_eq!(broadcast(&[], &[0, 1]), Some(vec![0, 1]));
+        assert_eq!(broadcast(&[2], &[3]), None);
+        let from: Vec<usize> = broadcast_positions(&[2, 1], &[3, 2, 2]).collect();
+        assert_eq!(from, [0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1]);
+    }
+}

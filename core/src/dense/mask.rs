@@ -1,0 +1,153 @@
+//! Masks of dense results: which positions hold elements.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, BooleanArray};
+use arrow::buffer::BooleanBuffer;
+
+use super::densify::{Padding, check_room, densify_into_named, densify_named, plan_axes, write};
+use super::plan::Sink;
+use super::{DType, DenseOptions, DenseTensor, Fill};
+use crate::array::{Layout, RaggedArray, resolve_axis};
+use crate::error::{Error, Result};
+
+/// Returns which positions of axis `axis` hold an element, as a `Bool` tensor of shape `[rows, d1,
+/// .. d_axis]`.
+///
+/// The mask matches a [`densify`](super::densify::densify) with the same sizes and side. `sizes`
+/// has one size per axis after the rows; those beyond `axis` are ignored. Axis 1 is the outermost
+/// list, negative axes count from the innermost. Null elements and null lists count as elements; a
+/// null list has no children. The options fill and dtype are ignored.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::sync::Arc;
+/// use arrow::array::UInt16Array;
+/// use serrate::array::{Offsets, RaggedArray};
+/// use serrate::dense::DenseOptions;
+/// use serrate::dense::mask::mask;
+///
+/// // [[1, 2], [], [4]]
+/// let leaves = Arc::new(UInt16Array::from(vec![1, 2, 4]));
+/// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
+/// let m = mask(&a, 1, None, &DenseOptions::default())?;
+/// assert_eq!(m.to_string(), "bool[3, 2] [[true, true], [false, false], [true, false]]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array has no such axis, for axis 0 (all rows exist), for a wrong number of sizes, and
+/// when the result exceeds the byte limit.
+pub fn mask(
+    array: &RaggedArray,
+    axis: i64,
+    sizes: Option<&[usize]>,
+    options: &DenseOptions,
+) -> Result<DenseTensor> {
+    let axis = match resolve_axis(axis, array.ndim(), "the array")? {
+        0 => {
+            return Err(Error::invalid(
+                "a mask of axis 0 would be true for every row; axis 1 is the outermost list",
+            ));
+        }
+        axis => axis,
+    };
+    let sizes = match sizes {
+        Some(s) if s.len() < axis || s.len() > array.ndim() - 1 => {
+            return Err(Error::invalid(format!(
+                "mask: {} size(s) {s:?} for {axis} axes; give one per axis after the rows",
+                s.len()
+            )));
+        }
+        Some(s) => Some(&s[..axis]),
+        None => None,
+    };
+    let layouts = array.axes()[..axis].iter().map(|a| a.layout().clone()).collect();
+    mask_axes(array.len(), layouts, sizes, options)
+}
+
+/// Returns the mask of the last of `layouts`.
+pub(crate) fn mask_axes(
+    rows: usize,
+    layouts: Vec<Layout>,
+    sizes: Option<&[usize]>,
+    options: &DenseOptions,
+) -> Result<DenseTensor> {
+    let plan = plan_axes(rows, layouts, sizes, DType::Bool, options, "mask")?;
+    write(plan, DType::Bool, &[0], options, |plan, padding, out| {
+        plan.walk(&OneSink { padding }, out, options.parallel);
+    })
+}
+
+/// Like [`mask_axes`], into memory of the caller.
+pub(crate) fn mask_axes_into(
+    rows: usize,
+    layouts: Vec<Layout>,
+    sizes: &[usize],
+    options: &DenseOptions,
+    what: &str,
+    out: &mut [u8],
+) -> Result<()> {
+    let plan = plan_axes(rows, layouts, Some(sizes), DType::Bool, options, what)?;
+    check_room(&plan, DType::Bool, what, out)?;
+    plan.walk(&OneSink { padding: Padding::overwriting(&[0]) }, out, options.parallel);
+    Ok(())
+}
+
+/// Returns which positions hold a valid leaf, as a `Bool` tensor of the shape of
+/// [`densify`](super::densify::densify), for leaves of any type.
+///
+/// If no leaf is null, this is the [`mask`] of the innermost axis.
+///
+/// # Errors
+/// When the number of sizes is wrong, and when the result exceeds the byte limit.
+pub fn validity_mask(
+    array: &RaggedArray,
+    sizes: Option<&[usize]>,
+    options: &DenseOptions,
+) -> Result<DenseTensor> {
+    let (valid, options) = make_validity(array, options)?;
+    densify_named(&valid, sizes, &options, "validity mask")
+}
+
+/// Like [`validity_mask`], into memory of the caller.
+///
+/// # Errors
+/// As [`validity_mask`], and when `out` does not have the length of the result.
+pub fn validity_mask_into(
+    array: &RaggedArray,
+    sizes: Option<&[usize]>,
+    options: &DenseOptions,
+    out: &mut [u8],
+) -> Result<Vec<usize>> {
+    let (valid, options) = make_validity(array, options)?;
+    densify_into_named(&valid, sizes, &options, "validity mask", out)
+}
+
+/// Returns the validity of leaves as an array of booleans, and the options to densify it.
+fn make_validity(
+    array: &RaggedArray,
+    options: &DenseOptions,
+) -> Result<(RaggedArray, DenseOptions)> {
+    let n = array.leaves().len();
+    let nulls = array.leaves().logical_nulls().filter(|n| n.null_count() > 0);
+    let valid = nulls.map_or_else(|| BooleanBuffer::new_set(n), |n| n.into_inner());
+    let valid = Arc::new(BooleanArray::new(valid, None));
+    let options = DenseOptions { fill: Some(Fill::Bool(false)), dtype: None, ..options.clone() };
+    Ok((array.with_leaves(valid)?, options))
+}
+
+struct OneSink {
+    padding: Padding,
+}
+
+impl Sink for OneSink {
+    fn values(&self, _: Range<usize>, out: &mut [u8]) {
+        out.fill(1);
+    }
+
+    fn padding(&self, out: &mut [u8]) {
+        self.padding.write(out);
+    }
+}

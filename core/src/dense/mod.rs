@@ -1,0 +1,27 @@
+//! Dense tensors: element types, padding options, and the memory of dense results.
+
+mod buffer;
+mod convert;
+pub mod densify;
+mod display;
+mod dtype;
+mod index;
+pub mod mask;
+mod options;
+pub(crate) mod plan;
+mod table;
+mod tensor;
+
+pub use buffer::BufferPool;
+pub(crate) use buffer::{Block, Contents, MAPPED, Memory};
+pub use convert::tensor_field;
+pub(crate) use convert::unpack;
+pub use display::DenseDisplay;
+pub use dtype::{DType, Element};
+pub(crate) use index::{Selection, broadcast, broadcast_positions};
+pub use options::{DenseOptions, Fill};
+pub use table::{DenseSpec, Size, TableDenseOptions};
+pub use tensor::DenseTensor;
+
+pub use crate::kernels::side::Side;
+pub(crate) use tensor::element_count;

@@ -1,0 +1,184 @@
+//! Options of padding: side, fill value, element type, memory limit.
+
+use super::{BufferPool, DType, DenseTensor};
+use crate::error::{Error, Result};
+use crate::kernels::side::Side;
+use crate::limit::{DEFAULT_LIMIT, check_bytes};
+
+/// The value of padding. It must be representable in the tensor's type: 0.5 cannot fill integers,
+/// nor -1 unsigned ones.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::Fill;
+/// assert_eq!(Fill::from(-1), Fill::Int(-1));
+/// assert_eq!(Fill::from(0.5), Fill::Float(0.5));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fill {
+    /// For booleans, and 0 or 1 in numbers.
+    Bool(bool),
+    /// For numbers.
+    Int(i64),
+    /// For numbers; needed only for unsigned integers from 2^63 on, which `Int` cannot hold.
+    UInt(u64),
+    /// For numbers; integers accept whole values only.
+    Float(f64),
+}
+
+impl From<bool> for Fill {
+    fn from(v: bool) -> Self {
+        Self::Bool(v)
+    }
+}
+
+impl From<i32> for Fill {
+    fn from(v: i32) -> Self {
+        Self::Int(v.into())
+    }
+}
+
+impl From<i64> for Fill {
+    fn from(v: i64) -> Self {
+        Self::Int(v)
+    }
+}
+
+impl From<u64> for Fill {
+    fn from(v: u64) -> Self {
+        Self::UInt(v)
+    }
+}
+
+impl From<f64> for Fill {
+    fn from(v: f64) -> Self {
+        Self::Float(v)
+    }
+}
+
+impl std::fmt::Display for Fill {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Bool(v) => v.fmt(f),
+            Self::Int(v) => v.fmt(f),
+            Self::UInt(v) => v.fmt(f),
+            Self::Float(v) => v.fmt(f),
+        }
+    }
+}
+
+impl Fill {
+    /// Returns the value as a tensor of one element.
+    ///
+    /// # Errors
+    /// If the type cannot represent the value.
+    pub fn to_tensor(self, dtype: DType) -> Result<DenseTensor> {
+        let whole = match self {
+            Self::Bool(v) => DenseTensor::from_bools([1], [v])?,
+            Self::Int(v) => DenseTensor::from_vec([1], vec![v])?,
+            Self::UInt(v) => DenseTensor::from_vec([1], vec![v])?,
+            Self::Float(v) => DenseTensor::from_vec([1], vec![v])?,
+        };
+        let fits = match (self, dtype) {
+            (Self::Bool(_), _) => true,
+            (Self::Int(v), DType::Bool) => v == 0 || v == 1,
+            (Self::UInt(v), DType::Bool) => v == 0 || v == 1,
+            (Self::Float(v), DType::Bool) => v == 0.0 || v == 1.0,
+            (Self::Float(v), d) if d.is_integer() => v.fract() == 0.0,
+            _ => true,
+        };
+        let refuse =
+            || Error::invalid(format!("the fill value {self} cannot be represented as {dtype}"));
+        if fits { whole.cast(dtype).map_err(|_| refuse()) } else { Err(refuse()) }
+    }
+}
+
+/// Options for converting ragged data to dense tensors.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::{DenseOptions, Side};
+/// let options = DenseOptions { side: Side::Left, fill: Some((-1).into()), ..Default::default() };
+/// assert_eq!(options.limit, Some(DenseOptions::DEFAULT_LIMIT));
+/// ```
+#[derive(Clone, Debug)]
+pub struct DenseOptions {
+    /// Side of the padding, and the side on which lists that are too long are cut.
+    pub side: Side,
+    /// Value of padding and of null leaves; `None` for zero (or `false`).
+    pub fill: Option<Fill>,
+    /// Element type of the result; `None` for the type of the leaves. Narrow integers are widened
+    /// to 64 bits while they are written; other conversions need a pass over the leaves first. A
+    /// value that does not fit is an error.
+    pub dtype: Option<DType>,
+    /// Maximum number of bytes of one result, checked before allocating; `None` for no limit.
+    pub limit: Option<u64>,
+    /// Whether several (rayon) threads may write a large result. Turn it off if the caller already
+    /// runs in parallel.
+    pub parallel: bool,
+    /// Pool that provides and takes back the memory of results; `None` allocates afresh.
+    pub pool: Option<BufferPool>,
+}
+
+impl DenseOptions {
+    /// Default limit: 4 GiB.
+    pub const DEFAULT_LIMIT: u64 = DEFAULT_LIMIT;
+
+    /// Returns an error if `bytes` exceeds the limit or the address space.
+    pub(crate) fn check_bytes(
+        &self,
+        bytes: u128,
+        what: impl FnOnce() -> String,
+        hint: impl FnOnce() -> String,
+    ) -> Result<usize> {
+        check_bytes(self.limit, bytes, what, hint)
+    }
+}
+
+impl Default for DenseOptions {
+    fn default() -> Self {
+        Self {
+            side: Side::Right,
+            fill: None,
+            dtype: None,
+            limit: Some(Self::DEFAULT_LIMIT),
+            parallel: true,
+            pool: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fills_must_be_values_of_the_type() {
+        let bytes = |f: Fill, d| f.to_tensor(d).map(|t| t.as_bytes().to_vec());
+        assert_eq!(bytes(Fill::Int(-1), DType::I16).unwrap(), [255, 255]);
+        assert_eq!(bytes(Fill::Float(2.0), DType::U8).unwrap(), [2]);
+        assert_eq!(bytes(Fill::Int(1), DType::Bool).unwrap(), [1]);
+        assert_eq!(bytes(Fill::UInt(u64::MAX), DType::U64).unwrap(), [255; 8]);
+        assert_eq!(bytes(Fill::Bool(true), DType::F32).unwrap(), 1f32.to_ne_bytes());
+        for (fill, dtype) in [
+            (Fill::Int(-1), DType::U8),
+            (Fill::Int(256), DType::U8),
+            (Fill::Float(0.5), DType::I64),
+            (Fill::Float(f64::NAN), DType::I64),
+            (Fill::Int(2), DType::Bool),
+            (Fill::UInt(u64::MAX), DType::I64),
+        ] {
+            let e = bytes(fill, dtype).unwrap_err().to_string();
+            assert!(e.contains(&fill.to_string()) && e.contains(dtype.name()), "{e}");
+        }
+    }
+
+    #[test]
+    fn sides_are_read() {
+        assert_eq!("left".parse::<Side>().unwrap(), Side::Left);
+        for wrong in ["up", "LEFT"] {
+            let e = wrong.parse::<Side>().unwrap_err().to_string();
+            assert!(e.contains("'left' or 'right'"), "{e}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! [`Plan`]: which bytes of a dense block hold values of a ragged array, and which hold padding.
+//!
+//! Each level of lists is laid over one axis of the block. A list fills the first slots of its
+//! element, or the last ones with [`Side::Left`]; surplus children are dropped and missing ones
+//! become padding. The rows `[[1, 2, 3], [4]]` and `[]` in a block of shape `[2, 2, 2]`:
+//!
+//! ```text
+//! blocks[0] = 4 leaves   |      row 0      |      row 1      |
+//! blocks[1] = 2 leaves   | list 0 | list 1 | padding padding |
+//! blocks[2] = 1 leaf     | 1 | 2  | 4 | .  | . | .  | . | .  |    (the leaf 3 is cut)
+//! ```
+
+use std::ops::Range;
+
+use arrow::array::OffsetSizeTrait;
+use rayon::prelude::*;
+
+use super::Side;
+use crate::array::{Layout, Offsets};
+
+/// Bytes that one task writes: small enough to balance rows of different length, large enough that
+/// two tasks rarely share a huge page.
+const GRAIN: usize = 1 << 20;
+
+/// Receives each byte range of the block once, as values or as padding.
+pub(crate) trait Sink: Sync {
+    /// Writes the values of `leaves` to `out`, which has exactly their size.
+    fn values(&self, leaves: Range<usize>, out: &mut [u8]);
+
+    fn padding(&self, out: &mut [u8]);
+}
+
+/// Layouts of all list levels together with the shape of the block they are laid over.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    layouts: Vec<Layout>,
+    shape: Vec<usize>,
+    /// Bytes of one element of each axis, rows first; the last entry is the size of a leaf.
+    blocks: Vec<usize>,
+    side: Side,
+}
+
+/// Offsets as a typed slice, so that the inner loop does not dispatch on their type.
+enum Level<'a> {
+    I32(&'a [i32]),
+    I64(&'a [i64]),
+    Uniform(usize),
+}
+
+impl Level<'_> {
+    fn range(&self, i: usize) -> Range<usize> {
+        fn child_range<O: OffsetSizeTrait>(o: &[O], i: usize) -> Range<usize> {
+            let base = o[0].as_usize();
+            o[i].as_usize() - base..o[i + 1].as_usize() - base
+        }
+        match self {
+            Self::I32(o) => child_range(o, i),
+            Self::I64(o) => child_range(o, i),
+            Self::Uniform(size) => i * size..(i + 1) * size,
+        }
+    }
+}
+
+struct PlanWriter<'a, S> {
+    levels: Vec<Level<'a>>,
+    plan: &'a Plan,
+    sink: &'a S,
+    parallel: bool,
+}
+
+impl Plan {
+    /// Creates the plan of a block of `shape`, which lists the rows and one size per layout. The
+    /// caller has checked that the bytes of the block fit a `usize`.
+    pub(crate) fn new(layouts: Vec<Layout>, shape: Vec<usize>, size: usize, side: Side) -> Self {
+        debug_assert_eq!(layouts.len() + 1, shape.len());
+        let mut blocks = vec![size; shape.len()];
+        for i in (1..shape.len()).rev() {
+            // Saturates only if some axis has size 0, and then nothing is written.
+            blocks[i - 1] = blocks[i].saturating_mul(shape[i]);
+        }
+        Self { layouts, shape, blocks, side }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        if self.shape.contains(&0) { 0 } else { self.shape[0] * self.blocks[0] }
+    }
+
+    pub(crate) fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Sends every byte of the block to `sink` once. `parallel` lets several threads write large
+    /// blocks.
+    ///
+    /// `out` has at least [`bytes`](Self::bytes) bytes; any further bytes stay unchanged.
+    pub(crate) fn walk<S: Sink>(&self, sink: &S, out: &mut [u8], parallel: bool) {
+        let bytes = self.bytes();
+        if bytes == 0 {
+            return;
+        }
+        let levels = self
+            .layouts
+            .iter()
+            .map(|l| match l {
+                Layout::Ragged(Offsets::I32(o)) => Level::I32(o),
+                Layout::Ragged(Offsets::I64(o)) => Level::I64(o),
+                Layout::Uniform { size, .. } => Level::Uniform(*size),
+            })
+            .collect();
+        let writer = PlanWriter { levels, plan: self, sink, parallel: parallel && bytes > GRAIN };
+        writer.write_elements(0, 0..self.shape[0], &mut out[..bytes]);
+    }
+}
+
+impl<S: Sink> PlanWriter<'_, S> {
+    fn write_elements(&self, axis: usize, range: Range<usize>, out: &mut [u8]) {
+        let block = self.plan.blocks[axis];
+        if axis == self.levels.len() {
+            if !self.parallel || out.len() <= 4 * GRAIN {
+                return self.sink.values(range, out);
+            }
+            // A leaf has 1, 2, 4 or 8 bytes, and each of these divides `GRAIN`.
+            let per_task = GRAIN / block;
+            return out.par_chunks_mut(GRAIN).enumerate().for_each(|(task, out)| {
+                let first = range.start + task * per_task;
+                self.sink.values(first..first + out.len() / block, out);
+            });
+        }
+        if self.parallel && out.len() > GRAIN {
+            let per_task = (GRAIN / block).max(1);
+            out.par_chunks_mut(per_task * block).enumerate().for_each(|(task, out)| {
+                let first = range.start + task * per_task;
+                for (k, out) in out.chunks_exact_mut(block).enumerate() {
+                    self.write_element(axis, first + k, out);
+                }
+            });
+        } else {
+            for (i, out) in range.zip(out.chunks_exact_mut(block)) {
+                self.write_element(axis, i, out);
+            }
+        }
+    }
+
+    /// Writes one element: the children of its list and the padding next to them.
+    fn write_element(&self, axis: usize, index: usize, out: &mut [u8]) {
+        let (block, capacity) = (self.plan.blocks[axis + 1], self.plan.shape[axis + 1]);
+        let list = self.levels[axis].range(index);
+        let kept = list.len().min(capacity);
+        match self.plan.side {
+            Side::Right => {
+                let (values, padding) = out.split_at_mut(kept * block);
+                self.write_elements(axis + 1, list.start..list.start + kept, values);
+                self.write_padding(padding);
+            }
+            Side::Left => {
+                let (padding, values) = out.split_at_mut((capacity - kept) * block);
+                self.write_padding(padding);
+                self.write_elements(axis + 1, list.end - kept..list.end, values);
+            }
+        }
+    }
+
+    fn write_padding(&self, out: &mut [u8]) {
+        if self.parallel && out.len() > 4 * GRAIN {
+            out.par_chunks_mut(GRAIN).for_each(|out| self.sink.padding(out));
+        } else if !out.is_empty() {
+            self.sink.padding(out);
+        }
+    }
+}

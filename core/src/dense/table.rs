@@ -1,0 +1,382 @@
+//! Conversion of tables to dense tensors: one per column and one mask per axis.
+
+use std::ops::Range;
+
+use super::densify::{count_bytes, densify_into_named, densify_named};
+use super::mask::{mask_axes, mask_axes_into, validity_mask, validity_mask_into};
+use super::{DType, DenseOptions, DenseTensor};
+use crate::array::RaggedArray;
+use crate::error::{Error, Result};
+use crate::table::RaggedTable;
+
+/// Size of one axis of the dense tensors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Size {
+    /// The length of the longest list.
+    #[default]
+    Longest,
+    /// The length of the longest list, at most this; longer lists are cut.
+    AtMost(usize),
+    /// Exactly this; shorter lists are padded, longer ones cut.
+    Exactly(usize),
+}
+
+/// Options for converting a table to dense tensors.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::{Size, TableDenseOptions};
+/// let options = TableDenseOptions {
+///     rows: Some(0..64),
+///     sizes: vec![Size::AtMost(256), Size::AtMost(64)],
+///     tokens_as_i64: true,
+///     ..Default::default()
+/// };
+/// assert!(options.masks);
+/// ```
+#[derive(Clone, Debug)]
+pub struct TableDenseOptions {
+    /// Side, fill, threads and pool. The limit applies to all tensors and masks together; a type
+    /// set here applies to every column.
+    pub dense: DenseOptions,
+    /// Rows to convert; `None` for all.
+    pub rows: Option<Range<usize>>,
+    /// Columns to convert, in this order; `None` for all.
+    pub columns: Option<Vec<String>>,
+    /// Size of each axis after the rows; [`Size::Longest`] for those not listed.
+    pub sizes: Vec<Size>,
+    /// Whether integer columns become int64, the type that embedding layers take. A value of 2^63
+    /// or more is an error.
+    pub tokens_as_i64: bool,
+    /// Whether to add a mask for every axis that has columns, and one for every column with nulls.
+    pub masks: bool,
+}
+
+impl Default for TableDenseOptions {
+    fn default() -> Self {
+        Self {
+            dense: DenseOptions::default(),
+            rows: None,
+            columns: None,
+            sizes: Vec::new(),
+            tokens_as_i64: false,
+            masks: true,
+        }
+    }
+}
+
+/// Name, type and shape of one tensor, known before it is computed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DenseSpec {
+    /// The name of the column or scalar, `dim{d}/mask` or `{column}/valid`.
+    pub name: String,
+    /// Type of the elements.
+    pub dtype: DType,
+    /// Size of every axis, the rows first.
+    pub shape: Vec<usize>,
+}
+
+impl DenseSpec {
+    /// Returns the number of bytes of the tensor.
+    pub fn nbytes(&self) -> usize {
+        // Fits a `usize`: the constructor checked the total against the limit.
+        usize::try_from(count_bytes(&self.shape, self.dtype)).unwrap_or(usize::MAX)
+    }
+}
+
+impl RaggedTable {
+    /// Converts every column to a padded tensor.
+    ///
+    /// The result lists the columns by name, in order; then the [scalars](RaggedTable::scalars),
+    /// which have no axes; then a mask `dim{d}/mask` (bool, shape `[rows, .. d]`) for every axis
+    /// `d` from 1 on that has columns; then a mask `{column}/valid` for every column or scalar with
+    /// nulls: true at values, false at nulls and padding.
+    ///
+    /// All columns of an axis have the same shape, with the length of the longest list at every
+    /// level. An axis without elements has size 0 and keeps its columns.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::{Float32Array, UInt16Array};
+    /// use serrate::dense::DenseOptions;
+    /// use serrate::table::RaggedTable;
+    ///
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(UInt16Array::from(vec![71, 38])))
+    ///     .column("T", 1, Arc::new(Float32Array::from(vec![Some(0.5), None, Some(2.0)])))
+    ///     .build()?;
+    /// let dense = table.to_dense(&DenseOptions::default())?;
+    /// let text: Vec<String> = dense.iter().map(|(name, t)| format!("{name}: {t}")).collect();
+    /// assert_eq!(text, [
+    ///     "age: uint16[2] [71, 38]",
+    ///     "T: float32[2, 2] [[0.5, 0.0], [2.0, 0.0]]",
+    ///     "dim1/mask: bool[2, 2] [[true, true], [true, false]]",
+    ///     "T/valid: bool[2, 2] [[true, false], [true, false]]",
+    /// ]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a column is not a number, date or time (omit it, or encode it first); if a column's type
+    /// cannot represent the fill value; if all tensors together exceed the limit.
+    pub fn to_dense(&self, options: &DenseOptions) -> Result<Vec<(String, DenseTensor)>> {
+        self.to_dense_with(&TableDenseOptions { dense: options.clone(), ..Default::default() })
+    }
+
+    /// Same as [`to_dense`](Self::to_dense), for selected rows and columns and with chosen sizes.
+    ///
+    /// # Errors
+    /// Same as [`to_dense`](Self::to_dense); also for rows or columns that do not exist, and for
+    /// more sizes than axes.
+    pub fn to_dense_with(&self, options: &TableDenseOptions) -> Result<Vec<(String, DenseTensor)>> {
+        let parts = TablePlan::new(self, options)?;
+        parts.specs.iter().map(|s| Ok((s.spec.name.clone(), parts.build_tensor(s)?))).collect()
+    }
+
+    /// Returns names, types and shapes of the result of [`to_dense_with`](Self::to_dense_with)
+    /// without computing it.
+    ///
+    /// # Errors
+    /// Same as [`to_dense_with`](Self::to_dense_with), except for errors that depend on values.
+    pub fn dense_specs(&self, options: &TableDenseOptions) -> Result<Vec<DenseSpec>> {
+        Ok(TablePlan::new(self, options)?.specs.into_iter().map(|p| p.spec).collect())
+    }
+
+    /// Same as [`to_dense_with`](Self::to_dense_with), but writes into `out`: one slice per tensor
+    /// of [`dense_specs`](Self::dense_specs), in that order, each exactly
+    /// [`nbytes`](DenseSpec::nbytes) long. Overwrites every byte; slices need not be aligned.
+    /// Returns the specs of the tensors.
+    ///
+    /// With [`Size::Exactly`] for every axis and no column with nulls, the specs depend only on the
+    /// number of rows, so the same memory fits every batch.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt8Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::dense::{Size, TableDenseOptions};
+    /// let codes = Arc::new(UInt8Array::from(vec![1, 2, 3]));
+    /// let table = RaggedTable::builder().lengths([1, 2])?.column("code", 1, codes).build()?;
+    /// let options = TableDenseOptions { sizes: vec![Size::Exactly(2)], ..Default::default() };
+    /// let (mut code, mut mask) = ([9u8; 4], [9u8; 4]);
+    /// table.to_dense_into(&options, &mut [&mut code, &mut mask])?;
+    /// assert_eq!((code, mask), ([1, 0, 2, 3], [1, 0, 1, 1]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`to_dense_with`](Self::to_dense_with); also if the number of slices or the length
+    /// of one is wrong. Slices written before an error keep what was written.
+    pub fn to_dense_into(
+        &self,
+        options: &TableDenseOptions,
+        out: &mut [&mut [u8]],
+    ) -> Result<Vec<DenseSpec>> {
+        let parts = TablePlan::new(self, options)?;
+        let names = || parts.specs.iter().map(|p| p.spec.name.as_str()).collect::<Vec<_>>();
+        if out.len() != parts.specs.len() {
+            return Err(Error::invalid(format!(
+                "got {} slices of memory for {} tensors: {}",
+                out.len(),
+                parts.specs.len(),
+                names().join(", ")
+            )));
+        }
+        for (part, out) in parts.specs.iter().zip(out) {
+            parts.write_tensor(part, out)?;
+        }
+        Ok(parts.specs.into_iter().map(|p| p.spec).collect())
+    }
+
+    fn resolve_sizes(&self, sizes: &[Size]) -> Result<Vec<usize>> {
+        if sizes.len() > self.axes().len() {
+            return Err(Error::invalid(format!(
+                "got {} sizes, but the table has {} axes after the rows",
+                sizes.len(),
+                self.axes().len()
+            )));
+        }
+        let sizes = sizes.iter().copied().chain(std::iter::repeat(Size::Longest));
+        Ok(self
+            .axes()
+            .iter()
+            .zip(sizes)
+            .map(|(axis, size)| match size {
+                Size::Longest => axis.layout().max_length(),
+                Size::AtMost(n) => axis.layout().max_length().min(n),
+                Size::Exactly(n) => n,
+            })
+            .collect())
+    }
+}
+
+/// The source of one tensor.
+enum TensorSource {
+    /// Values of a column (without axes for a scalar), and its name in error messages.
+    Values { array: RaggedArray, dense: DenseOptions, what: String },
+    /// Mask of the slots that hold an element of this axis.
+    Axis(usize),
+    /// Mask of the slots that hold a non-null value.
+    Valid(RaggedArray),
+}
+
+struct TensorPlan {
+    spec: DenseSpec,
+    source: TensorSource,
+}
+
+/// All tensors of a table, with shapes and total size checked before any is computed.
+struct TablePlan {
+    table: RaggedTable,
+    sizes: Vec<usize>,
+    dense: DenseOptions,
+    specs: Vec<TensorPlan>,
+}
+
+impl TablePlan {
+    fn new(whole: &RaggedTable, options: &TableDenseOptions) -> Result<Self> {
+        let mut table = match &options.columns {
+            Some(names) => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                whole.select(&names)?
+            }
+            None => whole.clone(),
+        };
+        if let Some(rows) = &options.rows {
+            table = table.slice(rows.clone())?;
+        }
+        let sizes = table.resolve_sizes(&options.sizes)?;
+        let mut shape = vec![table.num_rows()];
+        shape.extend(&sizes);
+        let mut specs = Vec::new();
+        let mut validity = Vec::new();
+        let mut add = |name: &str, what: String, array: RaggedArray, shape: &[usize]| {
+            let dense = resolve_options(&array, options, &what)?;
+            let dtype = match dense.dtype {
+                Some(d) => d,
+                None => DType::of_leaves(array.leaf_type(), &what)?,
+            };
+            if options.masks && array.leaves().null_count() > 0 {
+                let (name, dtype) = (format!("{name}/valid"), DType::Bool);
+                let spec = DenseSpec { name, dtype, shape: shape.to_vec() };
+                validity.push(TensorPlan { spec, source: TensorSource::Valid(array.clone()) });
+            }
+            let spec = DenseSpec { name: name.to_owned(), dtype, shape: shape.to_vec() };
+            specs.push(TensorPlan { spec, source: TensorSource::Values { array, dense, what } });
+            Ok::<(), Error>(())
+        };
+        for column in table.columns() {
+            let what = format!("column {:?}", column.name());
+            let array = table.column_array(column)?;
+            add(column.name(), what, array, &shape[..=column.axis()])?;
+        }
+        for scalar in table.scalars() {
+            let array = RaggedArray::try_new(1, Vec::new(), scalar.value().clone())?;
+            add(scalar.name(), format!("scalar {:?}", scalar.name()), array, &[])?;
+        }
+        for axis in (1..table.ndim()).filter(|d| options.masks && table.columns_at(*d).count() > 0)
+        {
+            let name = format!("dim{axis}/mask");
+            let spec = DenseSpec { name, dtype: DType::Bool, shape: shape[..=axis].to_vec() };
+            specs.push(TensorPlan { spec, source: TensorSource::Axis(axis) });
+        }
+        specs.append(&mut validity);
+        for (i, part) in specs.iter().enumerate() {
+            if specs[..i].iter().any(|p| p.spec.name == part.spec.name) {
+                return Err(Error::invalid(format!(
+                    "column {:?} has the name of a mask; rename the column, or turn the masks off",
+                    part.spec.name
+                )));
+            }
+        }
+        let parts = Self { table, sizes, dense: options.dense.clone(), specs };
+        parts.check_bytes()?;
+        Ok(parts)
+    }
+
+    /// Checks the total size of all tensors against the limit.
+    fn check_bytes(&self) -> Result<()> {
+        let bytes = |p: &TensorPlan| count_bytes(&p.spec.shape, p.spec.dtype);
+        let total = self.specs.iter().fold(0u128, |n, p| n.saturating_add(bytes(p)));
+        self.dense
+            .check_bytes(
+                total,
+                || format!("a dense form of {} rows", self.table.num_rows()),
+                || {
+                    let longest: Vec<_> =
+                        self.table.axes().iter().map(|a| a.layout().max_length()).collect();
+                    let largest = self.specs.iter().rev().max_by_key(|p| bytes(p));
+                    let largest = largest.map(|p| {
+                        format!("{:?} is {} {:?}", p.spec.name, p.spec.dtype, p.spec.shape)
+                    });
+                    format!(
+                        "the largest tensor {}; take fewer rows at a time, set sizes (the longest \
+                         lists are {longest:?} on the axes after the rows), omit columns, or \
+                         raise the limit",
+                        largest.unwrap_or_default()
+                    )
+                },
+            )
+            .map(|_| ())
+    }
+
+    fn collect_layouts(&self, axis: usize) -> Vec<crate::array::Layout> {
+        self.table.axes()[..axis].iter().map(|a| a.layout().clone()).collect()
+    }
+
+    fn build_tensor(&self, part: &TensorPlan) -> Result<DenseTensor> {
+        let sizes = |array: &RaggedArray| &self.sizes[..array.axes().len()];
+        match &part.source {
+            TensorSource::Values { array, dense, what } => {
+                densify_named(array, Some(sizes(array)), dense, what)
+            }
+            TensorSource::Valid(array) => validity_mask(array, Some(sizes(array)), &self.dense),
+            TensorSource::Axis(axis) => {
+                let (rows, sizes) = (self.table.num_rows(), Some(&self.sizes[..*axis]));
+                mask_axes(rows, self.collect_layouts(*axis), sizes, &self.dense)
+            }
+        }?
+        // A scalar was converted as an array of one row; this drops the row axis.
+        .reshape(part.spec.shape.clone())
+    }
+
+    fn write_tensor(&self, part: &TensorPlan, out: &mut [u8]) -> Result<()> {
+        let sizes = |array: &RaggedArray| &self.sizes[..array.axes().len()];
+        match &part.source {
+            TensorSource::Values { array, dense, what } => {
+                densify_into_named(array, Some(sizes(array)), dense, what, out).map(|_| ())
+            }
+            TensorSource::Valid(array) => {
+                validity_mask_into(array, Some(sizes(array)), &self.dense, out).map(|_| ())
+            }
+            TensorSource::Axis(axis) => {
+                let (rows, sizes) = (self.table.num_rows(), &self.sizes[..*axis]);
+                mask_axes_into(
+                    rows,
+                    self.collect_layouts(*axis),
+                    sizes,
+                    &self.dense,
+                    &part.spec.name,
+                    out,
+                )
+            }
+        }
+    }
+}
+
+/// Returns the options with the element type of this column.
+fn resolve_options(
+    array: &RaggedArray,
+    options: &TableDenseOptions,
+    what: &str,
+) -> Result<DenseOptions> {
+    let mut dense = options.dense.clone();
+    let leaves = DType::of_leaves(array.leaf_type(), what)?;
+    if dense.dtype.is_none() && options.tokens_as_i64 && leaves.is_integer() {
+        dense.dtype = Some(DType::I64);
+    }
+    Ok(dense)
+}

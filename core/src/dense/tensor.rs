@@ -1,0 +1,407 @@
+//! [`DenseTensor`]: a dtype, a shape and a buffer.
+
+use std::fmt;
+
+use arrow::buffer::Buffer;
+
+use super::{DType, Element};
+use crate::error::{Error, Result};
+
+/// Elements of one type in a row-major block of a given shape.
+///
+/// Cloning, slicing rows and reshaping share the Arrow buffer. The buffer has exactly the size that
+/// shape and type require and is aligned for the type; bytes of `Bool` tensors are 0 or 1. A shape
+/// without axes holds one element; an axis of size 0 makes the tensor empty.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::{DType, DenseTensor};
+/// let t = DenseTensor::from_vec(vec![2, 3], vec![1u16, 2, 3, 4, 5, 6])?;
+/// assert_eq!((t.dtype(), t.nbytes(), t.strides()), (DType::U16, 12, vec![3, 1]));
+/// assert_eq!(t.slice(1, 1)?.as_slice::<u16>()?, [4, 5, 6]);
+/// assert_eq!(t.cast(DType::I64)?.as_slice::<i64>()?, [1, 2, 3, 4, 5, 6]);
+/// assert_eq!(t.to_string(), "uint16[2, 3] [[1, 2, 3], [4, 5, 6]]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct DenseTensor {
+    dtype: DType,
+    shape: Vec<usize>,
+    buffer: Buffer,
+}
+
+/// Returns the number of elements of a shape, or `None` if it does not fit a `usize`.
+pub(crate) fn element_count(shape: &[usize]) -> Option<usize> {
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d))
+}
+
+impl DenseTensor {
+    /// Creates a tensor from its parts. Copies a buffer that is not aligned for the type.
+    ///
+    /// # Errors
+    /// If the buffer does not have the size that shape and type require, or a byte of a `Bool`
+    /// tensor is neither 0 nor 1.
+    pub fn try_new(dtype: DType, shape: impl Into<Vec<usize>>, buffer: Buffer) -> Result<Self> {
+        if dtype == DType::Bool
+            && let Some(i) = buffer.iter().position(|b| *b > 1)
+        {
+            return Err(Error::invalid(format!(
+                "element {i} of a bool tensor is the byte {}; booleans are 0 or 1",
+                buffer[i]
+            )));
+        }
+        Self::try_new_trusted(dtype, shape.into(), buffer)
+    }
+
+    /// Same as [`try_new`](Self::try_new), but trusts the bytes of a `Bool` tensor, which this
+    /// crate wrote itself.
+    pub(crate) fn try_new_trusted(dtype: DType, shape: Vec<usize>, buffer: Buffer) -> Result<Self> {
+        let expected = element_count(&shape).and_then(|n| n.checked_mul(dtype.size()));
+        if expected != Some(buffer.len()) {
+            return Err(Error::invalid(format!(
+                "a buffer of {} bytes for a {dtype} tensor of shape {shape:?}, which takes {}",
+                buffer.len(),
+                expected.map_or("more bytes than memory can hold".into(), |n| format!("{n}")),
+            )));
+        }
+        let aligned = buffer.as_ptr().align_offset(dtype.size()) == 0;
+        let buffer = if aligned { buffer } else { Buffer::from_slice_ref(buffer.as_slice()) };
+        Ok(Self { dtype, shape, buffer })
+    }
+
+    /// Creates a tensor from Rust values without copying them.
+    ///
+    /// # Errors
+    /// If the number of values is not the number of elements of the shape.
+    pub fn from_vec<T: Element>(shape: impl Into<Vec<usize>>, values: Vec<T>) -> Result<Self> {
+        Self::try_new_trusted(T::DTYPE, shape.into(), T::into_buffer(values))
+    }
+
+    /// Creates a `Bool` tensor.
+    ///
+    /// # Errors
+    /// If the number of values is not the number of elements of the shape.
+    pub fn from_bools(
+        shape: impl Into<Vec<usize>>,
+        values: impl IntoIterator<Item = bool>,
+    ) -> Result<Self> {
+        let bytes: Vec<u8> = values.into_iter().map(u8::from).collect();
+        Self::try_new_trusted(DType::Bool, shape.into(), Buffer::from_vec(bytes))
+    }
+
+    /// Returns the type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Returns the size of every axis.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Returns the number of axes.
+    pub fn ndim(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Returns the number of elements.
+    pub fn num_elements(&self) -> usize {
+        self.buffer.len() / self.dtype.size()
+    }
+
+    /// Returns the number of bytes of all elements.
+    pub fn nbytes(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Returns the row-major strides, in elements.
+    pub fn strides(&self) -> Vec<usize> {
+        let mut strides = vec![1usize; self.shape.len()];
+        for i in (1..self.shape.len()).rev() {
+            // Saturates only if some axis has size 0, where strides have no meaning.
+            strides[i - 1] = strides[i].saturating_mul(self.shape[i]);
+        }
+        strides
+    }
+
+    /// Returns the buffer of the elements, row-major.
+    pub fn buffer(&self) -> &Buffer {
+        &self.buffer
+    }
+
+    /// Returns an empty tensor of shape `[0]`.
+    pub(crate) fn none(dtype: DType) -> Self {
+        Self { dtype, shape: vec![0], buffer: Buffer::from_vec(Vec::<u64>::new()) }
+    }
+
+    /// Returns the buffer and drops the shape.
+    pub(crate) fn into_buffer(self) -> Buffer {
+        self.buffer
+    }
+
+    /// Returns the bytes of the elements, row-major, in native byte order.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.buffer.as_slice()
+    }
+
+    /// Returns the elements, row-major; `u8` also reads `Bool` tensors, as 0 and 1.
+    ///
+    /// # Errors
+    /// If the tensor has another type.
+    pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
+        if !T::reads(self.dtype) {
+            return Err(Error::invalid(format!(
+                "the tensor is {}, not {}; cast it first",
+                self.dtype,
+                T::DTYPE
+            )));
+        }
+        T::view(&self.buffer).ok_or_else(|| {
+            Error::invalid("the buffer of the tensor is not aligned for its element type")
+        })
+    }
+
+    /// Returns `length` rows (elements of the first axis) from `offset` on, sharing the buffer.
+    ///
+    /// # Errors
+    /// If the tensor has no axes or the range exceeds the first one.
+    pub fn slice(&self, offset: usize, length: usize) -> Result<Self> {
+        let rows = *self.shape.first().ok_or_else(|| Error::NoSuchAxis {
+            what: "the tensor".into(),
+            axis: 0,
+            ndim: 0,
+        })?;
+        let out_of_range = |index: usize| Error::OutOfRange {
+            axis: 0,
+            index: i64::try_from(index).unwrap_or(i64::MAX),
+            size: rows,
+        };
+        let end = offset.checked_add(length).ok_or_else(|| out_of_range(offset))?;
+        if end > rows {
+            return Err(out_of_range(end));
+        }
+        // Every row has the same number of bytes; an empty first axis has none.
+        let row = self.buffer.len().checked_div(rows).unwrap_or(0);
+        let mut shape = self.shape.clone();
+        shape[0] = length;
+        let buffer = self.buffer.slice_with_length(offset * row, length * row);
+        Ok(Self { dtype: self.dtype, shape, buffer })
+    }
+
+    /// Returns row `index` as a tensor with one axis less, sharing the buffer.
+    ///
+    /// # Errors
+    /// If the tensor has no axes or the row does not exist.
+    pub fn row(&self, index: usize) -> Result<Self> {
+        let mut row = self.slice(index, 1)?;
+        row.shape.remove(0);
+        Ok(row)
+    }
+
+    /// Returns the same elements in another shape, sharing the buffer.
+    ///
+    /// # Errors
+    /// If the new shape has another number of elements.
+    pub fn reshape(&self, shape: impl Into<Vec<usize>>) -> Result<Self> {
+        let shape = shape.into();
+        if element_count(&shape) != Some(self.num_elements()) {
+            return Err(Error::invalid(format!(
+                "{} elements of shape {:?} do not fit the shape {shape:?}",
+                self.num_elements(),
+                self.shape
+            )));
+        }
+        Ok(Self { shape, ..self.clone() })
+    }
+
+    /// Converts every element: exactly if the type can hold it, floats to integers truncated
+    /// towards zero, numbers to booleans as "not zero".
+    ///
+    /// # Errors
+    /// If a value does not fit (300 as uint8, NaN as an integer).
+    pub fn cast(&self, dtype: DType) -> Result<Self> {
+        if dtype == self.dtype {
+            return Ok(self.clone());
+        }
+        super::convert::cast_tensor(self, dtype)
+    }
+
+    /// Formats element `i`, in row-major order.
+    fn format_element(&self, i: usize) -> String {
+        fn show<T: Element + fmt::Debug>(t: &DenseTensor, i: usize) -> String {
+            t.as_slice::<T>().ok().and_then(|v| v.get(i)).map_or("?".into(), |v| format!("{v:?}"))
+        }
+        match self.dtype {
+            DType::Bool => match self.buffer.get(i) {
+                Some(0) => "false".into(),
+                _ => "true".into(),
+            },
+            DType::U8 => show::<u8>(self, i),
+            DType::U16 => show::<u16>(self, i),
+            DType::U32 => show::<u32>(self, i),
+            DType::U64 => show::<u64>(self, i),
+            DType::I8 => show::<i8>(self, i),
+            DType::I16 => show::<i16>(self, i),
+            DType::I32 => show::<i32>(self, i),
+            DType::I64 => show::<i64>(self, i),
+            DType::F16 => show::<half::f16>(self, i),
+            DType::BF16 => show::<half::bf16>(self, i),
+            DType::F32 => show::<f32>(self, i),
+            DType::F64 => show::<f64>(self, i),
+        }
+    }
+
+    /// Writes one axis in short form: the first elements, `…`, and the last one.
+    pub(super) fn format_axis(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        axis: usize,
+        first: usize,
+        strides: &[usize],
+    ) -> fmt::Result {
+        const SHOWN: usize = 4;
+        let Some(size) = self.shape.get(axis).copied() else {
+            return f.write_str(&self.format_element(first));
+        };
+        f.write_str("[")?;
+        for k in 0..size {
+            if size > SHOWN + 1 && (SHOWN - 1..size - 1).contains(&k) {
+                if k == SHOWN - 1 {
+                    f.write_str(", …")?;
+                }
+                continue;
+            }
+            if k > 0 {
+                f.write_str(", ")?;
+            }
+            self.format_axis(f, axis + 1, first + k * strides[axis], strides)?;
+        }
+        f.write_str("]")
+    }
+}
+
+impl DenseTensor {
+    /// Writes every element, as nested lists.
+    pub(crate) fn format_whole(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.format_nested(f, 0, 0, &self.strides())
+    }
+
+    fn format_nested(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        axis: usize,
+        first: usize,
+        strides: &[usize],
+    ) -> fmt::Result {
+        let Some(size) = self.shape.get(axis).copied() else {
+            return f.write_str(&self.format_element(first));
+        };
+        f.write_str("[")?;
+        for k in 0..size {
+            if k > 0 {
+                f.write_str(", ")?;
+            }
+            self.format_nested(f, axis + 1, first + k * strides[axis], strides)?;
+        }
+        f.write_str("]")
+    }
+}
+
+/// Writes type, shape and the first elements: `float32[2, 900] [[1.5, 0.0, 2.0, …, 0.0], …]`.
+impl fmt::Display for DenseTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?} ", self.dtype, self.shape)?;
+        self.format_axis(f, 0, 0, &self.strides())
+    }
+}
+
+/// Compares type, shape and bytes, so that NaN equals NaN of the same bits.
+impl PartialEq for DenseTensor {
+    fn eq(&self, other: &Self) -> bool {
+        self.dtype == other.dtype && self.shape == other.shape && self.buffer == other.buffer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use half::{bf16, f16};
+
+    use super::*;
+
+    #[test]
+    fn lengths_and_booleans_are_checked() {
+        let b = || Buffer::from_vec(vec![0u8, 1, 2, 3]);
+        assert!(DenseTensor::try_new(DType::U8, [4], b()).is_ok());
+        assert!(DenseTensor::try_new(DType::U16, [2], b()).is_ok());
+        for (dtype, shape) in [
+            (DType::U8, vec![5]),
+            (DType::U16, vec![4]),
+            (DType::U8, vec![]),
+            (DType::U8, vec![usize::MAX, 2]),
+        ] {
+            assert!(DenseTensor::try_new(dtype, shape, b()).is_err());
+        }
+        let e = DenseTensor::try_new(DType::Bool, [4], b()).unwrap_err().to_string();
+        assert!(e.contains("element 2") && e.contains("byte 2"), "{e}");
+        assert!(DenseTensor::from_vec([3], vec![1u8]).is_err());
+        // An empty tensor of absurd size is empty.
+        let empty = DenseTensor::from_vec([usize::MAX, 0, 7], Vec::<f64>::new()).unwrap();
+        assert_eq!(empty.num_elements(), 0);
+        assert_eq!(empty.slice(5, 1).unwrap().shape(), [1, 0, 7]);
+        // One element of no axes.
+        let scalar = DenseTensor::from_vec([], vec![7i8]).unwrap();
+        assert_eq!(scalar.to_string(), "int8[] 7");
+        assert!(scalar.slice(0, 0).is_err());
+    }
+
+    #[test]
+    fn misaligned_buffers_are_copied_aligned_ones_are_not() {
+        let whole = Buffer::from_vec(vec![0u32, 1, 2]);
+        let aligned = DenseTensor::try_new(DType::U32, [2], whole.slice(4)).unwrap();
+        assert_eq!(aligned.as_slice::<u32>().unwrap(), [1, 2]);
+        assert_eq!(aligned.buffer().as_ptr(), whole.slice(4).as_ptr());
+        let bytes: Vec<u8> = std::iter::once(9).chain(7u64.to_ne_bytes()).collect();
+        let odd = Buffer::from_vec(bytes).slice(1);
+        let t = DenseTensor::try_new(DType::U64, [1], odd).unwrap();
+        assert_eq!(t.as_slice::<u64>().unwrap(), [7]);
+    }
+
+    #[test]
+    fn rows_are_views() {
+        let t = DenseTensor::from_vec([3, 2], vec![1f32, 2., 3., 4., 5., 6.]).unwrap();
+        let s = t.slice(1, 2).unwrap();
+        assert_eq!(s.shape(), [2, 2]);
+        assert_eq!(
+            s.as_slice::<f32>().unwrap().as_ptr(),
+            t.as_slice::<f32>().unwrap()[2..].as_ptr()
+        );
+        let r = t.row(2).unwrap();
+        assert_eq!((r.shape(), r.as_slice::<f32>().unwrap()), (&[2][..], &[5f32, 6.][..]));
+        assert!(t.slice(2, 2).is_err() && t.row(3).is_err());
+        assert!(t.slice(usize::MAX, 1).is_err());
+        assert_eq!(t.reshape([6]).unwrap().shape(), [6]);
+        assert!(t.reshape([4]).is_err());
+    }
+
+    #[test]
+    fn elements_read_only_as_their_type() {
+        let t = DenseTensor::from_bools([2], [true, false]).unwrap();
+        assert_eq!(t.as_slice::<u8>().unwrap(), [1, 0]);
+        assert!(t.as_slice::<i8>().is_err());
+        let t = DenseTensor::from_vec([1], vec![bf16::from_f32(1.5)]).unwrap();
+        assert_eq!(t.as_slice::<bf16>().unwrap()[0].to_f32(), 1.5);
+        assert!(t.as_slice::<f16>().is_err() && t.as_slice::<u16>().is_err());
+    }
+
+    #[test]
+    fn display_is_short() {
+        let t = DenseTensor::from_vec([1000, 1000], vec![1u8; 1_000_000]).unwrap();
+        assert_eq!(t.row(0).unwrap().to_string(), "uint8[1000] [1, 1, 1, …, 1]");
+        assert!(t.to_string().len() < 120, "{t}");
+        let t = DenseTensor::from_bools([2, 0], []).unwrap();
+        assert_eq!(t.to_string(), "bool[2, 0] [[], []]");
+    }
+}

@@ -1,0 +1,273 @@
+//! One column of a dictionary: its Arrow form and its stored form.
+
+use std::collections::HashMap as StdMap;
+use std::sync::{Arc, OnceLock};
+
+use arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder, UInt32Array, make_array};
+use arrow::buffer::NullBuffer;
+use arrow::compute::{cast, take};
+use arrow::datatypes::{DataType, FieldRef, UInt32Type};
+
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+
+/// The distinct strings of a column, numbered in order of insertion.
+#[derive(Clone, Debug, Default)]
+struct Vocabulary {
+    numbers: StdMap<Arc<str>, u32>,
+    texts: Vec<Arc<str>>,
+    /// The strings as an Arrow array, built by the first read after an insertion.
+    array: OnceLock<ArrayRef>,
+}
+
+impl Vocabulary {
+    fn insert_string(&mut self, text: &str) -> Result<u32> {
+        if let Some(number) = self.numbers.get(text) {
+            return Ok(*number);
+        }
+        let number = u32::try_from(self.texts.len()).map_err(|_| {
+            Error::invalid("a dictionary column cannot hold more than 2^32 distinct strings")
+        })?;
+        let text: Arc<str> = text.into();
+        self.texts.push(Arc::clone(&text));
+        self.array.take();
+        self.numbers.insert(text, number);
+        Ok(number)
+    }
+
+    fn cached_array(&self) -> &ArrayRef {
+        self.array.get_or_init(|| Arc::new(self.build_array()))
+    }
+
+    fn build_array(&self) -> StringArray {
+        let bytes = self.texts.iter().map(|t| t.len()).sum();
+        let mut out = StringBuilder::with_capacity(self.texts.len(), bytes);
+        self.texts.iter().for_each(|t| out.append_value(t));
+        out.finish()
+    }
+}
+
+#[derive(Clone, Debug)]
+enum ColumnKind {
+    /// Stored as its own numbers.
+    Fixed(DType),
+    /// Stored as numbers of strings in the vocabulary.
+    Strings(Vocabulary),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct DictionaryColumn {
+    field: FieldRef,
+    kind: ColumnKind,
+}
+
+/// A column in the form in which it is saved.
+#[derive(Debug)]
+pub(crate) struct ColumnParts {
+    pub(crate) field: FieldRef,
+    pub(crate) values: DenseTensor,
+    /// The strings that `values` number.
+    pub(crate) texts: Option<StringArray>,
+}
+
+fn is_string(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
+        DataType::Dictionary(_, of) => is_string(of),
+        _ => false,
+    }
+}
+
+impl DictionaryColumn {
+    pub(crate) fn new(field: FieldRef) -> Result<Self> {
+        let kind = if is_string(field.data_type()) {
+            ColumnKind::Strings(Vocabulary::default())
+        } else {
+            ColumnKind::Fixed(DType::of_leaves(
+                field.data_type(),
+                &format!("column {:?}", field.name()),
+            )?)
+        };
+        Ok(Self { field, kind })
+    }
+
+    pub(crate) fn field(&self) -> &FieldRef {
+        &self.field
+    }
+
+    pub(crate) fn dtype(&self) -> DType {
+        match &self.kind {
+            ColumnKind::Fixed(dtype) => *dtype,
+            ColumnKind::Strings(_) => DType::U32,
+        }
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        match &self.kind {
+            ColumnKind::Fixed(_) => 0,
+            // Characters and their reference counts, a pointer in the list, a pointer and a number
+            // in the table.
+            ColumnKind::Strings(v) => v.texts.iter().map(|t| t.len() + 16 + 16 + 28).sum(),
+        }
+    }
+
+    /// Checks the type of an array; a string column accepts any encoding of strings.
+    fn check(&self, array: &ArrayRef) -> Result<()> {
+        let wanted = self.field.data_type();
+        let strings = matches!(self.kind, ColumnKind::Strings(_)) && is_string(array.data_type());
+        if strings || array.data_type() == wanted {
+            return Ok(());
+        }
+        let what = format!("column {:?}", self.field.name());
+        Err(Error::type_of(what, wanted.to_string(), array.data_type()))
+    }
+
+    /// Converts a column without nulls to its stored values; adds new strings to the vocabulary.
+    pub(super) fn encode(&mut self, array: &ArrayRef) -> Result<DenseTensor> {
+        self.check(array)?;
+        match &mut self.kind {
+            ColumnKind::Fixed(_) => DenseTensor::from_flat(array, self.field.name()),
+            ColumnKind::Strings(vocabulary) => {
+                let numbers = map_strings(array, |text| vocabulary.insert_string(text).map(Some))?;
+                DenseTensor::from_vec([array.len()], numbers.values().to_vec())
+            }
+        }
+    }
+
+    /// Converts a column to its stored values, and returns which of them may be present: not nulls,
+    /// nor strings that the vocabulary lacks.
+    pub(super) fn encode_known(
+        &self,
+        array: &ArrayRef,
+    ) -> Result<(DenseTensor, Option<NullBuffer>)> {
+        self.check(array)?;
+        match &self.kind {
+            ColumnKind::Fixed(_) => {
+                let values = DenseTensor::from_flat(array, self.field.name())?;
+                Ok((values, array.logical_nulls()))
+            }
+            ColumnKind::Strings(vocabulary) => {
+                let number = |text: &str| Ok(vocabulary.numbers.get(text).copied());
+                let numbers = map_strings(array, number)?;
+                let values = DenseTensor::from_vec([array.len()], numbers.values().to_vec())?;
+                Ok((values, numbers.nulls().cloned()))
+            }
+        }
+    }
+
+    /// Converts stored values back to the type of the column, with the nulls of `valid`.
+    pub(super) fn decode(
+        &self,
+        values: &DenseTensor,
+        valid: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
+        let of = self.field.data_type();
+        match &self.kind {
+            ColumnKind::Fixed(_) => {
+                let flat = values.to_flat()?;
+                let data = flat.to_data().into_builder().data_type(of.clone()).nulls(valid);
+                Ok(make_array(data.build()?))
+            }
+            ColumnKind::Strings(vocabulary) => {
+                let numbers = values.as_slice::<u32>()?.to_vec();
+                let numbers = UInt32Array::new(numbers.into(), valid);
+                let texts = take(vocabulary.cached_array(), &numbers, None)?;
+                Ok(cast(&texts, of)?)
+            }
+        }
+    }
+
+    pub(super) fn parts(&self, values: DenseTensor) -> ColumnParts {
+        let texts = match &self.kind {
+            ColumnKind::Fixed(_) => None,
+            ColumnKind::Strings(vocabulary) => Some(vocabulary.build_array()),
+        };
+        ColumnParts { field: Arc::clone(&self.field), values, texts }
+    }
+
+    pub(super) fn from_parts(parts: ColumnParts) -> Result<(Self, DenseTensor)> {
+        let mut column = Self::new(parts.field)?;
+        let name = column.field.name().clone();
+        let wrong = |message: String| Error::invalid(format!("column {name:?}: {message}"));
+        if parts.values.dtype() != column.dtype() {
+            return Err(wrong(format!(
+                "stored values have the type {}, which does not fit the column type {}",
+                parts.values.dtype(),
+                column.field.data_type()
+            )));
+        }
+        match (&mut column.kind, &parts.texts) {
+            (ColumnKind::Fixed(_), None) => {}
+            (ColumnKind::Strings(vocabulary), Some(texts)) => {
+                for (i, text) in texts.iter().enumerate() {
+                    let number = vocabulary.insert_string(text.unwrap_or_default())?;
+                    if usize::try_from(number).ok() != Some(i) {
+                        return Err(wrong(format!(
+                            "string {i} of the vocabulary repeats an earlier one"
+                        )));
+                    }
+                }
+                let numbers = parts.values.as_slice::<u32>()?;
+                let outside = |n: &u32| usize::try_from(*n).map_or(true, |n| n >= texts.len());
+                if let Some(row) = numbers.iter().position(outside) {
+                    return Err(wrong(format!(
+                        "row {row} refers to string {} of a vocabulary of {}",
+                        numbers[row],
+                        texts.len()
+                    )));
+                }
+            }
+            _ => {
+                return Err(wrong(
+                    "a string column needs a vocabulary, and other columns must not have one"
+                        .into(),
+                ));
+            }
+        }
+        Ok((column, parts.values))
+    }
+}
+
+/// Maps strings to numbers, once per value for dictionary arrays; null if the string is null or has
+/// no number.
+fn map_strings(
+    array: &ArrayRef,
+    mut number: impl FnMut(&str) -> Result<Option<u32>>,
+) -> Result<UInt32Array> {
+    if let Some(dictionary) = array.as_any_dictionary_opt() {
+        // Values that no row refers to must not get a number.
+        let mut used = vec![false; dictionary.values().len()];
+        let rows = dictionary.normalized_keys();
+        for (i, row) in rows.iter().enumerate() {
+            if dictionary.keys().is_valid(i) {
+                used[*row] = true;
+            }
+        }
+        let texts = cast(dictionary.values(), &DataType::Utf8)?;
+        let texts = texts.as_string::<i32>();
+        let mut numbers = Vec::with_capacity(used.len());
+        for (i, used) in used.iter().enumerate() {
+            numbers.push(if *used && texts.is_valid(i) { number(texts.value(i))? } else { None });
+        }
+        let numbers = UInt32Array::from(numbers);
+        let keys = cast(dictionary.keys(), &DataType::UInt64)?;
+        return Ok(take(&numbers, &keys, None)?.as_primitive::<UInt32Type>().clone());
+    }
+    let mut out = Vec::with_capacity(array.len());
+    macro_rules! all {
+        ($texts:expr) => {
+            for text in $texts {
+                out.push(match text {
+                    Some(text) => number(text)?,
+                    None => None,
+                });
+            }
+        };
+    }
+    match array.data_type() {
+        DataType::Utf8 => all!(array.as_string::<i32>()),
+        DataType::LargeUtf8 => all!(array.as_string::<i64>()),
+        _ => all!(array.as_string_view()),
+    }
+    Ok(UInt32Array::from(out))
+}

@@ -1,0 +1,321 @@
+//! Dictionaries from key columns to a value: see [`Dictionary`].
+
+mod column;
+mod rows;
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, new_empty_array};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::datatypes::FieldRef;
+
+use super::{HashMap, MapOptions, RowType};
+use crate::dense::DType;
+use crate::error::{Error, Result};
+
+pub(crate) use column::{ColumnParts, DictionaryColumn};
+use rows::PackedRows;
+
+/// A dictionary whose keys are rows of Arrow columns, such as a subject and a code, and whose
+/// values are one column.
+///
+/// Columns hold numbers, booleans, dates, times, timestamps, durations, or strings (each stored
+/// once, in a vocabulary per column). Keys compare like those of [`HashMap`]: exactly, except that
+/// -0.0 equals 0.0 and all NaN are equal. A key that contains NULL is never found and cannot be
+/// set, nor can the value NULL.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::sync::Arc;
+/// use arrow::array::{Array, ArrayRef, AsArray, Float32Array, Int64Array, StringArray};
+/// use arrow::datatypes::{DataType, Field, Float32Type};
+/// use serrate::dok::{Dictionary, MapOptions};
+/// let subject: ArrayRef = Arc::new(Int64Array::from(vec![7, 7, 8]));
+/// let code: ArrayRef = Arc::new(StringArray::from(vec!["LAB//1", "LAB//2", "LAB//1"]));
+/// let value: ArrayRef = Arc::new(Float32Array::from(vec![0.5, 1.5, 2.5]));
+/// let field = |name: &str, of: &ArrayRef| Arc::new(Field::new(name, of.data_type().clone(), false));
+/// let mut dictionary = Dictionary::new(
+///     vec![field("subject_id", &subject), field("code", &code)],
+///     field("value", &value),
+///     MapOptions::default(),
+/// )?;
+/// dictionary.set(&[subject, code], &value)?;
+/// let subject: ArrayRef = Arc::new(Int64Array::from(vec![Some(8), Some(8), None]));
+/// let code: ArrayRef = Arc::new(StringArray::from(vec!["LAB//1", "LAB//2", "LAB//1"]));
+/// let found = dictionary.get(&[subject, code])?;
+/// assert_eq!(found.as_primitive::<Float32Type>().iter().collect::<Vec<_>>(), [Some(2.5), None, None]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Dictionary {
+    keys: Vec<DictionaryColumn>,
+    value: DictionaryColumn,
+    /// Bytes of a packed key, including padding.
+    width: usize,
+    map: HashMap,
+}
+
+impl Dictionary {
+    /// Creates an empty dictionary; the nullability of fields is ignored.
+    ///
+    /// # Errors
+    /// If there is no key, two keys have the same name, or a type is not supported.
+    pub fn new(keys: Vec<FieldRef>, value: FieldRef, options: MapOptions) -> Result<Self> {
+        let keys = keys.into_iter().map(DictionaryColumn::new).collect::<Result<Vec<_>>>()?;
+        Self::with_columns(keys, DictionaryColumn::new(value)?, options)
+    }
+
+    /// Creates an empty dictionary of columns that may already have vocabularies.
+    pub(crate) fn with_columns(
+        keys: Vec<DictionaryColumn>,
+        value: DictionaryColumn,
+        options: MapOptions,
+    ) -> Result<Self> {
+        if keys.is_empty() {
+            return Err(Error::invalid("a dictionary needs at least one key column"));
+        }
+        for (i, key) in keys.iter().enumerate() {
+            if keys[..i].iter().any(|k| k.field().name() == key.field().name()) {
+                return Err(Error::invalid(format!(
+                    "two key columns have the name {:?}",
+                    key.field().name()
+                )));
+            }
+        }
+        let width = rows::padded_width(keys.iter().map(|k| k.dtype().size()).sum());
+        let map = HashMap::with_types(
+            RowType::new(DType::U8, [width])?,
+            RowType::scalar(value.dtype()),
+            options,
+        )?;
+        Ok(Self { keys, value, width, map })
+    }
+
+    /// Returns the number of keys.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Returns whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// Returns name and type of every key column.
+    pub fn key_fields(&self) -> impl ExactSizeIterator<Item = &FieldRef> {
+        self.keys.iter().map(DictionaryColumn::field)
+    }
+
+    /// Returns name and type of the value column.
+    pub fn value_field(&self) -> &FieldRef {
+        self.value.field()
+    }
+
+    /// Returns the bytes of memory, including vocabularies.
+    pub fn memory(&self) -> usize {
+        let texts =
+            self.keys.iter().chain([&self.value]).map(DictionaryColumn::memory).sum::<usize>();
+        self.map.memory() + texts
+    }
+
+    /// Sets whether large batches may be divided among threads.
+    pub fn set_parallel(&mut self, parallel: bool) {
+        self.map.set_parallel(parallel);
+    }
+
+    /// Reserves capacity for `more` keys.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn reserve(&mut self, more: usize) -> Result<()> {
+        self.map.reserve(more)
+    }
+
+    /// Sets the values of keys, and returns which rows added their key; see [`HashMap::set`].
+    ///
+    /// # Errors
+    /// If the columns have other types than those of the dictionary or different lengths, or
+    /// contain NULL.
+    pub fn set(&mut self, keys: &[ArrayRef], values: &ArrayRef) -> Result<Vec<bool>> {
+        let rows = self.check_keys(keys)?;
+        if values.len() != rows {
+            return Err(Error::invalid(format!(
+                "got {rows} keys but {} values; there must be one value per key",
+                values.len()
+            )));
+        }
+        for (column, array) in self.keys.iter().zip(keys).chain([(&self.value, values)]) {
+            let nulls = array.logical_null_count();
+            if nulls > 0 {
+                return Err(Error::invalid(format!(
+                    "column {:?} has {nulls} NULL(s); a dictionary cannot hold NULL, filter these rows out first",
+                    column.field().name()
+                )));
+            }
+        }
+        let mut packed = PackedRows::new(rows, self.width)?;
+        for (column, array) in self.keys.iter_mut().zip(keys) {
+            packed.push(&column.encode(array)?)?;
+        }
+        let values = self.value.encode(values)?;
+        self.map.set(&packed.finish()?, &values)
+    }
+
+    /// Returns the values of keys; NULL for missing keys.
+    ///
+    /// # Errors
+    /// If the columns have other types than those of the dictionary, or different lengths.
+    pub fn get(&self, keys: &[ArrayRef]) -> Result<ArrayRef> {
+        let (packed, known) = self.pack_keys(keys)?;
+        let fetched = self.map.get(&packed, &super::Fallback::Zero)?;
+        let found = BooleanBuffer::from_iter(fetched.found);
+        let found = match known {
+            Some(known) => &found & known.inner(),
+            None => found,
+        };
+        self.value.decode(&fetched.values, Some(NullBuffer::new(found)))
+    }
+
+    /// Returns whether each key is present; keys that contain NULL are not.
+    ///
+    /// # Errors
+    /// Same as [`get`](Self::get).
+    pub fn contains(&self, keys: &[ArrayRef]) -> Result<BooleanArray> {
+        let (packed, known) = self.pack_keys(keys)?;
+        let found = BooleanBuffer::from_iter(self.map.contains(&packed)?);
+        let found = match known {
+            Some(known) => &found & known.inner(),
+            None => found,
+        };
+        Ok(BooleanArray::new(found, None))
+    }
+
+    /// Removes keys, and returns which of them were present; see [`HashMap::remove`].
+    ///
+    /// # Errors
+    /// Same as [`get`](Self::get).
+    pub fn remove(&mut self, keys: &[ArrayRef]) -> Result<Vec<bool>> {
+        let (packed, known) = self.pack_keys(keys)?;
+        let Some(known) = known else { return self.map.remove(&packed) };
+        // Unknown parts of keys are packed as zeros, which may be an existing key: drop those rows.
+        let rows: Vec<u64> = known.valid_indices().map(|i| i as u64).collect();
+        let packed = rows::take_rows(&packed, &rows)?;
+        let mut out = vec![false; known.len()];
+        for (i, found) in known.valid_indices().zip(self.map.remove(&packed)?) {
+            out[i] = found;
+        }
+        Ok(out)
+    }
+
+    /// Returns the keys, column by column, in the order of [`values`](Self::values).
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn keys(&self) -> Result<Vec<ArrayRef>> {
+        let packed = self.map.keys()?;
+        let mut first = 0;
+        let columns = self.keys.iter().map(|column| {
+            let values = rows::unpack_column(&packed, first, column.dtype())?;
+            first += column.dtype().size();
+            column.decode(&values, None)
+        });
+        columns.collect()
+    }
+
+    /// Returns the values; numbers are not copied.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn values(&self) -> Result<ArrayRef> {
+        if self.is_empty() {
+            return Ok(new_empty_array(self.value.field().data_type()));
+        }
+        self.value.decode(&self.map.values()?, None)
+    }
+
+    /// Returns the columns as they are stored: keys, then the value.
+    pub(crate) fn parts(&self) -> Result<Vec<ColumnParts>> {
+        let packed = self.map.keys()?;
+        let mut first = 0;
+        let mut parts = Vec::with_capacity(self.keys.len() + 1);
+        for column in &self.keys {
+            let values = rows::unpack_column(&packed, first, column.dtype())?;
+            first += column.dtype().size();
+            parts.push(column.parts(values));
+        }
+        parts.push(self.value.parts(self.map.values()?));
+        Ok(parts)
+    }
+
+    /// Creates a dictionary from stored columns; keys must be distinct.
+    pub(crate) fn from_parts(parts: Vec<ColumnParts>, options: MapOptions) -> Result<Self> {
+        let mut columns = Vec::with_capacity(parts.len());
+        let mut stored = Vec::with_capacity(parts.len());
+        for part in parts {
+            let (column, values) = DictionaryColumn::from_parts(part)?;
+            columns.push(column);
+            stored.push(values);
+        }
+        let (Some(value), Some(values)) = (columns.pop(), stored.pop()) else {
+            return Err(Error::invalid("a dictionary needs at least a key and a value column"));
+        };
+        let mut made = Self::with_columns(columns, value, options)?;
+        let mut packed = PackedRows::new(values.num_elements(), made.width)?;
+        for values in &stored {
+            packed.push(values)?;
+        }
+        made.map.reserve(values.num_elements())?;
+        let new = made.map.set(&packed.finish()?, &values)?;
+        match new.iter().position(|new| !new) {
+            None => Ok(made),
+            Some(row) => {
+                Err(Error::invalid(format!("row {row} repeats the key of an earlier row")))
+            }
+        }
+    }
+
+    /// Packs keys for a lookup, and returns which of them may be present (`None`: all of them).
+    fn pack_keys(
+        &self,
+        keys: &[ArrayRef],
+    ) -> Result<(crate::dense::DenseTensor, Option<NullBuffer>)> {
+        let rows = self.check_keys(keys)?;
+        let mut packed = PackedRows::new(rows, self.width)?;
+        let mut known = None;
+        for (column, array) in self.keys.iter().zip(keys) {
+            let (values, nulls) = column.encode_known(array)?;
+            packed.push(&values)?;
+            known = NullBuffer::union(known.as_ref(), nulls.as_ref());
+        }
+        Ok((packed.finish()?, known.filter(|n| n.null_count() > 0)))
+    }
+
+    fn check_keys(&self, keys: &[ArrayRef]) -> Result<usize> {
+        let rows = keys.first().map_or(0, |k| k.len());
+        if keys.len() != self.keys.len() || keys.iter().any(|k| k.len() != rows) {
+            let names: Vec<&str> = self.key_fields().map(|f| f.name().as_str()).collect();
+            return Err(Error::invalid(format!(
+                "got {} key columns of {:?} rows; this dictionary has the keys {}, which must have the same number of rows",
+                keys.len(),
+                keys.iter().map(|k| k.len()).collect::<Vec<_>>(),
+                names.join(", ")
+            )));
+        }
+        Ok(rows)
+    }
+
+    /// Returns an independent copy.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn try_clone(&self) -> Result<Self> {
+        let map = self.map.try_clone()?;
+        Ok(Self { keys: self.keys.clone(), value: self.value.clone(), width: self.width, map })
+    }
+
+    /// Returns the fields of the keys and of the value.
+    pub fn schema(&self) -> arrow::datatypes::SchemaRef {
+        let fields = self.key_fields().chain([self.value_field()]);
+        Arc::new(arrow::datatypes::Schema::new(fields.cloned().collect::<Vec<_>>()))
+    }
+}

@@ -1,0 +1,89 @@
+//! Keys of several columns, packed into rows of bytes.
+
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+
+/// Returns the width of a row with `bytes` bytes of columns, padded to a width that the map
+/// specializes.
+pub(super) fn padded_width(bytes: usize) -> usize {
+    const WIDTHS: [usize; 5] = [4, 8, 12, 16, 24];
+    WIDTHS.into_iter().find(|w| *w >= bytes).unwrap_or(bytes.next_multiple_of(8))
+}
+
+/// Rows that are filled column by column.
+pub(super) struct PackedRows {
+    bytes: Vec<u8>,
+    rows: usize,
+    width: usize,
+    filled: usize,
+}
+
+impl PackedRows {
+    pub(super) fn new(rows: usize, width: usize) -> Result<Self> {
+        let bytes = rows.checked_mul(width).filter(|b| isize::try_from(*b).is_ok());
+        let bytes = bytes.ok_or_else(|| {
+            Error::invalid(format!(
+                "a batch of {rows} keys is too large to address; use smaller batches"
+            ))
+        })?;
+        Ok(Self { bytes: vec![0; bytes], rows, width, filled: 0 })
+    }
+
+    /// Adds a column, with floating-point numbers in canonical form.
+    pub(super) fn push(&mut self, values: &DenseTensor) -> Result<()> {
+        let size = values.dtype().size();
+        if values.num_elements() != self.rows || self.filled + size > self.width {
+            return Err(Error::invalid(
+                "a key column has another number of rows than the others, or is wider than declared",
+            ));
+        }
+        let bytes = crate::dok::canonical(values)?;
+        macro_rules! put {
+            ($n:literal) => {
+                for (row, value) in
+                    self.bytes.chunks_exact_mut(self.width).zip(bytes.as_chunks::<$n>().0)
+                {
+                    if let Some(to) = row[self.filled..].first_chunk_mut() {
+                        *to = *value;
+                    }
+                }
+            };
+        }
+        match size {
+            1 => put!(1),
+            2 => put!(2),
+            4 => put!(4),
+            _ => put!(8),
+        }
+        self.filled += size;
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Result<DenseTensor> {
+        DenseTensor::from_vec([self.rows, self.width], self.bytes)
+    }
+}
+
+/// Extracts the column that starts at byte `first` of every row.
+pub(super) fn unpack_column(rows: &DenseTensor, first: usize, dtype: DType) -> Result<DenseTensor> {
+    let width = rows.shape().get(1).copied().unwrap_or(1).max(1);
+    let size = dtype.size();
+    let mut out = Vec::with_capacity(rows.nbytes() / width * size);
+    for row in rows.as_bytes().chunks_exact(width) {
+        out.extend_from_slice(&row[first..][..size]);
+    }
+    let buffer = arrow::buffer::Buffer::from_vec(out);
+    DenseTensor::try_new(dtype, [rows.nbytes() / width], buffer)
+}
+
+/// Copies selected rows.
+pub(super) fn take_rows(rows: &DenseTensor, which: &[u64]) -> Result<DenseTensor> {
+    let width = rows.shape().get(1).copied().unwrap_or(0);
+    let mut out = Vec::with_capacity(which.len() * width);
+    for row in which {
+        let row = usize::try_from(*row)
+            .map_err(|_| Error::invalid("a selected row is outside the batch"))?;
+        out.extend_from_slice(&rows.as_bytes()[row * width..][..width]);
+    }
+    DenseTensor::from_vec([which.len(), width], out)
+}

@@ -1,0 +1,606 @@
+//! Lookups of batches of keys.
+//!
+//! A lookup is a pipeline over blocks of [`BLOCK`] keys. Each stage prefetches what the next one
+//! reads:
+//!
+//! ```text
+//! block b + 1    hash keys, prefetch home lines
+//! block b        probe home lines --> conclusive without a match: the key is missing
+//!                  |          '--> line full: queue `open`, prefetch the next line
+//!                  |                 '--> probe, again into `open` or `placed`
+//!                  '--> tag matches: queue `placed`, prefetch the rows of key and value
+//! later                   '--> compare keys --> record the hit, or search on for this key alone
+//! ```
+//!
+//! The queues `open` and `placed` are filled without branches and drained by whole blocks, so that
+//! no branch depends on which keys are present or on how many there are.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::HashMap;
+use super::hash::{Hashing, prefetch, prefetch_row};
+#[cfg(target_arch = "x86_64")]
+use super::probe::Avx2Probe;
+use super::probe::{Candidate, NO_ROW, Probe, ScalarProbe};
+use super::rows::{RowType, Width, copy_row, with_key_width, with_value_width};
+use super::table::{LINE, hash_tag, home_bucket, next_bucket};
+use crate::dense::{DenseTensor, Fill, Memory};
+use crate::error::{Error, Result};
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::has_avx2;
+
+/// Keys per pipeline stage: enough to cover the latency of memory, and to amortize a loop.
+const BLOCK: usize = 16;
+
+/// Capacity of a queue: fewer than two blocks remain in it, one block arrives from new keys and one
+/// from keys whose search continues.
+const QUEUE: usize = 4 * BLOCK;
+
+/// Minimum number of keys that one thread looks up at a time.
+const PART: usize = 1 << 14;
+
+/// Marks a key that was not found.
+pub(crate) const MISSING: u64 = u64::MAX;
+
+/// Result of [`HashMap::get`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fetched {
+    /// One value per key, in the order of the keys.
+    pub values: DenseTensor,
+    /// Whether each key was found; the others have the fallback value.
+    pub found: Vec<bool>,
+}
+
+/// The value returned for missing keys.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Fallback {
+    /// Zeros.
+    #[default]
+    Zero,
+    /// This number in every element of the value.
+    Scalar(Fill),
+    /// This value, of the shape of the map's values.
+    Value(DenseTensor),
+}
+
+impl<T: Into<Fill>> From<T> for Fallback {
+    fn from(value: T) -> Self {
+        Self::Scalar(value.into())
+    }
+}
+
+impl From<DenseTensor> for Fallback {
+    fn from(value: DenseTensor) -> Self {
+        Self::Value(value)
+    }
+}
+
+impl Fallback {
+    /// Returns the bytes of one value.
+    fn to_row(&self, of: &RowType) -> Result<Vec<u8>> {
+        match self {
+            Self::Zero => Ok(vec![0; of.bytes()]),
+            Self::Scalar(fill) => {
+                let one = fill.to_tensor(of.dtype())?;
+                Ok(one.as_bytes().repeat(of.bytes() / of.dtype().size()))
+            }
+            Self::Value(value) => {
+                if value.shape() != of.shape() {
+                    return Err(Error::invalid(format!(
+                        "the fallback has the shape {:?}, but values have the shape {:?}",
+                        value.shape(),
+                        of.shape()
+                    )));
+                }
+                Ok(value.cast(of.dtype())?.as_bytes().to_vec())
+            }
+        }
+    }
+}
+
+/// What a lookup reads.
+#[derive(Clone, Copy)]
+struct KeyReader<'a, K> {
+    hashing: Hashing,
+    width: K,
+    buckets: &'a [u64],
+    keys: &'a [u8],
+}
+
+/// Visitor that receives the outcome for each key.
+trait LookupVisitor {
+    /// Prefetches the value of a row that may match.
+    fn prefetch_value(&mut self, row: usize);
+    /// Initializes the results of a range of keys. Called once for every key, in order, before any
+    /// of them is found.
+    fn write_missing(&mut self, keys: Range<usize>);
+    fn record_hit(&mut self, i: usize, place: Candidate);
+}
+
+/// A key with a candidate row, to be compared.
+#[derive(Clone, Copy)]
+struct PlacedKey {
+    key: usize,
+    place: Candidate,
+}
+
+/// A key whose search continues in the line that starts at this bucket.
+#[derive(Clone, Copy)]
+struct OpenKey {
+    key: usize,
+    tag: u64,
+    line: usize,
+}
+
+/// A fixed-capacity FIFO queue.
+struct Queue<T> {
+    waiting: [T; QUEUE],
+    head: usize,
+    tail: usize,
+}
+
+impl<T: Copy> Queue<T> {
+    fn new(any: T) -> Self {
+        Self { waiting: [any; QUEUE], head: 0, tail: 0 }
+    }
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.tail - self.head
+    }
+
+    /// Appends `item` if `one` is set, without a branch: which keys are present is unpredictable.
+    #[inline(always)]
+    fn push_if(&mut self, item: T, one: bool) {
+        self.waiting[self.tail % QUEUE] = item;
+        self.tail += usize::from(one);
+    }
+
+    /// Returns the items from number `from` on, counted since the queue was created.
+    #[inline(always)]
+    fn since(&self, from: usize) -> impl Iterator<Item = T> {
+        (from..self.tail).map(|i| self.waiting[i % QUEUE])
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) -> T {
+        let first = self.waiting[self.head % QUEUE];
+        self.head += 1;
+        first
+    }
+}
+
+/// State of a lookup: the keys in the pipeline.
+struct Search<'a, K, P, V> {
+    reader: KeyReader<'a, K>,
+    probe: P,
+    queries: &'a [u8],
+    visit: &'a mut V,
+    placed: Queue<PlacedKey>,
+    open: Queue<OpenKey>,
+}
+
+/// Tags and home buckets of a block of keys.
+#[derive(Clone, Copy)]
+struct BlockHomes {
+    tags: [u64; BLOCK],
+    homes: [usize; BLOCK],
+}
+
+impl<K: Width, P: Probe, V: LookupVisitor> Search<'_, K, P, V> {
+    /// Hashes a block of keys and prefetches their home lines.
+    #[inline(always)]
+    fn prefetch_homes(&self, keys: Range<usize>, BlockHomes { tags, homes }: &mut BlockHomes) {
+        let KeyReader { hashing, width, buckets, .. } = self.reader;
+        for ((key, tag_of), home_of) in keys.zip(tags).zip(homes) {
+            let hash = hashing.hash_row(width, width.row(self.queries, key));
+            (*tag_of, *home_of) = (hash_tag(hash), home_bucket(hash, buckets.len()));
+            prefetch(buckets, *home_of);
+        }
+    }
+
+    /// Probes the home lines of a block of keys.
+    #[inline(always)]
+    fn probe_homes(&mut self, keys: Range<usize>, BlockHomes { tags, homes }: &BlockHomes) {
+        self.visit.write_missing(keys.clone());
+        let (placed, open) = (self.placed.tail, self.open.tail);
+        for ((key, tag), line) in keys.zip(tags).zip(homes) {
+            self.probe_line(OpenKey { key, tag: *tag, line: *line });
+        }
+        self.prefetch_rows(placed, open);
+    }
+
+    /// Probes the next lines of the `keys` oldest entries of `open`.
+    #[inline(always)]
+    fn probe_next_lines(&mut self, keys: usize) {
+        let (placed, open) = (self.placed.tail, self.open.tail);
+        for _ in 0..keys {
+            let next = self.open.pop();
+            self.probe_line(next);
+        }
+        self.prefetch_rows(placed, open);
+    }
+
+    #[inline(always)]
+    fn probe_line(&mut self, OpenKey { key, tag, line }: OpenKey) {
+        let buckets = self.reader.buckets;
+        let (place, goes_on) = self.probe.probe_line(buckets, tag, line);
+        self.placed.push_if(PlacedKey { key, place }, place.row != NO_ROW);
+        let after = line + LINE;
+        let line = if after < buckets.len() { after } else { 0 };
+        self.open.push_if(OpenKey { key, tag, line }, goes_on);
+    }
+
+    /// Prefetches what is needed by the entries added since the queues had these tails.
+    #[inline(always)]
+    fn prefetch_rows(&mut self, placed: usize, open: usize) {
+        let KeyReader { width, buckets, keys, .. } = self.reader;
+        for PlacedKey { place, .. } in self.placed.since(placed) {
+            prefetch_row(width, keys, place.row);
+            self.visit.prefetch_value(place.row);
+        }
+        for OpenKey { line, .. } in self.open.since(open) {
+            prefetch(buckets, line);
+        }
+    }
+
+    /// Compares the `keys` oldest entries of `placed` with the stored keys.
+    #[inline(always)]
+    fn compare_keys(&mut self, keys: usize) {
+        let KeyReader { width, keys: stored, .. } = self.reader;
+        for _ in 0..keys {
+            let PlacedKey { key, place } = self.placed.pop();
+            let queries = width.row(self.queries, key);
+            if width.row(stored, place.row) == queries {
+                self.visit.record_hit(key, place);
+            } else if let Some(place) = self.reader.find_one(queries) {
+                self.visit.record_hit(key, place);
+            }
+        }
+    }
+}
+
+impl<K: Width> KeyReader<'_, K> {
+    /// Looks up all of `queries`, as the module documentation describes.
+    fn visit_keys(&self, queries: &[u8], count: usize, visit: &mut impl LookupVisitor) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+            fn visit_avx2<K: Width>(
+                reader: &KeyReader<'_, K>,
+                queries: &[u8],
+                count: usize,
+                visit: &mut impl LookupVisitor,
+            ) {
+                // SAFETY: this function is compiled for AVX2 and called only if the CPU has it.
+                reader.run_pipeline(unsafe { Avx2Probe::new() }, queries, count, visit);
+            }
+            if has_avx2() {
+                // SAFETY: the CPU has the features that the function is compiled for.
+                return unsafe { visit_avx2(self, queries, count, visit) };
+            }
+        }
+        self.run_pipeline(ScalarProbe, queries, count, visit);
+    }
+
+    #[inline(always)]
+    fn run_pipeline(
+        &self,
+        probe: impl Probe,
+        queries: &[u8],
+        count: usize,
+        visit: &mut impl LookupVisitor,
+    ) {
+        let placed = Queue::new(PlacedKey { key: 0, place: Candidate::NO_ROW });
+        let open = Queue::new(OpenKey { key: 0, tag: 0, line: 0 });
+        let mut search = Search { reader: *self, probe, queries, visit, placed, open };
+        let mut ring = [BlockHomes { tags: [0; BLOCK], homes: [0; BLOCK] }; 2];
+        let blocks = count.div_ceil(BLOCK);
+        for step in 0..=blocks {
+            if step < blocks {
+                search.prefetch_homes(block_range(step, count), &mut ring[step % 2]);
+            }
+            if let Some(block) = step.checked_sub(1) {
+                search.probe_homes(block_range(block, count), &ring[block % 2]);
+            }
+            // Keep the newest block, which was prefetched just now. (One loop for both queues takes
+            // 7 % longer.)
+            while search.open.len() >= 2 * BLOCK {
+                search.probe_next_lines(BLOCK);
+                while search.placed.len() >= 2 * BLOCK {
+                    search.compare_keys(BLOCK);
+                }
+            }
+            while search.placed.len() >= 2 * BLOCK {
+                search.compare_keys(BLOCK);
+            }
+        }
+        while search.open.len() > 0 {
+            search.probe_next_lines(search.open.len().min(BLOCK));
+            while search.placed.len() >= 2 * BLOCK {
+                search.compare_keys(BLOCK);
+            }
+        }
+        search.compare_keys(search.placed.len());
+    }
+
+    /// Searches for one key sequentially, after a candidate had its tag but another key.
+    #[cold]
+    fn find_one(&self, key: &[u8]) -> Option<Candidate> {
+        let Self { hashing, width, buckets, keys } = *self;
+        let hash = hashing.hash_row(width, key);
+        let mut at = home_bucket(hash, buckets.len());
+        loop {
+            let place = ScalarProbe.find_candidate(buckets, hash_tag(hash), at);
+            if place.row == NO_ROW {
+                return None;
+            }
+            if width.row(keys, place.row) == key {
+                return Some(place);
+            }
+            at = next_bucket(place.bucket, buckets.len());
+        }
+    }
+}
+
+/// Returns the keys of a block among `count`.
+#[inline(always)]
+fn block_range(block: usize, count: usize) -> Range<usize> {
+    block * BLOCK..(block * BLOCK + BLOCK).min(count)
+}
+
+/// Copies the values of keys that are found, and the fallback for the others.
+struct CopyValues<'a, V> {
+    width: V,
+    values: &'a [u8],
+    fallback: &'a [u8],
+    out: &'a mut [u8],
+    found: &'a mut [bool],
+}
+
+impl<V: Width> LookupVisitor for CopyValues<'_, V> {
+    #[inline(always)]
+    fn prefetch_value(&mut self, row: usize) {
+        prefetch_row(self.width, self.values, row);
+    }
+
+    #[inline(always)]
+    fn write_missing(&mut self, keys: Range<usize>) {
+        let w = self.width.bytes();
+        for i in keys {
+            copy_row(&self.fallback[..w], &mut self.out[i * w..][..w]);
+        }
+    }
+
+    #[inline(always)]
+    fn record_hit(&mut self, i: usize, place: Candidate) {
+        let w = self.width.bytes();
+        copy_row(self.width.row(self.values, place.row), &mut self.out[i * w..][..w]);
+        self.found[i] = true;
+    }
+}
+
+/// Records whether each key is present.
+struct MarkFound<'a>(&'a mut [bool]);
+
+impl LookupVisitor for MarkFound<'_> {
+    #[inline(always)]
+    fn prefetch_value(&mut self, _: usize) {}
+    #[inline(always)]
+    fn write_missing(&mut self, _: Range<usize>) {}
+    #[inline(always)]
+    fn record_hit(&mut self, i: usize, _: Candidate) {
+        self.0[i] = true;
+    }
+}
+
+/// Records the row of each key.
+struct RecordRows<'a>(&'a mut [u64]);
+
+impl LookupVisitor for RecordRows<'_> {
+    #[inline(always)]
+    fn prefetch_value(&mut self, _: usize) {}
+    #[inline(always)]
+    fn write_missing(&mut self, _: Range<usize>) {}
+    #[inline(always)]
+    fn record_hit(&mut self, i: usize, place: Candidate) {
+        self.0[i] = place.row as u64;
+    }
+}
+
+/// Records the bucket of each key.
+struct RecordBuckets<'a>(&'a mut [u64]);
+
+impl LookupVisitor for RecordBuckets<'_> {
+    #[inline(always)]
+    fn prefetch_value(&mut self, _: usize) {}
+    #[inline(always)]
+    fn write_missing(&mut self, _: Range<usize>) {}
+    #[inline(always)]
+    fn record_hit(&mut self, i: usize, place: Candidate) {
+        self.0[i] = place.bucket as u64;
+    }
+}
+
+impl HashMap {
+    /// Returns the values of keys, and which keys were found.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::dense::DenseTensor;
+    /// # use serrate::dok::{Fallback, HashMap, MapOptions};
+    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// let keys = DenseTensor::from_vec([2], vec![1, 2])?;
+    /// map.set(&keys, &DenseTensor::from_vec([2, 2], vec![10, 11, 20, 21])?)?;
+    /// let other = Fallback::Value(DenseTensor::from_vec([2], vec![-1, -2])?);
+    /// let fetched = map.get(&DenseTensor::from_vec([2], vec![2, 9])?, &other)?;
+    /// assert_eq!(fetched.values.as_slice::<i32>()?, [20, 21, -1, -2]);
+    /// assert_eq!(fetched.found, [true, false]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the map has no types yet, the keys have another type or shape, or the fallback does not
+    /// fit the type of values.
+    pub fn get(&self, keys: &DenseTensor, fallback: &Fallback) -> Result<Fetched> {
+        let (queries, count) = self.canonicalize_batch(keys)?;
+        let of = &self.types()?.value;
+        let bytes = of.bytes().checked_mul(count).filter(|b| isize::try_from(*b).is_ok());
+        let bytes = bytes.ok_or_else(|| {
+            Error::invalid(format!("{count} values of {} bytes cannot be addressed", of.bytes()))
+        })?;
+        let mut memory = Memory::zeroed(bytes)?;
+        let mut found = vec![false; count];
+        let out = &mut memory.take_contents().0[..bytes];
+        self.get_rows(&queries, count, &fallback.to_row(of)?, out, &mut found)?;
+        let buffer = memory.into_buffer();
+        let values = DenseTensor::try_new_trusted(of.dtype(), of.batch_shape(count), buffer)?;
+        Ok(Fetched { values, found })
+    }
+
+    /// Same as [`get`](Self::get), but writes the bytes of the values and the flags into `values`
+    /// and `found`.
+    ///
+    /// # Errors
+    /// Same as [`get`](Self::get); also if a slice has another length than the result.
+    pub fn get_into(
+        &self,
+        keys: &DenseTensor,
+        fallback: &Fallback,
+        values: &mut [u8],
+        found: &mut [bool],
+    ) -> Result<()> {
+        let (queries, count) = self.canonicalize_batch(keys)?;
+        let of = &self.types()?.value;
+        if found.len() != count || Some(values.len()) != of.bytes().checked_mul(count) {
+            return Err(Error::invalid(format!(
+                "got memory for {} bytes and {} flags, but the result has {count} values of {} bytes",
+                values.len(),
+                found.len(),
+                of.bytes()
+            )));
+        }
+        self.get_rows(&queries, count, &fallback.to_row(of)?, values, found)
+    }
+
+    /// Looks up canonical keys given as bytes; the caller has checked all lengths.
+    pub(crate) fn get_rows(
+        &self,
+        queries: &[u8],
+        count: usize,
+        fallback: &[u8],
+        out: &mut [u8],
+        found: &mut [bool],
+    ) -> Result<()> {
+        let types = self.types()?;
+        let values = self.values.as_slice();
+        let value = types.value.bytes();
+        with_key_width!(types.key.bytes(), k => {
+            let reader = self.reader(k);
+            with_value_width!(value, v => {
+                let part = |queries: &[u8], out: &mut [u8], found: &mut [bool]| {
+                    found.fill(false);
+                    let count = found.len();
+                    let mut copy = CopyValues { width: v, values, fallback, out, found };
+                    reader.visit_keys(queries, count, &mut copy);
+                };
+                let key = k.bytes();
+                if !self.uses_threads(count) || key == 0 || value == 0 {
+                    part(queries, out, found);
+                } else {
+                    let size = self.part_size(count);
+                    (queries.par_chunks(size * key))
+                        .zip(out.par_chunks_mut(size * value))
+                        .zip(found.par_chunks_mut(size))
+                        .for_each(|((queries, out), found)| part(queries, out, found));
+                }
+            });
+        });
+        Ok(())
+    }
+
+    /// Returns whether each key is present.
+    ///
+    /// # Errors
+    /// If the map has no types yet, or the keys have another type or shape.
+    pub fn contains(&self, keys: &DenseTensor) -> Result<Vec<bool>> {
+        let (queries, count) = self.canonicalize_batch(keys)?;
+        let mut found = vec![false; count];
+        with_key_width!(self.types()?.key.bytes(), k => {
+            let reader = self.reader(k);
+            self.for_each_part(&queries, k.bytes(), &mut found, |queries, found| {
+                reader.visit_keys(queries, found.len(), &mut MarkFound(found));
+            });
+        });
+        Ok(found)
+    }
+
+    /// Returns the row of every key in [`keys`](Self::keys) and [`values`](Self::values); `None` if
+    /// the key is missing. Rows stay valid until a key is removed.
+    ///
+    /// # Errors
+    /// If the map has no types yet, or the keys have another type or shape.
+    pub fn find(&self, keys: &DenseTensor) -> Result<Vec<Option<usize>>> {
+        let (queries, count) = self.canonicalize_batch(keys)?;
+        let rows = self.find_rows(&queries, count)?;
+        Ok(rows.into_iter().map(|r| usize::try_from(r).ok().filter(|_| r != MISSING)).collect())
+    }
+
+    /// Returns the row of every canonical key; [`MISSING`] if it is not present.
+    pub(crate) fn find_rows(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
+        let mut rows = vec![MISSING; count];
+        with_key_width!(self.types()?.key.bytes(), k => {
+            let reader = self.reader(k);
+            self.for_each_part(queries, k.bytes(), &mut rows, |queries, rows| {
+                reader.visit_keys(queries, rows.len(), &mut RecordRows(rows));
+            });
+        });
+        Ok(rows)
+    }
+
+    /// Returns the bucket of every canonical key; [`MISSING`] if it is not present.
+    pub(super) fn find_buckets(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
+        let mut buckets = vec![MISSING; count];
+        with_key_width!(self.types()?.key.bytes(), k => {
+            let reader = self.reader(k);
+            self.for_each_part(queries, k.bytes(), &mut buckets, |queries, buckets| {
+                reader.visit_keys(queries, buckets.len(), &mut RecordBuckets(buckets));
+            });
+        });
+        Ok(buckets)
+    }
+
+    fn reader<K: Width>(&self, width: K) -> KeyReader<'_, K> {
+        let (buckets, keys) = (self.table.buckets(), self.keys.as_slice());
+        KeyReader { hashing: self.hashing, width, buckets, keys }
+    }
+
+    /// Returns whether a batch is large enough for several threads.
+    pub(crate) fn uses_threads(&self, count: usize) -> bool {
+        self.options.parallel && count >= 2 * PART && rayon::current_num_threads() > 1
+    }
+
+    /// Returns the number of keys per job; several jobs per thread balance the load.
+    fn part_size(&self, count: usize) -> usize {
+        (count / (4 * rayon::current_num_threads())).max(PART)
+    }
+
+    /// Calls `part` for parts of the keys and their results, in parallel if they are many.
+    fn for_each_part<T: Send>(
+        &self,
+        queries: &[u8],
+        key: usize,
+        out: &mut [T],
+        part: impl Fn(&[u8], &mut [T]) + Sync,
+    ) {
+        if !self.uses_threads(out.len()) || key == 0 {
+            return part(queries, out);
+        }
+        let size = self.part_size(out.len());
+        (queries.par_chunks(size * key))
+            .zip(out.par_chunks_mut(size))
+            .for_each(|(queries, out)| part(queries, out));
+    }
+}

@@ -1,0 +1,135 @@
+//! Capacity of the index table: growing, shrinking, rehashing.
+
+use super::rows::with_key_width;
+use super::table::{IndexTable, buckets_for};
+use super::{HashMap, spread};
+use crate::error::{Error, Result};
+
+impl HashMap {
+    /// Returns the number of keys that the table holds before it grows.
+    pub(super) fn limit(&self) -> usize {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a part of the number of buckets"
+        )]
+        let limit = (self.table.len() as f64 * self.options.load_factor) as usize;
+        limit.min(self.table.len() - 1)
+    }
+
+    /// Returns whether `more` keys fit into the table.
+    pub(super) fn has_capacity(&self, more: usize) -> bool {
+        let taken = self.len + self.table.gone();
+        taken.checked_add(more).is_some_and(|n| n <= self.limit())
+    }
+
+    /// Ensures capacity for `more` keys; grows at least by the growth factor.
+    pub(super) fn ensure_capacity(&mut self, more: usize) -> Result<()> {
+        if self.has_capacity(more) {
+            return Ok(());
+        }
+        let rows = self.len.saturating_add(more);
+        let needed = buckets_for(rows, self.options.load_factor)?;
+        let buckets = if rows <= self.limit() {
+            // Only buckets of removed keys are in the way, so a rebuild suffices. A table that is
+            // nearly full grows anyway, or it would be rebuilt again and again.
+            if rows > self.limit() / 2 {
+                needed.max(self.grown_buckets())
+            } else {
+                self.table.len()
+            }
+        } else {
+            needed.max(self.grown_buckets())
+        };
+        self.rebuild(buckets)
+    }
+
+    fn grown_buckets(&self) -> usize {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "too many buckets are refused when their memory is asked for"
+        )]
+        let grown = (self.table.len() as f64 * self.options.growth).ceil() as usize;
+        grown
+    }
+
+    /// Builds a table of `buckets` buckets and inserts all keys.
+    fn rebuild(&mut self, buckets: usize) -> Result<()> {
+        let mut table = IndexTable::new(buckets)?;
+        let (hashing, keys, len) = (self.hashing, self.keys.as_slice(), self.len);
+        if let Some(types) = &self.types {
+            with_key_width!(types.key.bytes(), w => {
+                if self.options.parallel && len >= spread::PARALLEL {
+                    spread::fill_parallel(&mut table, hashing, w, keys, len);
+                } else {
+                    table.insert_distinct(hashing, w, keys, len);
+                }
+            });
+        }
+        self.table = table;
+        Ok(())
+    }
+
+    /// Reserves capacity for `more` keys, so that setting them moves nothing.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn reserve(&mut self, more: usize) -> Result<()> {
+        let rows = self.len.saturating_add(more);
+        if !self.has_capacity(more) {
+            self.rebuild(buckets_for(rows, self.options.load_factor)?.max(self.table.len()))?;
+        }
+        if let Some(types) = &self.types {
+            let bytes = |row: usize| {
+                rows.checked_mul(row).filter(|b| isize::try_from(*b).is_ok()).ok_or_else(|| {
+                    Error::invalid(format!("{rows} rows of {row} bytes cannot be addressed"))
+                })
+            };
+            let (keys, values) = (bytes(types.key.bytes())?, bytes(types.value.bytes())?);
+            self.keys.reserve(keys)?;
+            self.values.reserve(values)?;
+        }
+        Ok(())
+    }
+
+    /// Rebuilds the table with `n_buckets` buckets, or as many as its keys need at the load factor
+    /// if that is more. Buckets of removed keys become free.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::dense::DenseTensor;
+    /// # use serrate::dok::{HashMap, MapOptions};
+    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// map.set(&DenseTensor::from_vec([3], vec![1, 2, 3])?, &DenseTensor::from_vec([3], vec![4, 5, 6])?)?;
+    /// map.rehash(1000)?;
+    /// assert_eq!((map.n_buckets(), map.len()), (1000, 3));
+    /// map.rehash(0)?;
+    /// assert_eq!((map.n_buckets(), map.len()), (4, 3));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn rehash(&mut self, n_buckets: usize) -> Result<()> {
+        self.rebuild(buckets_for(self.len, self.options.load_factor)?.max(n_buckets))
+    }
+
+    /// Releases memory that the current keys do not need.
+    ///
+    /// # Errors
+    /// If the smaller copy cannot be allocated.
+    pub fn shrink(&mut self) -> Result<()> {
+        self.keys.shrink()?;
+        self.values.shrink()?;
+        self.rebuild(buckets_for(self.len, self.options.load_factor)?)
+    }
+
+    /// Removes all keys; keeps memory and types.
+    pub fn clear(&mut self) {
+        self.table.clear();
+        self.keys.truncate(0);
+        self.values.truncate(0);
+        self.len = 0;
+    }
+}

@@ -1,0 +1,152 @@
+//! The keyed hash of a row; both its high and its low bits are well distributed.
+
+use super::rows::{Width, copy_row};
+use crate::kernels::seeded::{fold, mix};
+
+/// Secret state of the hashes of one map.
+///
+/// The multipliers are secret: without the seed nobody can construct colliding keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hashing {
+    start: u64,
+    step: u64,
+    last: u64,
+}
+
+impl Hashing {
+    pub(super) fn new(seed: u64) -> Self {
+        let a = mix(seed);
+        let b = mix(a);
+        let c = mix(b);
+        // Multiplying by an odd number is reversible; the top bit makes every input reach the upper
+        // half of the product.
+        Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
+    }
+
+    #[inline(always)]
+    pub(super) fn hash_row<W: Width>(&self, width: W, row: &[u8]) -> u64 {
+        let mut state = self.start;
+        let (words, rest) = row[..width.bytes()].as_chunks::<8>();
+        // Two words per product, because products dominate the time. The remainder joins the last
+        // one.
+        let (pairs, odd) = words.as_chunks::<2>();
+        for [a, b] in pairs {
+            state = self.fold_pair(state, u64::from_ne_bytes(*a), u64::from_ne_bytes(*b));
+        }
+        let mut word = [0; 8];
+        copy_row(rest, &mut word[..rest.len()]);
+        let rest = u64::from_ne_bytes(word);
+        match (odd, width.bytes() % 8) {
+            ([odd], 0) if pairs.is_empty() => {
+                state = fold(state ^ u64::from_ne_bytes(*odd), self.step)
+            }
+            ([odd], 0) => state ^= u64::from_ne_bytes(*odd),
+            ([odd], _) => state = self.fold_pair(state, u64::from_ne_bytes(*odd), rest),
+            (_, 0) => {}
+            _ if pairs.is_empty() => state = fold(state ^ rest, self.step),
+            _ => state ^= rest,
+        }
+        fold(state, self.last)
+    }
+
+    #[inline(always)]
+    fn fold_pair(&self, state: u64, a: u64, b: u64) -> u64 {
+        fold(state ^ a, self.step ^ b)
+    }
+}
+
+/// Prefetches the cache line of element `i`; does nothing if `i` is out of bounds.
+#[inline(always)]
+pub(super) fn prefetch<T>(slice: &[T], i: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(element) = slice.get(i) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: the address is that of an element, and a prefetch has no visible effect.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(element).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (slice, i);
+}
+
+/// Prefetches a whole row, which may span two cache lines.
+#[inline(always)]
+pub(super) fn prefetch_row<W: Width>(width: W, rows: &[u8], i: usize) {
+    let w = width.bytes();
+    if w == 0 {
+        return;
+    }
+    let first = i * w;
+    prefetch(rows, first);
+    // Buffers are aligned, so rows of a power of two up to 64 bytes never cross a line.
+    if !(w.is_power_of_two() && w <= 64) {
+        prefetch(rows, first + w - 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::{Any, Fixed};
+    use super::*;
+
+    /// Returns the chi-square statistic per bin: about 1 for random numbers.
+    fn unevenness(numbers: impl Iterator<Item = u64>, bins: usize) -> f64 {
+        let mut counts = vec![0u32; bins];
+        numbers.for_each(|n| counts[usize::try_from(n).unwrap()] += 1);
+        let mean = f64::from(counts.iter().sum::<u32>()) / bins as f64;
+        counts.iter().map(|n| (f64::from(*n) - mean).powi(2) / mean).sum::<f64>() / bins as f64
+    }
+
+    #[test]
+    fn keys_of_a_kind_spread() {
+        const N: u64 = 1 << 16;
+        // Coordinates of a grid, of a diagonal, along one axis, far apart, and multiples of powers
+        // of two.
+        let kinds: [fn(u64) -> [u64; 6]; 6] = [
+            |i| [i >> 11, i >> 5 & 63, i & 31, i & 1, i & 3, i >> 15],
+            |i| [i; 6],
+            |i| [7, 7, i, 7, 7, 7],
+            |i| [i, 0, 0, 0, 0, 0],
+            |i| [0, i << 48, i << 40, 0, 0, i],
+            |i| [i << 32, 0, i << 20, i << 10, 0, i],
+        ];
+        for (kind, make) in kinds.into_iter().enumerate() {
+            let hashing = Hashing::new(7);
+            for bytes in [4, 6, 8, 12, 16, 20, 24, 48] {
+                // Narrow keys use the low half of each word.
+                let wide = bytes % 8 == 0;
+                let mut rows: Vec<Vec<u8>> = (0..N)
+                    .map(|i| {
+                        let words = make(i).map(u64::to_le_bytes);
+                        let part = |w: &[u8; 8]| w[..if wide { 8 } else { 4 }].to_vec();
+                        words.iter().flat_map(part).take(bytes).collect()
+                    })
+                    .collect();
+                rows.sort_unstable();
+                rows.dedup();
+                if rows.len() < 1 << 14 {
+                    continue;
+                }
+                let mut hashes: Vec<u64> =
+                    rows.iter().map(|row| hashing.hash_row(Any(bytes), row)).collect();
+                if let 24 = bytes {
+                    assert!(
+                        (rows.iter().zip(&hashes))
+                            .all(|(row, hash)| hashing.hash_row(Fixed::<24>, row) == *hash)
+                    );
+                }
+                if let 12 = bytes {
+                    assert!(
+                        (rows.iter().zip(&hashes))
+                            .all(|(row, hash)| hashing.hash_row(Fixed::<12>, row) == *hash)
+                    );
+                }
+                let high = unevenness(hashes.iter().map(|h| h >> 52), 1 << 12);
+                let low = unevenness(hashes.iter().map(|h| h >> 1 & 0xfff), 1 << 12);
+                assert!(high < 1.5 && low < 1.5, "{kind} {bytes}: {high} {low}");
+                hashes.sort_unstable();
+                hashes.dedup();
+                assert_eq!(hashes.len(), rows.len(), "{kind} {bytes}");
+            }
+        }
+    }
+}

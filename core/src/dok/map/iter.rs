@@ -1,0 +1,68 @@
+//! Access to all keys and values.
+
+use super::{HashMap, RowType};
+use crate::dense::{DenseTensor, Element};
+use crate::error::{Error, Result};
+
+impl HashMap {
+    /// Returns the keys, one row each, in the order of [`values`](Self::values), without copying
+    /// them. The tensor does not change with the map. [`DenseTensor::to_arrow`] makes an Arrow
+    /// array of it.
+    ///
+    /// # Errors
+    /// If the map has no types yet.
+    pub fn keys(&self) -> Result<DenseTensor> {
+        let of = &self.types()?.key;
+        DenseTensor::try_new_trusted(of.dtype(), of.batch_shape(self.len), self.keys.share())
+    }
+
+    /// Returns the values, one row each, in the order of [`keys`](Self::keys), without copying
+    /// them.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::dense::DenseTensor;
+    /// # use serrate::dok::{HashMap, MapOptions};
+    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// let keys = DenseTensor::from_vec([3], vec![7u16, 8, 9])?;
+    /// map.set(&keys, &DenseTensor::from_vec([3], vec![0.5, 1.5, 2.5])?)?;
+    /// let before = map.values()?;
+    /// map.remove(&keys.slice(0, 1)?)?;
+    /// assert_eq!(before.as_slice::<f64>()?, [0.5, 1.5, 2.5]);
+    /// assert_eq!(map.values()?.as_slice::<f64>()?, [2.5, 1.5]);
+    /// assert_eq!(map.rows::<u16, f64>()?.next(), Some((&[9][..], &[2.5][..])));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the map has no types yet.
+    pub fn values(&self) -> Result<DenseTensor> {
+        let of = &self.types()?.value;
+        DenseTensor::try_new_trusted(of.dtype(), of.batch_shape(self.len), self.values.share())
+    }
+
+    /// Iterates over keys and values, each row as a slice of its elements.
+    ///
+    /// # Errors
+    /// If keys or values have another type, or the map has no types yet.
+    pub fn rows<'a, K: Element + 'a, V: Element + 'a>(
+        &'a self,
+    ) -> Result<impl ExactSizeIterator<Item = (&'a [K], &'a [V])>> {
+        let types = self.types()?;
+        let keys = view_elements::<K>(self.keys.as_slice(), &types.key)?;
+        let values = view_elements::<V>(self.values.as_slice(), &types.value)?;
+        let key = types.key.bytes() / size_of::<K>();
+        let value = types.value.bytes() / size_of::<V>();
+        Ok((0..self.len).map(move |i| (&keys[i * key..][..key], &values[i * value..][..value])))
+    }
+}
+
+/// Views rows as elements.
+fn view_elements<'a, T: Element + 'a>(bytes: &'a [u8], of: &RowType) -> Result<&'a [T]> {
+    if !T::reads(of.dtype()) {
+        return Err(Error::invalid(format!("rows of {of} cannot be read as {}", T::DTYPE)));
+    }
+    // SAFETY: every byte pattern is a valid integer or floating-point number. Row buffers are
+    // aligned for all element types, so the prefix that `align_to` cuts off is empty.
+    Ok(unsafe { bytes.align_to::<T>() }.1)
+}

@@ -1,0 +1,139 @@
+//! Memory of a map: the words of the index table, and buffers of rows that grow and can be shared.
+
+use std::sync::Arc;
+
+use arrow::buffer::Buffer;
+use bytes::Bytes;
+
+use crate::dense::Block;
+use crate::error::{Error, Result};
+
+/// Words, zeroed at first; large tables use huge pages.
+#[derive(Debug)]
+pub(super) struct Words {
+    block: Block,
+    len: usize,
+}
+
+impl Words {
+    pub(super) fn zeroed(len: usize) -> Result<Self> {
+        let bytes = len.checked_mul(size_of::<u64>()).filter(|b| isize::try_from(*b).is_ok());
+        let bytes = bytes.ok_or_else(|| {
+            Error::invalid(format!("an index table of {len} buckets cannot be addressed"))
+        })?;
+        Ok(Self { block: Block::zeroed(bytes)?, len })
+    }
+
+    #[inline(always)]
+    pub(super) fn as_slice(&self) -> &[u64] {
+        // SAFETY: every pattern of 8 bytes is a u64; blocks are aligned for u64, so the prefix that
+        // `align_to` cuts off is empty.
+        let (_, words, _) = unsafe { self.block.as_slice().align_to::<u64>() };
+        &words[..self.len]
+    }
+
+    #[inline(always)]
+    pub(super) fn as_mut_slice(&mut self) -> &mut [u64] {
+        // SAFETY: every pattern of 8 bytes is a u64, and the block is borrowed exclusively; blocks
+        // are aligned for u64, so the prefix that `align_to_mut` cuts off is empty.
+        let (_, words, _) = unsafe { self.block.as_mut_slice().align_to_mut::<u64>() };
+        &mut words[..self.len]
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.block.as_slice().len()
+    }
+}
+
+/// Rows stored one after the other. A buffer handed out by [`share`](Self::share) never changes:
+/// the first write after it copies the rows.
+#[derive(Clone, Debug)]
+pub(super) struct RowBuffer {
+    block: Arc<Block>,
+    len: usize,
+}
+
+#[derive(Debug)]
+struct SharedBlock(Arc<Block>);
+
+impl AsRef<[u8]> for SharedBlock {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_slice()
+    }
+}
+
+impl RowBuffer {
+    pub(super) fn new() -> Result<Self> {
+        Ok(Self { block: Arc::new(Block::zeroed(0)?), len: 0 })
+    }
+
+    #[inline(always)]
+    pub(super) fn as_slice(&self) -> &[u8] {
+        &self.block.as_slice()[..self.len]
+    }
+
+    /// Returns the rows without copying them.
+    pub(super) fn share(&self) -> Buffer {
+        Buffer::from(Bytes::from_owner(SharedBlock(Arc::clone(&self.block))).slice(..self.len))
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.block.as_slice().len()
+    }
+
+    fn move_to(&mut self, capacity: usize) -> Result<()> {
+        let mut block = Block::zeroed(capacity)?;
+        block.as_mut_slice()[..self.len].copy_from_slice(self.as_slice());
+        self.block = Arc::new(block);
+        Ok(())
+    }
+
+    /// Reserves capacity for `bytes` in total, exactly that much if it has to allocate.
+    pub(super) fn reserve(&mut self, bytes: usize) -> Result<()> {
+        if self.capacity() < bytes { self.move_to(bytes) } else { Ok(()) }
+    }
+
+    /// Returns the rows for writing; copies them first if they are shared.
+    pub(super) fn as_mut_slice(&mut self) -> Result<&mut [u8]> {
+        if Arc::get_mut(&mut self.block).is_none() {
+            self.move_to(self.capacity())?;
+        }
+        match Arc::get_mut(&mut self.block) {
+            Some(block) => Ok(&mut block.as_mut_slice()[..self.len]),
+            // `move_to` made a block that nobody shares.
+            None => {
+                Err(Error::invalid("the rows of a map are shared right after they were copied"))
+            }
+        }
+    }
+
+    /// Sets the length to `bytes`, with spare capacity, and returns all rows; new ones have
+    /// arbitrary contents.
+    pub(super) fn resize(&mut self, bytes: usize) -> Result<&mut [u8]> {
+        self.reserve_unshared(bytes)?;
+        self.len = bytes;
+        self.as_mut_slice()
+    }
+
+    /// Reserves unshared capacity for `bytes` in total, so that a [`resize`](Self::resize) to that
+    /// length allocates nothing.
+    pub(super) fn reserve_unshared(&mut self, bytes: usize) -> Result<()> {
+        if self.capacity() < bytes {
+            // Doubling moves every row once or twice in total.
+            self.move_to(bytes.max(self.capacity().saturating_mul(2)))?;
+        }
+        self.as_mut_slice().map(|_| ())
+    }
+
+    /// Drops the rows from `bytes` on.
+    pub(super) fn truncate(&mut self, bytes: usize) {
+        self.len = self.len.min(bytes);
+    }
+
+    /// Releases spare capacity.
+    pub(super) fn shrink(&mut self) -> Result<()> {
+        let spare = self.capacity() - self.len;
+        // Large blocks consist of whole huge pages, so some spare capacity remains.
+        if spare > self.capacity() / 16 { self.move_to(self.len) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,232 @@
+//! The batched hash map: see [`HashMap`].
+
+mod get;
+mod grow;
+mod hash;
+mod iter;
+mod memory;
+mod options;
+mod probe;
+mod remove;
+mod rows;
+mod set;
+mod spread;
+mod table;
+
+use crate::dense::DenseTensor;
+use crate::error::{Error, Result};
+
+pub(crate) use get::MISSING;
+pub use get::{Fallback, Fetched};
+pub use options::MapOptions;
+pub use rows::RowType;
+
+use hash::Hashing;
+use memory::RowBuffer;
+pub(crate) use rows::canonical;
+use table::IndexTable;
+
+/// A hash map over rows of fixed width that works in batches.
+///
+/// A key is a row of a tensor, of any element type and shape, and so is a value: for example three
+/// float32 as key and five int64 as value. The types are given to the constructor or fixed by the
+/// first [`set`](Self::set). A batch of keys is a [`DenseTensor`] whose first axis counts the rows.
+///
+/// * Keys are compared exactly, byte by byte. Among floats, -0.0 equals 0.0 and all NaN are equal;
+///   they are stored as 0.0 and as the canonical NaN.
+/// * If a batch repeats a key, the last row wins. Neither the results nor the order of rows depend
+///   on the number of threads.
+/// * Keys and values are stored densely in order of insertion (a removal moves the last rows into
+///   the gaps), so [`keys`](Self::keys) and [`values`](Self::values) need no copy. A separate index
+///   table of 8 bytes per bucket maps a key to its row.
+/// * The seed is random unless set, so that nobody can construct colliding keys.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::DenseTensor;
+/// use serrate::dok::{Fallback, HashMap, MapOptions};
+/// let mut map = HashMap::new(MapOptions::default())?;
+/// let keys = DenseTensor::from_vec([2, 3], vec![0.5f32, 1.0, 2.0, 0.25, 0.0, 7.0])?;
+/// let values = DenseTensor::from_vec([2], vec![10i64, 20])?;
+/// assert_eq!(map.set(&keys, &values)?, [true, true]);
+///
+/// let queries = DenseTensor::from_vec([2, 3], vec![0.25f32, -0.0, 7.0, 9.0, 9.0, 9.0])?;
+/// let fetched = map.get(&queries, &Fallback::from(-1))?;
+/// assert_eq!(fetched.values.as_slice::<i64>()?, [20, -1]);
+/// assert_eq!(fetched.found, [true, false]);
+/// assert_eq!(map.remove(&queries)?, [true, false]);
+/// assert_eq!(map.len(), 1);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// A lookup takes three memory accesses per key (bucket, key, value). Lookups prefetch them for
+/// many keys at a time. Large batches are divided among the threads of rayon's pool, unless
+/// [`MapOptions::parallel`] is off.
+#[derive(Debug)]
+pub struct HashMap {
+    options: MapOptions,
+    seed: u64,
+    hashing: Hashing,
+    types: Option<RowTypes>,
+    table: IndexTable,
+    keys: RowBuffer,
+    values: RowBuffer,
+    len: usize,
+}
+
+/// Types of keys and values.
+#[derive(Clone, Debug)]
+struct RowTypes {
+    key: RowType,
+    value: RowType,
+}
+
+impl HashMap {
+    /// Creates a map whose types are fixed by the first batch that is set.
+    ///
+    /// # Errors
+    /// If an option is invalid or the memory of the first buckets cannot be allocated.
+    pub fn new(options: MapOptions) -> Result<Self> {
+        options.check()?;
+        let seed = options.seed.unwrap_or_else(crate::kernels::seeded::random_seed);
+        Ok(Self {
+            seed,
+            hashing: Hashing::new(seed),
+            types: None,
+            table: IndexTable::new(options.n_buckets.max(1))?,
+            keys: RowBuffer::new()?,
+            values: RowBuffer::new()?,
+            len: 0,
+            options,
+        })
+    }
+
+    /// Creates a map with the given types of keys and values.
+    ///
+    /// # Errors
+    /// Same as [`new`](Self::new).
+    pub fn with_types(key: RowType, value: RowType, options: MapOptions) -> Result<Self> {
+        let mut map = Self::new(options)?;
+        map.types = Some(RowTypes { key, value });
+        Ok(map)
+    }
+
+    /// Creates a map of the given keys and values with no more buckets than they need. If a key
+    /// repeats, its last row wins.
+    ///
+    /// # Errors
+    /// If the numbers of keys and values differ.
+    pub fn from_rows(
+        keys: &DenseTensor,
+        values: &DenseTensor,
+        options: MapOptions,
+    ) -> Result<Self> {
+        let mut map = Self::with_types(RowType::of(keys)?, RowType::of(values)?, options)?;
+        map.reserve(keys.shape()[0])?;
+        map.set(keys, values)?;
+        Ok(map)
+    }
+
+    /// Returns the number of keys.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns whether the map has no keys.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the number of keys, same as [`len`](Self::len).
+    pub fn n_elements(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the number of buckets of the index table.
+    pub fn n_buckets(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Returns the number of keys per bucket.
+    pub fn load_factor(&self) -> f64 {
+        self.len as f64 / self.table.len() as f64
+    }
+
+    /// Returns the bytes of memory of index table, keys and values, including their spare capacity.
+    pub fn memory(&self) -> usize {
+        self.table.bytes() + self.keys.capacity() + self.values.capacity()
+    }
+
+    /// Returns the largest number of buckets that a successful lookup inspects.
+    ///
+    /// Reads the whole map; useful to measure how evenly the keys are distributed.
+    pub fn longest_probe(&self) -> usize {
+        let width = rows::Any(self.types.as_ref().map_or(0, |t| t.key.bytes()));
+        let keys = self.keys.as_slice();
+        let distance = |row: usize| {
+            let hash = self.hashing.hash_row(width, rows::Width::row(width, keys, row));
+            let at = self.table.bucket_of(hash, row)?;
+            let from = table::home_bucket(hash, self.table.len());
+            Some(if at < from { at + self.table.len() - from } else { at - from } + 1)
+        };
+        (0..self.len).filter_map(distance).max().unwrap_or(0)
+    }
+
+    /// Returns the options of the map.
+    pub fn options(&self) -> &MapOptions {
+        &self.options
+    }
+
+    /// Returns the seed of the hashes, random or set.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Returns the type of keys; `None` before the first batch.
+    pub fn key_type(&self) -> Option<&RowType> {
+        self.types.as_ref().map(|t| &t.key)
+    }
+
+    /// Returns the type of values; `None` before the first batch.
+    pub fn value_type(&self) -> Option<&RowType> {
+        self.types.as_ref().map(|t| &t.value)
+    }
+
+    /// Sets whether large batches may be divided among threads.
+    pub fn set_parallel(&mut self, parallel: bool) {
+        self.options.parallel = parallel;
+    }
+
+    fn types(&self) -> Result<&RowTypes> {
+        self.types.as_ref().ok_or_else(|| {
+            Error::invalid(
+                "the types of keys and values are not known yet; set a first batch, or create the map with `with_types`",
+            )
+        })
+    }
+
+    /// Returns an independent copy. Keys and values share their memory until either map writes.
+    ///
+    /// # Errors
+    /// If the memory of the index table cannot be allocated.
+    pub fn try_clone(&self) -> Result<Self> {
+        let mut table = IndexTable::new(self.table.len())?;
+        table.copy_from(&self.table);
+        Ok(Self {
+            options: self.options.clone(),
+            seed: self.seed,
+            hashing: self.hashing,
+            types: self.types.clone(),
+            table,
+            keys: self.keys.clone(),
+            values: self.values.clone(),
+            len: self.len,
+        })
+    }
+
+    /// Returns the canonical bytes of a batch of keys, and their number.
+    fn canonicalize_batch(&self, keys: &DenseTensor) -> Result<(arrow::buffer::Buffer, usize)> {
+        self.types()?.key.check(&RowType::of(keys)?, "keys")?;
+        Ok((canonical(keys)?, keys.shape()[0]))
+    }
+}

@@ -1,0 +1,70 @@
+//! Options of the hash map.
+
+use crate::error::{Error, Result};
+
+/// Options of a [`HashMap`](super::HashMap).
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dok::{HashMap, MapOptions};
+/// let options = MapOptions { load_factor: 0.5, seed: Some(7), ..Default::default() };
+/// assert_eq!(HashMap::new(options)?.seed(), 7);
+/// assert!(HashMap::new(MapOptions { load_factor: 1.5, ..Default::default() }).is_err());
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapOptions {
+    /// Maximum keys per bucket, above 0.001 and at most 0.95; default 0.75. Lower is faster and
+    /// takes more memory.
+    pub load_factor: f64,
+    /// Factor by which the number of buckets grows when the load factor is reached, above 1;
+    /// default 2.
+    pub growth: f64,
+    /// Initial number of buckets.
+    pub n_buckets: usize,
+    /// Seed of the hashes; `None` draws a random one, so that nobody can construct colliding keys.
+    /// Results do not depend on the seed; a fixed seed also makes the layout of the table
+    /// reproducible.
+    pub seed: Option<u64>,
+    /// Whether large batches may be divided among the threads of rayon's pool. Turn it off if the
+    /// caller already runs in parallel.
+    pub parallel: bool,
+}
+
+impl MapOptions {
+    /// Default of `load_factor`.
+    pub const DEFAULT_LOAD_FACTOR: f64 = 0.75;
+    /// Default of `growth`.
+    pub const DEFAULT_GROWTH: f64 = 2.0;
+    /// Maximum of `load_factor`.
+    pub const MAX_LOAD_FACTOR: f64 = 0.95;
+
+    pub(super) fn check(&self) -> Result<()> {
+        if !(self.load_factor > 0.001 && self.load_factor <= Self::MAX_LOAD_FACTOR) {
+            return Err(Error::invalid(format!(
+                "the load factor must be above 0.001 and at most {1}, not {0}",
+                self.load_factor,
+                Self::MAX_LOAD_FACTOR
+            )));
+        }
+        if !(self.growth > 1.0 && self.growth <= 1024.0) {
+            return Err(Error::invalid(format!(
+                "the growth factor must be above 1 and at most 1024, not {}",
+                self.growth
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Default for MapOptions {
+    fn default() -> Self {
+        Self {
+            load_factor: Self::DEFAULT_LOAD_FACTOR,
+            growth: Self::DEFAULT_GROWTH,
+            n_buckets: 0,
+            seed: None,
+            parallel: true,
+        }
+    }
+}

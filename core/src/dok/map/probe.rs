@@ -1,0 +1,203 @@
+//! Search for the first bucket that may hold a key, with and without SIMD.
+
+use super::table::{EMPTY, match_row, next_bucket};
+#[cfg(target_arch = "x86_64")]
+use super::table::{LINE, unpack_row};
+
+/// A way to scan buckets.
+pub(super) trait Probe: Copy {
+    /// Returns the first bucket from `at` on with this tag, and its row. Returns [`NO_ROW`] if an
+    /// empty bucket comes first.
+    fn find_candidate(self, buckets: &[u64], tag: u64, at: usize) -> Candidate;
+
+    /// Same as [`find_candidate`](Self::find_candidate) for the line that starts at `home`, and no
+    /// further. The boolean reports whether the search must continue in the next line.
+    fn probe_line(self, buckets: &[u64], tag: u64, home: usize) -> (Candidate, bool);
+}
+
+/// A bucket whose tag matches, so that its row may hold the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) bucket: usize,
+    /// [`NO_ROW`] if no tag matches.
+    pub(super) row: usize,
+}
+
+impl Candidate {
+    pub(super) const NO_ROW: Self = Self { bucket: 0, row: NO_ROW };
+}
+
+/// Marks the absence of a row.
+pub(super) const NO_ROW: usize = usize::MAX;
+
+/// Scans bucket by bucket.
+#[derive(Clone, Copy)]
+pub(super) struct ScalarProbe;
+
+impl Probe for ScalarProbe {
+    #[inline(always)]
+    fn find_candidate(self, buckets: &[u64], tag: u64, mut at: usize) -> Candidate {
+        loop {
+            let bucket = buckets[at];
+            if let Some(row) = match_row(bucket, tag) {
+                return Candidate { bucket: at, row };
+            }
+            if bucket == EMPTY {
+                return Candidate { bucket: at, row: NO_ROW };
+            }
+            at = next_bucket(at, buckets.len());
+        }
+    }
+
+    #[inline(always)]
+    fn probe_line(self, buckets: &[u64], tag: u64, home: usize) -> (Candidate, bool) {
+        (self.find_candidate(buckets, tag, home), false)
+    }
+}
+
+/// Compares a cache line of buckets at once. The distance of a key from its home is random, so a
+/// loop over buckets mispredicts its branch, which costs as much as the rest of a lookup. Only for
+/// functions compiled for AVX2.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(super) struct Avx2Probe(());
+
+#[cfg(target_arch = "x86_64")]
+impl Avx2Probe {
+    /// # Safety
+    /// The CPU must support AVX2, and the function that probes must be compiled for it.
+    #[inline(always)]
+    pub(super) unsafe fn new() -> Self {
+        Self(())
+    }
+}
+
+/// Returns the line of a bucket; `None` for the last line, which may be short.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn line_containing(buckets: &[u64], at: usize) -> Option<&[u64; LINE]> {
+    buckets.get(at / LINE * LINE..)?.first_chunk()
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Probe for Avx2Probe {
+    #[inline(always)]
+    fn find_candidate(self, buckets: &[u64], tag: u64, mut at: usize) -> Candidate {
+        loop {
+            let Some(line) = line_containing(buckets, at) else {
+                return ScalarProbe.find_candidate(buckets, tag, at);
+            };
+            // SAFETY: an `Avx2Probe` exists only on CPUs with AVX2.
+            let (same, empty) = unsafe { compare_lanes(line, tag) };
+            let from = u32::MAX << (at % LINE);
+            let (same, empty) = (same & from, empty & from);
+            // Without a match, `trailing_zeros` is 32, beyond all lanes.
+            let (found, end) = (same.trailing_zeros(), empty.trailing_zeros());
+            if found < end {
+                let bucket = at / LINE * LINE + found as usize;
+                return Candidate { bucket, row: unpack_row(buckets[bucket]).wrapping_sub(1) };
+            }
+            if empty != 0 {
+                return Candidate { bucket: at / LINE * LINE + end as usize, row: NO_ROW };
+            }
+            at = next_bucket(at / LINE * LINE + (LINE - 1), buckets.len());
+        }
+    }
+
+    #[inline(always)]
+    fn probe_line(self, buckets: &[u64], tag: u64, home: usize) -> (Candidate, bool) {
+        let Some(line) = line_containing(buckets, home) else {
+            return ScalarProbe.probe_line(buckets, tag, home);
+        };
+        // SAFETY: an `Avx2Probe` exists only on CPUs with AVX2.
+        let (same, empty) = unsafe { compare_lanes(line, tag) };
+        // Keep only the matches before the first empty bucket.
+        let same = same & (empty & empty.wrapping_neg()).wrapping_sub(1);
+        let lane = same.trailing_zeros() as usize % LINE;
+        // The row plus 1; 0 if no tag matches. Computed without a branch, which mispredicts if half
+        // of the keys are present.
+        let entry = unpack_row(line[lane]) & usize::from(same != 0).wrapping_neg();
+        let place = Candidate { bucket: home + lane, row: entry.wrapping_sub(1) };
+        (place, (entry == 0) & (empty == 0))
+    }
+}
+
+/// Compares a line with a tag: returns bit masks of the buckets that have the tag, and of the empty
+/// ones.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx2")]
+fn compare_lanes(line: &[u64; LINE], tag: u64) -> (u32, u32) {
+    use super::table::ROW_BITS;
+    use std::arch::x86_64::{
+        __m256i, _mm256_castsi256_pd, _mm256_cmpeq_epi64, _mm256_loadu_si256, _mm256_movemask_pd,
+        _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_srli_epi64,
+    };
+    #[expect(clippy::cast_possible_wrap, reason = "ROW_BITS are a few dozen")]
+    const SHIFT: i32 = ROW_BITS as i32;
+    let tag = _mm256_set1_epi64x((tag >> ROW_BITS).cast_signed());
+    let half = |at: usize| {
+        // SAFETY: `at` is 0 or 4, so four words from there on lie within the line.
+        let words = unsafe { _mm256_loadu_si256(line.as_ptr().add(at).cast::<__m256i>()) };
+        let same = _mm256_cmpeq_epi64(_mm256_srli_epi64::<SHIFT>(words), tag);
+        let empty = _mm256_cmpeq_epi64(words, _mm256_setzero_si256());
+        let bits = |lanes| _mm256_movemask_pd(_mm256_castsi256_pd(lanes)).cast_unsigned();
+        (bits(same), bits(empty))
+    };
+    let ((same, empty), (more_same, more_empty)) = (half(0), half(4));
+    (same | more_same << 4, empty | more_empty << 4)
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::super::table::{hash_tag, pack_bucket};
+    use super::*;
+
+    #[test]
+    fn lines_are_gone_through_as_buckets_are() {
+        if !crate::kernels::bits::has_avx2() {
+            return;
+        }
+        // SAFETY: checked above that the CPU has AVX2; a caller not compiled for it is only slower.
+        let by_line = unsafe { Avx2Probe::new() };
+        let mut state = 7u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        for len in [1, 2, 7, 8, 9, 15, 16, 17, 40, 100] {
+            for full in [0u64, 3, 6, 9] {
+                let mut buckets: Vec<u64> = (0..len)
+                    .map(|row| match random(10) {
+                        n if n >= full => EMPTY,
+                        // Some buckets belong to removed keys.
+                        0 => 2 << super::super::table::ROW_BITS,
+                        _ => pack_bucket(random(8), row),
+                    })
+                    .collect();
+                let last = buckets.len() - 1;
+                buckets[last.min(5)] = EMPTY;
+                for at in 0..len {
+                    for hash in 0..9 {
+                        let found = by_line.find_candidate(&buckets, hash_tag(hash), at);
+                        let expected = ScalarProbe.find_candidate(&buckets, hash_tag(hash), at);
+                        assert_eq!(found.row, expected.row, "{buckets:x?} {hash} from {at}");
+                        assert!(found.row == NO_ROW || found == expected);
+                        if at % LINE > 0 {
+                            continue;
+                        }
+                        // If a line is not conclusive, the search must continue.
+                        for (line, goes_on) in [
+                            by_line.probe_line(&buckets, hash_tag(hash), at),
+                            ScalarProbe.probe_line(&buckets, hash_tag(hash), at),
+                        ] {
+                            assert!(!goes_on || line.row == NO_ROW);
+                            assert!(goes_on || line.row == expected.row, "{buckets:x?} {hash}");
+                            assert!(line.row == NO_ROW || line == expected);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Removal of keys: marks their buckets and moves the last rows into the gaps.
+
+use super::HashMap;
+use super::get::MISSING;
+use super::rows::{Width, with_key_width};
+use crate::dense::DenseTensor;
+use crate::error::Result;
+
+impl HashMap {
+    /// Removes keys. Returns, for each row of the batch, whether its key was present (for every row
+    /// of a repeated key). The last rows move into the gaps, in their order, so that rows stay
+    /// contiguous.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::dense::DenseTensor;
+    /// # use serrate::dok::{HashMap, MapOptions};
+    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// let keys = DenseTensor::from_vec([4], vec![1, 2, 3, 4])?;
+    /// map.set(&keys, &keys)?;
+    /// let gone = map.remove(&DenseTensor::from_vec([3], vec![2, 2, 9])?)?;
+    /// assert_eq!(gone, [true, true, false]);
+    /// assert_eq!(map.keys()?.as_slice::<i32>()?, [1, 4, 3]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the map has no types yet, or the keys have another type or shape.
+    pub fn remove(&mut self, keys: &DenseTensor) -> Result<Vec<bool>> {
+        let (queries, count) = self.canonicalize_batch(keys)?;
+        self.remove_rows(&queries, count)
+    }
+
+    /// Removes canonical keys given as bytes.
+    pub(crate) fn remove_rows(&mut self, queries: &[u8], count: usize) -> Result<Vec<bool>> {
+        let places = self.find_buckets(queries, count)?;
+        let found: Vec<bool> = places.iter().map(|p| *p != MISSING).collect();
+        let mut buckets: Vec<usize> = places
+            .into_iter()
+            .filter(|p| *p != MISSING)
+            .filter_map(|p| usize::try_from(p).ok())
+            .collect();
+        buckets.sort_unstable();
+        buckets.dedup();
+        if buckets.is_empty() {
+            return Ok(found);
+        }
+        let mut rows: Vec<usize> =
+            buckets.iter().filter_map(|b| occupied_row(self.table.buckets()[*b])).collect();
+        rows.sort_unstable();
+        // Descending order, so that the next bucket is already empty when it can be.
+        for at in buckets.into_iter().rev() {
+            self.table.remove(at);
+        }
+        self.fill_gaps(&rows)?;
+        Ok(found)
+    }
+
+    /// Moves the last rows into the gaps of the removed rows, which are in ascending order.
+    fn fill_gaps(&mut self, gone: &[usize]) -> Result<()> {
+        let types = self.types()?.clone();
+        let left = self.len - gone.len();
+        let holes = gone.partition_point(|row| *row < left);
+        let (holes, past) = gone.split_at(holes);
+        let mut past = past.iter().copied().peekable();
+        let movers = (left..self.len).filter(|row| past.next_if_eq(row).is_none());
+        let hashing = self.hashing;
+        let moves: Vec<(usize, usize)> = movers.zip(holes.iter().copied()).collect();
+        let keys = self.keys.as_mut_slice()?;
+        let values = self.values.as_mut_slice()?;
+        let (key, value) = (types.key.bytes(), types.value.bytes());
+        with_key_width!(key, w => {
+            for &(from, to) in &moves {
+                let hash = hashing.hash_row(w, w.row(keys, from));
+                if let Some(at) = self.table.bucket_of(hash, from) {
+                    self.table.buckets_mut()[at] = super::table::pack_bucket(hash, to);
+                }
+                keys.copy_within(from * key..from * key + key, to * key);
+                values.copy_within(from * value..from * value + value, to * value);
+            }
+        });
+        self.len = left;
+        self.keys.truncate(left * key);
+        self.values.truncate(left * value);
+        if left == 0 && self.table.gone() > 0 {
+            self.table.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Returns the row of an occupied bucket.
+fn occupied_row(bucket: u64) -> Option<usize> {
+    super::table::match_row(bucket, super::table::bucket_tag(bucket))
+}

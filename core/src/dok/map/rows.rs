@@ -1,0 +1,232 @@
+//! Rows of fixed width: their type, and access to them with widths known at compile time.
+
+use std::fmt;
+
+use arrow::buffer::Buffer;
+use half::{bf16, f16};
+
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+
+/// Type of one key or one value: elements of one type in a shape.
+///
+/// A shape without axes is a single element. A shape with an axis of size 0 has rows of no bytes,
+/// all of which are equal.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::DType;
+/// use serrate::dok::RowType;
+/// let point = RowType::new(DType::F32, [3])?;
+/// assert_eq!((point.bytes(), point.to_string().as_str()), (12, "float32[3]"));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RowType {
+    dtype: DType,
+    shape: Vec<usize>,
+    bytes: usize,
+}
+
+impl RowType {
+    /// Creates the type of rows with these elements and this shape.
+    ///
+    /// # Errors
+    /// If a row has more bytes than can be addressed.
+    pub fn new(dtype: DType, shape: impl Into<Vec<usize>>) -> Result<Self> {
+        let shape = shape.into();
+        let elements = crate::dense::element_count(&shape);
+        let bytes = elements.and_then(|n| n.checked_mul(dtype.size()));
+        let bytes = bytes.filter(|b| isize::try_from(*b).is_ok()).ok_or_else(|| {
+            Error::invalid(format!("a row of shape {shape:?} has more bytes than can be addressed"))
+        })?;
+        Ok(Self { dtype, shape, bytes })
+    }
+
+    /// Returns the type of rows of one element.
+    pub fn scalar(dtype: DType) -> Self {
+        Self { dtype, shape: Vec::new(), bytes: dtype.size() }
+    }
+
+    /// Returns the type of the rows (elements of the first axis) of a tensor.
+    ///
+    /// # Errors
+    /// If the tensor has no axes and therefore no rows.
+    pub fn of(tensor: &DenseTensor) -> Result<Self> {
+        let shape = tensor.shape().get(1..).ok_or_else(|| {
+            Error::invalid("a tensor without axes has no rows; reshape it to [1] first")
+        })?;
+        Self::new(tensor.dtype(), shape)
+    }
+
+    /// Returns the type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Returns the shape of one row.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Returns the number of bytes of one row.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns the shape of a tensor of `rows` such rows.
+    pub(crate) fn batch_shape(&self, rows: usize) -> Vec<usize> {
+        std::iter::once(rows).chain(self.shape.iter().copied()).collect()
+    }
+
+    /// Returns an error if `found` is another type; `what` is "keys" or "values".
+    pub(super) fn check(&self, found: &Self, what: &str) -> Result<()> {
+        if self == found {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "the {what} have the type {found}, but those of this map are {self}"
+        )))
+    }
+}
+
+/// Writes `float32[3]`, or `int64` for single elements.
+impl fmt::Display for RowType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.dtype.fmt(f)?;
+        if self.shape.is_empty() { Ok(()) } else { write!(f, "{:?}", self.shape) }
+    }
+}
+
+/// Width of a row in bytes: a constant in loops that are compiled for it.
+pub(super) trait Width: Copy + Send + Sync {
+    fn bytes(self) -> usize;
+
+    #[inline(always)]
+    fn row(self, rows: &[u8], i: usize) -> &[u8] {
+        let w = self.bytes();
+        &rows[i * w..][..w]
+    }
+}
+
+/// Copies a row; for a few bytes, `copy_from_slice` would be a function call.
+#[inline(always)]
+pub(super) fn copy_row(from: &[u8], to: &mut [u8]) {
+    #[inline(always)]
+    fn copy_array<const N: usize>(from: &[u8], to: &mut [u8]) {
+        if let (Some(from), Some(to)) = (from.first_chunk::<N>(), to.first_chunk_mut::<N>()) {
+            *to = *from;
+        }
+    }
+    match (from.len(), to.len()) {
+        (4, 4) => copy_array::<4>(from, to),
+        (8, 8) => copy_array::<8>(from, to),
+        (16, 16) => copy_array::<16>(from, to),
+        (24, 24) => copy_array::<24>(from, to),
+        _ => to.copy_from_slice(from),
+    }
+}
+
+/// A width that is known at compile time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fixed<const N: usize>;
+
+impl<const N: usize> Width for Fixed<N> {
+    #[inline(always)]
+    fn bytes(self) -> usize {
+        N
+    }
+}
+
+/// A width known only at run time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Any(pub(super) usize);
+
+impl Width for Any {
+    #[inline(always)]
+    fn bytes(self) -> usize {
+        self.0
+    }
+}
+
+/// Runs `$body` with `$w` bound to the width of keys, specialized for common widths.
+macro_rules! with_key_width {
+    ($bytes:expr, $w:ident => $body:expr) => {
+        match $bytes {
+            4 => {
+                let $w = $crate::dok::map::rows::Fixed::<4>;
+                $body
+            }
+            8 => {
+                let $w = $crate::dok::map::rows::Fixed::<8>;
+                $body
+            }
+            12 => {
+                let $w = $crate::dok::map::rows::Fixed::<12>;
+                $body
+            }
+            16 => {
+                let $w = $crate::dok::map::rows::Fixed::<16>;
+                $body
+            }
+            24 => {
+                let $w = $crate::dok::map::rows::Fixed::<24>;
+                $body
+            }
+            other => {
+                let $w = $crate::dok::map::rows::Any(other);
+                $body
+            }
+        }
+    };
+}
+
+/// Same as [`with_key_width`], for values.
+macro_rules! with_value_width {
+    ($bytes:expr, $w:ident => $body:expr) => {
+        match $bytes {
+            4 => {
+                let $w = $crate::dok::map::rows::Fixed::<4>;
+                $body
+            }
+            8 => {
+                let $w = $crate::dok::map::rows::Fixed::<8>;
+                $body
+            }
+            other => {
+                let $w = $crate::dok::map::rows::Any(other);
+                $body
+            }
+        }
+    };
+}
+
+pub(super) use {with_key_width, with_value_width};
+
+/// Returns the canonical bytes of keys: -0.0 becomes 0.0, and all NaN become one. Shares the buffer
+/// if nothing changes, as for all integers.
+pub(crate) fn canonical(keys: &DenseTensor) -> Result<Buffer> {
+    macro_rules! floats {
+        ($t:ty, $nan:expr, $zero:expr) => {{
+            let values = keys.as_slice::<$t>()?;
+            let odd = |v: &$t| v.is_nan() || (*v == $zero && v.is_sign_negative());
+            if !values.iter().any(odd) {
+                return Ok(keys.buffer().clone());
+            }
+            let one = |v: &$t| match *v {
+                v if v.is_nan() => $nan,
+                v if v == $zero => $zero,
+                v => v,
+            };
+            let values: Vec<$t> = values.iter().map(one).collect();
+            Ok(DenseTensor::from_vec(vec![values.len()], values)?.buffer().clone())
+        }};
+    }
+    match keys.dtype() {
+        DType::F16 => floats!(f16, f16::NAN, f16::ZERO),
+        DType::BF16 => floats!(bf16, bf16::NAN, bf16::ZERO),
+        DType::F32 => floats!(f32, f32::NAN, 0.0),
+        DType::F64 => floats!(f64, f64::NAN, 0.0),
+        _ => Ok(keys.buffer().clone()),
+    }
+}

@@ -1,0 +1,239 @@
+//! Insertion and update of keys by one thread.
+
+use super::hash::{prefetch, prefetch_row};
+#[cfg(target_arch = "x86_64")]
+use super::probe::Avx2Probe;
+use super::probe::{NO_ROW, Probe, ScalarProbe};
+use super::rows::{RowType, Width, copy_row, with_key_width};
+use super::spread;
+use super::table::{
+    AHEAD, EMPTY, RING, hash_tag, home_bucket, is_free, match_row, next_bucket, pack_bucket,
+};
+use super::{Fallback, Fetched, HashMap, RowTypes};
+use crate::dense::DenseTensor;
+use crate::error::{Error, Result};
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::has_avx2;
+
+/// Keys inserted between checks of the remaining capacity.
+const STEP: usize = 4096;
+
+impl HashMap {
+    /// Sets the values of keys: replaces the values of those present and adds the others. Returns,
+    /// for each row, whether it added its key. If the batch repeats a key, its first row adds the
+    /// key and its last row provides the value.
+    ///
+    /// The first batch fixes the types of keys and values, unless the constructor did.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::dense::DenseTensor;
+    /// # use serrate::dok::{HashMap, MapOptions};
+    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// let keys = DenseTensor::from_vec([3, 2], vec![1, 2, 3, 4, 1, 2])?;
+    /// let new = map.set(&keys, &DenseTensor::from_vec([3], vec![10.0, 20.0, 30.0])?)?;
+    /// assert_eq!(new, [true, true, false]);
+    /// assert_eq!(map.values()?.as_slice::<f64>()?, [30.0, 20.0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If keys or values have another type or shape than those of the map, if their numbers differ,
+    /// or if memory cannot be allocated (some rows may have been set by then).
+    pub fn set(&mut self, keys: &DenseTensor, values: &DenseTensor) -> Result<Vec<bool>> {
+        self.put_batch(keys, values, true)
+    }
+
+    /// Adds the keys that are missing, and returns the values that all keys have afterwards;
+    /// `found` reports which were present before. If the batch repeats a new key, its first row
+    /// provides the value, as if the rows were added one at a time.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::dense::DenseTensor;
+    /// # use serrate::dok::{HashMap, MapOptions};
+    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// let keys = DenseTensor::from_vec([3], vec![5, 5, 6])?;
+    /// let fetched = map.get_or_insert(&keys, &DenseTensor::from_vec([3], vec![1, 2, 3])?)?;
+    /// assert_eq!(fetched.values.as_slice::<i32>()?, [1, 1, 3]);
+    /// assert_eq!(fetched.found, [false, true, false]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`set`](Self::set).
+    pub fn get_or_insert(&mut self, keys: &DenseTensor, values: &DenseTensor) -> Result<Fetched> {
+        let new = self.put_batch(keys, values, false)?;
+        let fetched = self.get(keys, &Fallback::Zero)?;
+        Ok(Fetched { found: new.into_iter().map(|n| !n).collect(), ..fetched })
+    }
+
+    fn put_batch(
+        &mut self,
+        keys: &DenseTensor,
+        values: &DenseTensor,
+        replace: bool,
+    ) -> Result<Vec<bool>> {
+        let (key, value) = (RowType::of(keys)?, RowType::of(values)?);
+        let (count, given) = (keys.shape()[0], values.shape()[0]);
+        if count != given {
+            return Err(Error::invalid(format!(
+                "got {count} keys but {given} values; there must be one value per key"
+            )));
+        }
+        match &self.types {
+            Some(types) => {
+                types.key.check(&key, "keys")?;
+                types.value.check(&value, "values")?;
+            }
+            None => self.types = Some(RowTypes { key, value }),
+        }
+        let keys = super::canonical(keys)?;
+        self.put_rows(&keys, values.as_bytes(), count, replace)
+    }
+
+    /// Inserts canonical keys and their values, given as bytes; the types are set and the lengths
+    /// checked.
+    pub(crate) fn put_rows(
+        &mut self,
+        keys: &[u8],
+        values: &[u8],
+        count: usize,
+        replace: bool,
+    ) -> Result<Vec<bool>> {
+        let types = self.types()?;
+        let (key, value) = (types.key.bytes(), types.value.bytes());
+        let mut new = vec![false; count];
+        with_key_width!(key, w => {
+            let mut first = 0;
+            while first < count {
+                let left = count - first;
+                let parallel = self.uses_threads(left) && key > 0;
+                let mut step = if parallel { spread::STEP } else { STEP }.min(left);
+                // The batch may repeat a few keys, so one step must not grow the table more than
+                // about twofold.
+                while parallel && step > STEP && !self.has_capacity(step) && step > self.len {
+                    step = (step / 2).max(STEP);
+                }
+                self.ensure_capacity(step)?;
+                let keys = &keys[first * key..][..step * key];
+                let values = &values[first * value..][..step * value];
+                let new = &mut new[first..first + step];
+                if parallel && step >= spread::PARALLEL {
+                    self.put_parallel(w, keys, values, new, replace)?;
+                } else {
+                    self.put_step(w, keys, values, new, replace)?;
+                }
+                first += step;
+            }
+        });
+        Ok(new)
+    }
+
+    /// Inserts keys for which the table has capacity.
+    fn put_step<W: Width>(
+        &mut self,
+        width: W,
+        keys: &[u8],
+        values: &[u8],
+        new: &mut [bool],
+        replace: bool,
+    ) -> Result<()> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+            fn put_avx2<W: Width>(
+                map: &mut HashMap,
+                width: W,
+                rows: (&[u8], &[u8]),
+                new: &mut [bool],
+                replace: bool,
+            ) -> Result<()> {
+                // SAFETY: this function is compiled for AVX2 and called only if the CPU has it.
+                map.put_with_probe(unsafe { Avx2Probe::new() }, width, rows, new, replace)
+            }
+            if has_avx2() {
+                // SAFETY: the CPU has the features that the function is compiled for.
+                return unsafe { put_avx2(self, width, (keys, values), new, replace) };
+            }
+        }
+        self.put_with_probe(ScalarProbe, width, (keys, values), new, replace)
+    }
+
+    #[inline(always)]
+    fn put_with_probe<W: Width>(
+        &mut self,
+        probe: impl Probe,
+        width: W,
+        (keys, values): (&[u8], &[u8]),
+        new: &mut [bool],
+        replace: bool,
+    ) -> Result<()> {
+        let value = self.types()?.value.bytes();
+        let (key, count, before) = (width.bytes(), new.len(), self.len);
+        let hashing = self.hashing;
+        let most = before + count;
+        // Reserve for both before either grows: otherwise a failure could leave keys without
+        // values.
+        self.keys.reserve_unshared(most * key)?;
+        self.values.reserve_unshared(most * value)?;
+        let stored = self.keys.resize(most * key)?;
+        let stored_values = self.values.resize(most * value)?;
+        let len = self.table.len();
+        let buckets = self.table.buckets_mut();
+        let (mut rows, mut reused) = (before, 0);
+        let mut hashes = [0u64; RING];
+        for i in 0..count + 2 * AHEAD {
+            if i < count {
+                let hash = hashing.hash_row(width, width.row(keys, i));
+                hashes[i % RING] = hash;
+                prefetch(buckets, home_bucket(hash, len));
+            }
+            if let Some(j) = i.checked_sub(AHEAD)
+                && j < count
+            {
+                let hash = hashes[j % RING];
+                let row = probe.find_candidate(buckets, hash_tag(hash), home_bucket(hash, len)).row;
+                if row != NO_ROW {
+                    prefetch_row(width, stored, row);
+                    prefetch(stored_values, row * value);
+                }
+            }
+            let Some(j) = i.checked_sub(2 * AHEAD) else { continue };
+            let (hash, row) = (hashes[j % RING], width.row(keys, j));
+            let given = &values[j * value..][..value];
+            let mut at = home_bucket(hash, len);
+            let mut free = None;
+            loop {
+                let found = buckets[at];
+                if let Some(found_row) = match_row(found, hash_tag(hash))
+                    && width.row(stored, found_row) == row
+                {
+                    if replace {
+                        copy_row(given, &mut stored_values[found_row * value..][..value]);
+                    }
+                    break;
+                }
+                if is_free(found) {
+                    free = free.or(Some((at, found)));
+                    if found == EMPTY {
+                        let (at, held) = free.unwrap_or((at, found));
+                        reused += usize::from(held != EMPTY);
+                        buckets[at] = pack_bucket(hash, rows);
+                        copy_row(row, &mut stored[rows * key..][..key]);
+                        copy_row(given, &mut stored_values[rows * value..][..value]);
+                        rows += 1;
+                        new[j] = true;
+                        break;
+                    }
+                }
+                at = next_bucket(at, len);
+            }
+        }
+        self.table.reused(reused);
+        self.len = rows;
+        self.keys.truncate(rows * key);
+        self.values.truncate(rows * value);
+        Ok(())
+    }
+}

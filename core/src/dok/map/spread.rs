@@ -1,0 +1,316 @@
+//! Insertion of keys by several threads, with the same result as by one.
+//!
+//! ```text
+//! table     | part of thread 0 | part of thread 1 | part of thread 2 |
+//! batch       every thread scans all hashes in order, inserts those with their home in its part
+//! overflow    searches that leave their part --> inserted by one thread afterwards, in order
+//! rows        new keys --> numbered in the order of the batch --> rows copied in parallel
+//! ```
+//!
+//! Homes ascend with hashes, so equal keys meet in one part. Which rows are new, and which row
+//! provides the value, does not depend on the division into parts.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use rayon::prelude::*;
+
+use super::HashMap;
+use super::hash::{Hashing, prefetch};
+use super::rows::{Width, copy_row};
+use super::table::{
+    AHEAD, EMPTY, IndexTable, LINE, hash_tag, home_bucket, match_row, next_bucket, pack_bucket,
+};
+use crate::error::Result;
+
+/// Minimum number of keys for which several threads pay off.
+pub(super) const PARALLEL: usize = 1 << 15;
+/// Maximum number of keys per step; the bookkeeping takes about 16 bytes per key.
+pub(super) const STEP: usize = 1 << 21;
+/// Keys per job in loops without dependencies between keys.
+const PART: usize = 1 << 14;
+
+/// A row of the batch with its location.
+struct BatchEntry {
+    /// The row in the batch.
+    given: u32,
+    /// The bucket if the key is new, else the row in the map.
+    place: usize,
+}
+
+/// Result of one thread.
+#[derive(Default)]
+struct PartResult {
+    new: Vec<BatchEntry>,
+    old: Vec<BatchEntry>,
+    /// Rows of the batch whose search left the part.
+    waiting: Vec<u32>,
+}
+
+/// Stored keys followed by those of the batch.
+#[derive(Clone, Copy)]
+struct KeyRows<'a, W> {
+    width: W,
+    stored: &'a [u8],
+    /// Number of stored rows; rows of the batch count on from there.
+    rows: usize,
+    given: &'a [u8],
+}
+
+impl<'a, W: Width> KeyRows<'a, W> {
+    #[inline(always)]
+    fn row(&self, row: usize) -> &'a [u8] {
+        match row.checked_sub(self.rows) {
+            None => self.width.row(self.stored, row),
+            Some(given) => self.width.row(self.given, given),
+        }
+    }
+}
+
+fn hash_rows<W: Width>(hashing: Hashing, width: W, keys: &[u8], count: usize) -> Vec<u64> {
+    let mut out = vec![0; count];
+    out.par_chunks_mut(PART).enumerate().for_each(|(part, out)| {
+        for (i, hash) in out.iter_mut().enumerate() {
+            *hash = hashing.hash_row(width, width.row(keys, part * PART + i));
+        }
+    });
+    out
+}
+
+/// Divides the table into parts, each with the index of its first bucket.
+fn split_table(buckets: &mut [u64]) -> Vec<(usize, &mut [u64])> {
+    // Parts consist of whole lines, because searches start at lines.
+    let size =
+        buckets.len().div_ceil(rayon::current_num_threads()).next_multiple_of(LINE).max(LINE);
+    buckets.chunks_mut(size).enumerate().map(|(i, part)| (i * size, part)).collect()
+}
+
+/// Calls `each` for every hash with its home in `part`, in order, with the home prefetched.
+#[inline(always)]
+fn for_each_home(
+    hashes: &[u64],
+    buckets: usize,
+    (first, part): (usize, &mut [u64]),
+    mut each: impl FnMut(usize, u64, usize, &mut [u64]),
+) {
+    // Collect the matching hashes without a branch, which would be unpredictable.
+    let mut own = [0usize; BLOCK];
+    for (block, these) in hashes.chunks(BLOCK).enumerate() {
+        let mut count = 0;
+        for (i, hash) in these.iter().enumerate() {
+            own[count] = i;
+            let inside = home_bucket(*hash, buckets).wrapping_sub(first) < part.len();
+            count += usize::from(inside);
+        }
+        let own = &own[..count];
+        for i in 0..count + AHEAD {
+            if let Some(at) = own.get(i) {
+                prefetch(part, home_bucket(these[*at], buckets) - first);
+            }
+            if let Some(at) = i.checked_sub(AHEAD).map(|i| own[i]) {
+                let hash = these[at];
+                each(block * BLOCK + at, hash, home_bucket(hash, buckets) - first, part);
+            }
+        }
+    }
+}
+
+const BLOCK: usize = 1024;
+
+/// Inserts the rows `0..rows`, which must be distinct, like [`IndexTable::insert_distinct`].
+pub(super) fn fill_parallel<W: Width>(
+    table: &mut IndexTable,
+    hashing: Hashing,
+    width: W,
+    keys: &[u8],
+    rows: usize,
+) {
+    let hashes = hash_rows(hashing, width, keys, rows);
+    let len = table.len();
+    let all = table.buckets_mut();
+    let left: Vec<Vec<usize>> = split_table(all)
+        .into_par_iter()
+        .map(|part| {
+            let mut left = Vec::new();
+            for_each_home(&hashes, len, part, |row, hash, mut at, part| {
+                while at < part.len() && part[at] != EMPTY {
+                    at += 1;
+                }
+                match part.get_mut(at) {
+                    Some(free) => *free = pack_bucket(hash, row),
+                    None => left.push(row),
+                }
+            });
+            left
+        })
+        .collect();
+    for row in left.into_iter().flatten() {
+        let mut at = home_bucket(hashes[row], len);
+        while all[at] != EMPTY {
+            at = next_bucket(at, len);
+        }
+        all[at] = pack_bucket(hashes[row], row);
+    }
+}
+
+impl HashMap {
+    /// Inserts at most [`STEP`] keys for which the table has capacity.
+    pub(super) fn put_parallel<W: Width>(
+        &mut self,
+        width: W,
+        keys: &[u8],
+        values: &[u8],
+        new: &mut [bool],
+        replace: bool,
+    ) -> Result<()> {
+        if self.table.gone() > 0 {
+            // Threads do not handle buckets of removed keys; a rebuilt table has none.
+            self.rehash(self.table.len())?;
+        }
+        let (key, value) = (width.bytes(), self.types()?.value.bytes());
+        let (before, count) = (self.len, new.len());
+        let hashes = hash_rows(self.hashing, width, keys, count);
+        let known = KeyRows { width, stored: self.keys.as_slice(), rows: before, given: keys };
+        // For each row that added a key, the row of the batch that provides its value.
+        let winners: Vec<AtomicU32> = (0..count).map(|_| AtomicU32::new(0)).collect();
+        let len = self.table.len();
+        let all = self.table.buckets_mut();
+        let meet = |given: u32, row: usize, done: &mut PartResult| -> bool {
+            let here = width.row(keys, given as usize);
+            if known.row(row) != here {
+                return false;
+            }
+            match row.checked_sub(before) {
+                None => done.old.push(BatchEntry { given, place: row }),
+                Some(first) => {
+                    if replace {
+                        winners[first].store(given, Relaxed);
+                    }
+                }
+            }
+            true
+        };
+        let mut done: Vec<PartResult> = split_table(all)
+            .into_par_iter()
+            .map(|part| {
+                let first = part.0;
+                let mut done = PartResult::default();
+                for_each_home(&hashes, len, part, |i, hash, mut at, part| {
+                    #[expect(clippy::cast_possible_truncation, reason = "a step has 2^21 keys")]
+                    let given = i as u32;
+                    loop {
+                        let Some(found) = part.get_mut(at) else {
+                            done.waiting.push(given);
+                            return;
+                        };
+                        if *found == EMPTY {
+                            *found = pack_bucket(hash, before + i);
+                            winners[i].store(given, Relaxed);
+                            done.new.push(BatchEntry { given, place: first + at });
+                            return;
+                        }
+                        if let Some(row) = match_row(*found, hash_tag(hash))
+                            && meet(given, row, &mut done)
+                        {
+                            return;
+                        }
+                        at += 1;
+                    }
+                });
+                done
+            })
+            .collect();
+
+        let mut waiting: Vec<u32> = done.iter().flat_map(|d| d.waiting.iter().copied()).collect();
+        waiting.sort_unstable();
+        let mut last = PartResult::default();
+        for given in waiting {
+            let i = given as usize;
+            let hash = hashes[i];
+            let mut at = home_bucket(hash, len);
+            loop {
+                let found = all[at];
+                if found == EMPTY {
+                    all[at] = pack_bucket(hash, before + i);
+                    winners[i].store(given, Relaxed);
+                    last.new.push(BatchEntry { given, place: at });
+                    break;
+                }
+                if let Some(row) = match_row(found, hash_tag(hash))
+                    && meet(given, row, &mut last)
+                {
+                    break;
+                }
+                at = next_bucket(at, len);
+            }
+        }
+        done.push(last);
+
+        // Number the new rows in the order of the batch.
+        for entry in done.iter().flat_map(|d| &d.new) {
+            new[entry.given as usize] = true;
+        }
+        let mut numbers = vec![0u32; count];
+        let mut rows = 0u32;
+        for (number, new) in numbers.iter_mut().zip(&*new) {
+            *number = rows;
+            rows += u32::from(*new);
+        }
+        let added = rows as usize;
+        for entry in done.iter().flat_map(|d| &d.new) {
+            let given = entry.given as usize;
+            all[entry.place] = pack_bucket(hashes[given], before + numbers[given] as usize);
+        }
+
+        let after = before + added;
+        let keys_room = self.keys.reserve_unshared(after * key);
+        if let Err(e) = keys_room.and_then(|()| self.values.reserve_unshared(after * value)) {
+            // No bucket may refer to a row that does not exist.
+            for entry in done.iter().flat_map(|d| &d.new) {
+                all[entry.place] = EMPTY;
+            }
+            return Err(e);
+        }
+        let stored = &mut self.keys.resize(after * key)?[before * key..];
+        copy_new(stored, key, new, &numbers, |i, out| copy_row(width.row(keys, i), out));
+        let stored = self.values.resize(after * value)?;
+        let (old, fresh) = stored.split_at_mut(before * value);
+        copy_new(fresh, value, new, &numbers, |i, out| {
+            copy_row(&values[winners[i].load(Relaxed) as usize * value..][..value], out);
+        });
+        if replace {
+            for entry in done.iter().flat_map(|d| &d.old) {
+                let given = &values[entry.given as usize * value..][..value];
+                copy_row(given, &mut old[entry.place * value..][..value]);
+            }
+        }
+        self.len = after;
+        Ok(())
+    }
+}
+
+/// Copies the new rows in parallel.
+fn copy_new(
+    out: &mut [u8],
+    width: usize,
+    new: &[bool],
+    numbers: &[u32],
+    each: impl Fn(usize, &mut [u8]) + Sync,
+) {
+    if width == 0 {
+        return;
+    }
+    let mut jobs = Vec::with_capacity(new.len().div_ceil(PART));
+    let mut rest = out;
+    for (part, (new, numbers)) in new.chunks(PART).zip(numbers.chunks(PART)).enumerate() {
+        let count = new.iter().filter(|n| **n).count();
+        let (own, left) = rest.split_at_mut(count * width);
+        rest = left;
+        jobs.push((part * PART, new, numbers, own));
+    }
+    jobs.into_par_iter().for_each(|(first, new, numbers, own)| {
+        let base = numbers.first().copied().unwrap_or(0);
+        for (i, (_, number)) in new.iter().zip(numbers).enumerate().filter(|(_, (n, _))| **n) {
+            each(first + i, &mut own[(number - base) as usize * width..][..width]);
+        }
+    });
+}

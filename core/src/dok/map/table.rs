@@ -1,0 +1,230 @@
+//! The index table: maps the hash of a key to its row, by open addressing with linear probing.
+//!
+//! A bucket is one word. Its tag tells apart nearly all keys without reading them; the row is
+//! stored plus 1, so that the word 0 is an empty bucket. The tag of a key is odd, that of a removed
+//! key is 2.
+//!
+//! ```text
+//! bucket    | 23 bits of the hash, 1 |      row + 1       |
+//!             tag: 24 bits             40 bits
+//!
+//! table     | line 0: 8 buckets | line 1 | line 2 | ..      a line is one cache line of 64 bytes
+//!             ^ home of all hashes that scale to line 0
+//! ```
+//!
+//! The home of a key is the first bucket of a line: its hash scaled to the number of lines (the
+//! number of buckets need not be a power of two). Most searches, successful or not, therefore end
+//! in the line in which they start. Homes ascend with hashes, so a range of hashes is a range of
+//! the table.
+
+use super::hash::{Hashing, prefetch};
+use super::memory::Words;
+use super::rows::Width;
+use crate::error::{Error, Result};
+
+/// Bits of a bucket that hold the row.
+pub(super) const ROW_BITS: u32 = 40;
+const ROW: u64 = (1 << ROW_BITS) - 1;
+
+/// A bucket that never held a key; probes end here.
+pub(super) const EMPTY: u64 = 0;
+/// A bucket whose key was removed; probes continue past it.
+const GONE: u64 = 2 << ROW_BITS;
+
+/// Maximum number of rows of one map.
+#[expect(clippy::cast_possible_truncation, reason = "40 bits")]
+pub(super) const MAX_ROWS: usize = ROW as usize - 1;
+
+/// Distance in keys between the prefetch of a bucket and its use.
+pub(super) const AHEAD: usize = 16;
+/// Slots for keys whose prefetch is under way, a power of two.
+pub(super) const RING: usize = 64;
+
+/// Returns the tag of a hash, in the position it has in a bucket. It differs from the tags of empty
+/// buckets and of removed keys.
+#[inline(always)]
+pub(super) fn hash_tag(hash: u64) -> u64 {
+    (hash | 1) << ROW_BITS
+}
+
+#[inline(always)]
+pub(super) fn pack_bucket(hash: u64, row: usize) -> u64 {
+    hash_tag(hash) | (row as u64 + 1)
+}
+
+/// Returns the row of a bucket with this tag; `None` if the tag differs or the bucket has no row.
+#[inline(always)]
+pub(super) fn match_row(bucket: u64, tag: u64) -> Option<usize> {
+    let row = (bucket ^ tag).wrapping_sub(1);
+    // One comparison covers both: another tag leaves high bits set, and row 0 - 1 wraps around.
+    #[expect(clippy::cast_possible_truncation, reason = "40 bits")]
+    (row < ROW).then_some(row as usize)
+}
+
+/// Returns the row of a bucket plus 1; 0 if it has none.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) fn unpack_row(bucket: u64) -> usize {
+    (bucket & ROW) as usize
+}
+
+pub(super) fn bucket_tag(bucket: u64) -> u64 {
+    bucket & !ROW
+}
+
+/// Returns whether a key can be inserted here.
+#[inline(always)]
+pub(super) fn is_free(bucket: u64) -> bool {
+    bucket & ROW == 0
+}
+
+#[derive(Debug)]
+pub(super) struct IndexTable {
+    words: Words,
+    len: usize,
+    /// Number of buckets of removed keys.
+    gone: usize,
+}
+
+impl IndexTable {
+    pub(super) fn new(buckets: usize) -> Result<Self> {
+        Ok(Self { words: Words::zeroed(buckets)?, len: buckets, gone: 0 })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn gone(&self) -> usize {
+        self.gone
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.words.bytes()
+    }
+
+    #[inline(always)]
+    pub(super) fn buckets(&self) -> &[u64] {
+        self.words.as_slice()
+    }
+
+    #[inline(always)]
+    pub(super) fn buckets_mut(&mut self) -> &mut [u64] {
+        self.words.as_mut_slice()
+    }
+
+    /// Counts buckets of removed keys that were reused.
+    pub(super) fn reused(&mut self, buckets: usize) {
+        self.gone -= buckets;
+    }
+
+    /// Copies the buckets of another table of the same size.
+    pub(super) fn copy_from(&mut self, other: &Self) {
+        self.words.as_mut_slice().copy_from_slice(other.words.as_slice());
+        self.gone = other.gone;
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.words.as_mut_slice().fill(EMPTY);
+        self.gone = 0;
+    }
+
+    /// Marks a bucket as removed, or as empty if the next one is empty; then no probe needs to pass
+    /// it.
+    pub(super) fn remove(&mut self, at: usize) {
+        let len = self.len;
+        let words = self.words.as_mut_slice();
+        if words[next_bucket(at, len)] != EMPTY {
+            words[at] = GONE;
+            self.gone += 1;
+            return;
+        }
+        words[at] = EMPTY;
+        let mut at = previous_bucket(at, len);
+        while words[at] == GONE {
+            words[at] = EMPTY;
+            self.gone -= 1;
+            at = previous_bucket(at, len);
+        }
+    }
+
+    /// Returns the bucket of the row `row`, whose hash is known; `None` if it has none.
+    pub(super) fn bucket_of(&self, hash: u64, row: usize) -> Option<usize> {
+        let words = self.buckets();
+        let wanted = pack_bucket(hash, row);
+        let mut at = home_bucket(hash, self.len);
+        while words[at] != wanted {
+            if words[at] == EMPTY {
+                return None;
+            }
+            at = next_bucket(at, self.len);
+        }
+        Some(at)
+    }
+
+    /// Inserts the rows `0..rows`, which must be distinct and fit the capacity of the table.
+    pub(super) fn insert_distinct<W: Width>(
+        &mut self,
+        hashing: Hashing,
+        width: W,
+        keys: &[u8],
+        rows: usize,
+    ) {
+        let len = self.len;
+        let words = self.words.as_mut_slice();
+        let mut hashes = [0u64; RING];
+        for i in 0..rows + AHEAD {
+            if i < rows {
+                let hash = hashing.hash_row(width, width.row(keys, i));
+                hashes[i % RING] = hash;
+                prefetch(words, home_bucket(hash, len));
+            }
+            if let Some(row) = i.checked_sub(AHEAD) {
+                let hash = hashes[row % RING];
+                let mut at = home_bucket(hash, len);
+                while words[at] != EMPTY {
+                    at = next_bucket(at, len);
+                }
+                words[at] = pack_bucket(hash, row);
+            }
+        }
+    }
+}
+
+/// Buckets per cache line.
+pub(super) const LINE: usize = 8;
+
+/// Returns the bucket at which the search for a hash starts.
+#[inline(always)]
+pub(super) fn home_bucket(hash: u64, buckets: usize) -> usize {
+    let lines = (buckets / LINE).max(1);
+    #[expect(clippy::cast_possible_truncation, reason = "below the number of buckets")]
+    let line = ((u128::from(hash) * lines as u128) >> 64) as usize;
+    line * LINE
+}
+
+#[inline(always)]
+pub(super) fn next_bucket(at: usize, buckets: usize) -> usize {
+    if at + 1 == buckets { 0 } else { at + 1 }
+}
+
+fn previous_bucket(at: usize, buckets: usize) -> usize {
+    if at == 0 { buckets - 1 } else { at - 1 }
+}
+
+/// Returns the number of buckets for `rows` keys at a load factor.
+pub(super) fn buckets_for(rows: usize, load: f64) -> Result<usize> {
+    if rows > MAX_ROWS {
+        return Err(Error::invalid(format!(
+            "{rows} keys are too many for one map, which holds at most {MAX_ROWS}; divide them among several maps"
+        )));
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "rows are below 2^40 and loads not small"
+    )]
+    let buckets = (rows as f64 / load).ceil() as usize;
+    // At least one bucket stays empty, so that probes end.
+    Ok(buckets.max(rows + 1))
+}

@@ -1,0 +1,12 @@
+//! Sparse tensors (dictionaries of keys), dictionaries over columns, and the hash map they share.
+
+mod dictionary;
+mod map;
+mod tensor;
+
+pub(crate) use dictionary::ColumnParts;
+pub use dictionary::Dictionary;
+pub use map::{Fallback, Fetched, HashMap, MapOptions, RowType};
+pub(crate) use map::{MISSING, canonical};
+pub(crate) use tensor::check_size;
+pub use tensor::{Coo, Csr, DokTensor, Duplicates, Scalar, Source, Unary};

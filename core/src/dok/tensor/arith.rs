@@ -1,0 +1,254 @@
+//! Elementwise sums, differences and products.
+
+use super::DokTensor;
+use super::entries::Entries;
+use super::numbers::{Numbers, promote_types};
+use super::selection::{broadcast_shapes, broadcast_strides};
+use super::storage::{compute_strides, from_place, to_coordinate, unravel};
+use crate::dense::{DType, DenseTensor, Fill};
+use crate::error::{Error, Result};
+
+#[derive(Clone, Copy)]
+enum BinaryOp {
+    Add,
+    Sub,
+    Mul,
+}
+
+impl BinaryOp {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Add => "a sum",
+            Self::Sub => "a difference",
+            Self::Mul => "a product",
+        }
+    }
+
+    fn apply_float(self, a: f64, b: f64) -> f64 {
+        match self {
+            Self::Add => a + b,
+            Self::Sub => a - b,
+            Self::Mul => a * b,
+        }
+    }
+
+    fn apply_int(self, a: i128, b: i128) -> Option<i128> {
+        match self {
+            Self::Add => a.checked_add(b),
+            Self::Sub => a.checked_sub(b),
+            Self::Mul => a.checked_mul(b),
+        }
+    }
+
+    /// Applies the operation to values of a common type, element by element.
+    fn apply_all(self, a: &DenseTensor, b: &DenseTensor) -> Result<DenseTensor> {
+        let dtype = a.dtype();
+        let numbers = match (Numbers::from_dense(a)?, Numbers::from_dense(b)?) {
+            (Numbers::Int(a), Numbers::Int(b)) => {
+                let out: Option<Vec<i128>> =
+                    a.into_iter().zip(b).map(|(a, b)| self.apply_int(a, b)).collect();
+                Numbers::Int(out.ok_or_else(|| Error::Overflow(self.name().into()))?)
+            }
+            (a, b) => {
+                let pairs = a.into_floats().into_iter().zip(b.into_floats());
+                Numbers::Float(pairs.map(|(a, b)| self.apply_float(a, b)).collect())
+            }
+        };
+        numbers.into_dense(dtype, self.name())
+    }
+}
+
+/// Returns the common type of two types. Two booleans compute as int64.
+fn common_type(a: DType, b: DType) -> DType {
+    match promote_types(a, b) {
+        DType::Bool => DType::I64,
+        other => other,
+    }
+}
+
+impl DokTensor {
+    /// Returns the elementwise sum with a sparse tensor of the same shape. Types widen as in NumPy
+    /// (booleans count as int64); integers must not overflow.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DType;
+    /// use serrate::dok::DokTensor;
+    /// let (mut a, mut b) = (DokTensor::new([9], DType::I32)?, DokTensor::new([9], DType::F64)?);
+    /// a.set_at(&[3], 1)?;
+    /// b.set_at(&[3], 0.5)?;
+    /// b.set_at(&[4], 2.0)?;
+    /// let sum = a.add(&b)?;
+    /// assert_eq!((sum.dtype(), sum.nnz()?, sum.at(&[3])?.to_f64()?), (DType::F64, 2, 1.5));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes differ, or an integer does not fit.
+    pub fn add(&self, other: &Self) -> Result<Self> {
+        self.merge_entries(other, BinaryOp::Add)
+    }
+
+    /// Returns the elementwise difference; see [`add`](Self::add).
+    ///
+    /// # Errors
+    /// Same as [`add`](Self::add).
+    pub fn sub(&self, other: &Self) -> Result<Self> {
+        self.merge_entries(other, BinaryOp::Sub)
+    }
+
+    /// Returns the elementwise product, stored where both elements are stored; see
+    /// [`add`](Self::add). The product of an infinity or NaN and an element that is not stored is
+    /// not stored either, that is zero.
+    ///
+    /// # Errors
+    /// Same as [`add`](Self::add).
+    pub fn multiply(&self, other: &Self) -> Result<Self> {
+        self.merge_entries(other, BinaryOp::Mul)
+    }
+
+    fn merge_entries(&self, other: &Self, op: BinaryOp) -> Result<Self> {
+        let (a, b) =
+            (self.collect_entries()?.into_sorted()?, other.collect_entries()?.into_sorted()?);
+        if a.shape != b.shape {
+            return Err(Error::invalid(format!(
+                "{} of sparse tensors needs equal shapes, not {:?} and {:?}",
+                op.name(),
+                a.shape,
+                b.shape
+            )));
+        }
+        let dtype = common_type(a.values.dtype(), b.values.dtype());
+        let (av, bv) = (
+            Numbers::from_dense(&a.values.cast(dtype)?)?,
+            Numbers::from_dense(&b.values.cast(dtype)?)?,
+        );
+        let (ap, bp) = (a.places()?, b.places()?);
+        let (mut places, mut pairs) = (Vec::new(), Vec::new());
+        let (mut i, mut j) = (0, 0);
+        // Merge two ascending sequences.
+        while i < ap.len() || j < bp.len() {
+            let left = ap.get(i).copied().unwrap_or(i64::MAX);
+            let right = bp.get(j).copied().unwrap_or(i64::MAX);
+            let at = left.min(right);
+            let (here, there) = (left == at && i < ap.len(), right == at && j < bp.len());
+            if !matches!(op, BinaryOp::Mul) || (here && there) {
+                places.push(at);
+                pairs.push((here.then_some(i), there.then_some(j)));
+            }
+            i += usize::from(here);
+            j += usize::from(there);
+        }
+        let numbers = match (av, bv) {
+            (Numbers::Int(a), Numbers::Int(b)) => {
+                let get = |v: &[i128], i: Option<usize>| i.map_or(0, |i| v[i]);
+                let out = pairs.iter().map(|(i, j)| op.apply_int(get(&a, *i), get(&b, *j)));
+                let out = out.collect::<Option<Vec<_>>>();
+                Numbers::Int(out.ok_or_else(|| Error::Overflow(op.name().into()))?)
+            }
+            (a, b) => {
+                let (a, b) = (a.into_floats(), b.into_floats());
+                let get = |v: &[f64], i: Option<usize>| i.map_or(0.0, |i| v[i]);
+                let out = pairs.iter().map(|(i, j)| op.apply_float(get(&a, *i), get(&b, *j)));
+                Numbers::Float(out.collect())
+            }
+        };
+        let values = numbers.into_dense(dtype, op.name())?;
+        self.with_values(Entries::new(a.shape, places, values)?)
+    }
+
+    /// Returns every element times a number. Integers times a floating-point number are float64,
+    /// otherwise the type stays.
+    ///
+    /// # Errors
+    /// If an integer does not fit.
+    pub fn scale(&self, by: impl Into<Fill>) -> Result<Self> {
+        let entries = self.collect_entries()?;
+        let by = super::set::scalar_tensor(by.into())?;
+        let dtype = match (entries.values.dtype().is_float(), by.dtype().is_float()) {
+            (true, _) => entries.values.dtype(),
+            (false, true) => DType::F64,
+            (false, false) => common_type(entries.values.dtype(), DType::Bool),
+        };
+        let numbers = match (Numbers::from_dense(&entries.values)?, Numbers::from_dense(&by)?) {
+            (Numbers::Int(v), Numbers::Int(by)) => {
+                let by = by.first().copied().unwrap_or(1);
+                let out: Option<Vec<i128>> = v.into_iter().map(|v| v.checked_mul(by)).collect();
+                Numbers::Int(out.ok_or_else(|| Error::Overflow(BinaryOp::Mul.name().into()))?)
+            }
+            (v, by) => {
+                let by = by.into_floats().first().copied().unwrap_or(1.0);
+                Numbers::Float(v.into_floats().into_iter().map(|v| v * by).collect())
+            }
+        };
+        let values = numbers.into_dense(dtype, BinaryOp::Mul.name())?;
+        self.with_values(Entries { values, ..entries })
+    }
+
+    /// Returns the elementwise sum with a dense tensor that broadcasts to this shape, as a dense
+    /// tensor.
+    ///
+    /// # Errors
+    /// If it does not broadcast, the result exceeds [`dense_limit`](Self::dense_limit), or an
+    /// integer does not fit.
+    pub fn add_dense(&self, other: &DenseTensor) -> Result<DenseTensor> {
+        let shape = self.shape();
+        let steps = self.broadcast_steps(other, &shape, BinaryOp::Add)?;
+        let dense = self.to_dense()?;
+        let mut at = Vec::with_capacity(dense.num_elements());
+        super::selection::walk_shape(&shape, &steps, |i| at.push(i as u64));
+        let flat = other.reshape([other.num_elements()])?;
+        let other = super::entries::take_rows(&flat, &at)?;
+        let dtype = common_type(dense.dtype(), other.dtype());
+        let flat = dense.reshape([dense.num_elements()])?.cast(dtype)?;
+        BinaryOp::Add.apply_all(&flat, &other.cast(dtype)?)?.reshape(shape)
+    }
+
+    /// Returns the elementwise product with a dense tensor that broadcasts to this shape, as a
+    /// sparse tensor: only stored elements are multiplied.
+    ///
+    /// # Errors
+    /// If it does not broadcast, or an integer does not fit.
+    pub fn multiply_dense(&self, other: &DenseTensor) -> Result<Self> {
+        let entries = self.collect_entries()?;
+        let steps = self.broadcast_steps(other, &entries.shape, BinaryOp::Mul)?;
+        let own = compute_strides(&entries.shape);
+        let mut at = vec![0; own.len()];
+        let rows: Vec<u64> = entries
+            .places()?
+            .iter()
+            .map(|place| {
+                unravel(from_place(*place), &own, &mut at);
+                at.iter().zip(&steps).map(|(at, step)| at * *step as u64).sum()
+            })
+            .collect();
+        let flat = other.reshape([other.num_elements()])?;
+        let other = super::entries::take_rows(&flat, &rows)?;
+        let dtype = common_type(entries.values.dtype(), other.dtype());
+        let values = BinaryOp::Mul.apply_all(&entries.values.cast(dtype)?, &other.cast(dtype)?)?;
+        self.with_values(Entries { values, ..entries })
+    }
+
+    fn broadcast_steps(
+        &self,
+        other: &DenseTensor,
+        shape: &[usize],
+        op: BinaryOp,
+    ) -> Result<Vec<usize>> {
+        let shapes = [other.shape(), shape];
+        if broadcast_shapes(shapes.into_iter()).is_none_or(|s| s != shape) {
+            return Err(Error::invalid(format!(
+                "{} of a sparse tensor of shape {shape:?} needs a dense one that broadcasts to it, not one of shape {:?}",
+                op.name(),
+                other.shape()
+            )));
+        }
+        Ok(broadcast_strides(other.shape(), shape))
+    }
+}
+
+/// Splits a place of a matrix into row and column.
+pub(super) fn split_place(place: i64, columns: usize) -> (usize, usize) {
+    let (place, columns) = (from_place(place), columns as u64);
+    (to_coordinate(place / columns), to_coordinate(place % columns))
+}

@@ -1,0 +1,344 @@
+//! Constructors: empty, from coordinates, from rows, from dense or ragged data.
+
+use arrow::array::Array;
+
+use super::DokTensor;
+use super::entries::{Entries, take_rows};
+use super::numbers::find_zeros;
+use super::storage::{Storage, compute_strides, count_elements, to_place};
+use crate::array::{Layout, RaggedArray};
+use crate::dense::{DType, DenseTensor};
+use crate::dok::MapOptions;
+use crate::error::{Error, Result};
+
+/// Treatment of entries with equal coordinates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Duplicates {
+    /// The last one wins.
+    #[default]
+    Last,
+    /// Their values are added; integers must not overflow.
+    Sum,
+}
+
+/// Coordinates and values of the entries, the result of [`DokTensor::to_coo`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Coo {
+    /// Size of every axis.
+    pub shape: Vec<usize>,
+    /// int64, `[ndim, nnz]`: one row per axis.
+    pub indices: DenseTensor,
+    /// Values of the entries, `[nnz]`.
+    pub values: DenseTensor,
+}
+
+/// A matrix in compressed sparse row form, the result of [`DokTensor::to_csr`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Csr {
+    /// Number of rows and columns.
+    pub shape: [usize; 2],
+    /// int64, `[rows + 1]`: the start of each row, then the end of the last one.
+    pub crow_indices: DenseTensor,
+    /// Columns of the entries, int64, `[nnz]`.
+    pub col_indices: DenseTensor,
+    /// Values of the entries, `[nnz]`.
+    pub values: DenseTensor,
+}
+
+/// Converts coordinates `[ndim, nnz]` of any integer type to places.
+fn flatten_indices(shape: &[usize], indices: &DenseTensor) -> Result<Vec<i64>> {
+    count_elements(shape)?;
+    let &[ndim, count] = indices.shape() else {
+        return Err(Error::invalid(format!(
+            "indices have the shape {:?}; expected one row per axis and one column per value",
+            indices.shape()
+        )));
+    };
+    if ndim != shape.len() {
+        return Err(Error::invalid(format!(
+            "indices have {ndim} rows, but the shape {shape:?} has {} axes",
+            shape.len()
+        )));
+    }
+    if !indices.dtype().is_integer() {
+        return Err(Error::invalid(format!("indices must be integers, not {}", indices.dtype())));
+    }
+    let indices = indices.cast(DType::I64)?;
+    let all = indices.as_slice::<i64>()?;
+    let mut places = vec![0i64; count];
+    for (axis, (size, stride)) in shape.iter().zip(compute_strides(shape)).enumerate() {
+        for (out, index) in places.iter_mut().zip(&all[axis * count..][..count]) {
+            let at = u64::try_from(*index).ok().filter(|at| *at < *size as u64);
+            let at = at.ok_or(Error::OutOfRange { axis, index: *index, size: *size })?;
+            *out += to_place(at * stride);
+        }
+    }
+    Ok(places)
+}
+
+impl DokTensor {
+    /// Creates a tensor of zeros, without entries.
+    ///
+    /// # Errors
+    /// If it has more than 2^63 elements.
+    pub fn new(shape: impl Into<Vec<usize>>, dtype: DType) -> Result<Self> {
+        Self::with_options(shape, dtype, MapOptions::default())
+    }
+
+    /// Same as [`new`](Self::new), with options of the hash map.
+    ///
+    /// # Errors
+    /// If it has more than 2^63 elements, or an option is invalid.
+    pub fn with_options(
+        shape: impl Into<Vec<usize>>,
+        dtype: DType,
+        options: MapOptions,
+    ) -> Result<Self> {
+        Ok(Self::with_storage(Storage::new(shape.into(), dtype, options)?))
+    }
+
+    /// Creates a tensor from coordinates, integers of shape `[ndim, nnz]`, and values of shape
+    /// `[nnz]`. Zeros become entries, too.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{DokTensor, Duplicates};
+    /// let indices = DenseTensor::from_vec([2, 3], vec![0i64, 2, 0, 1, 3, 1])?;
+    /// let values = DenseTensor::from_vec([3], vec![1.0, 2.0, 4.0])?;
+    /// let last = DokTensor::from_coo([3, 4], &indices, &values, Duplicates::Last)?;
+    /// let sum = DokTensor::from_coo([3, 4], &indices, &values, Duplicates::Sum)?;
+    /// assert_eq!((last.nnz()?, last.at(&[0, 1])?.to_string().as_str()), (2, "4"));
+    /// assert_eq!(sum.at(&[0, 1])?.to_string(), "5");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not match, a coordinate is negative or outside the shape, the shape has
+    /// more than 2^63 elements, or a sum of integers overflows.
+    pub fn from_coo(
+        shape: impl Into<Vec<usize>>,
+        indices: &DenseTensor,
+        values: &DenseTensor,
+        duplicates: Duplicates,
+    ) -> Result<Self> {
+        let shape = shape.into();
+        let places = flatten_indices(&shape, indices)?;
+        if values.shape() != [places.len()] {
+            return Err(Error::invalid(format!(
+                "values have the shape {:?}, but there are {} indices; expected one value per index",
+                values.shape(),
+                places.len()
+            )));
+        }
+        Self::from_places(shape, places, values, duplicates)
+    }
+
+    /// Creates a tensor from coordinates that must be distinct.
+    pub(crate) fn from_unique(
+        shape: Vec<usize>,
+        indices: &DenseTensor,
+        values: &DenseTensor,
+        options: MapOptions,
+    ) -> Result<Self> {
+        let places = flatten_indices(&shape, indices)?;
+        let mut storage = Storage::new(shape, values.dtype(), options)?;
+        let keys = DenseTensor::from_vec([places.len()], places)?;
+        storage.map.reserve(keys.num_elements())?;
+        let new = storage.map.set(&keys, values)?;
+        if let Some(entry) = new.iter().position(|new| !new) {
+            let mut at = vec![0; storage.shape.len()];
+            let place = keys.as_slice::<i64>()?[entry];
+            super::storage::unravel(super::storage::from_place(place), &storage.strides, &mut at);
+            return Err(Error::invalid(format!(
+                "entry {entry} repeats the coordinates {at:?} of an earlier entry"
+            )));
+        }
+        Ok(Self::with_storage(storage))
+    }
+
+    /// Creates a tensor from places within the shape, one per value.
+    pub(super) fn from_places(
+        shape: Vec<usize>,
+        places: Vec<i64>,
+        values: &DenseTensor,
+        duplicates: Duplicates,
+    ) -> Result<Self> {
+        let (places, values) = match duplicates {
+            Duplicates::Last => (places, values.clone()),
+            Duplicates::Sum => {
+                let entries = Entries::new(shape.clone(), places, values.clone())?;
+                let summed = super::reduce::sum_equal(entries, values.dtype())?;
+                (summed.places()?.to_vec(), summed.values)
+            }
+        };
+        let storage = Storage::with_entries(shape, places, &values, MapOptions::default())?;
+        Ok(Self::with_storage(storage))
+    }
+
+    pub(super) fn from_entries(entries: Entries) -> Result<Self> {
+        let options = MapOptions::default();
+        let map = crate::dok::HashMap::from_rows(&entries.places, &entries.values, options)?;
+        count_elements(&entries.shape)?;
+        let strides = compute_strides(&entries.shape);
+        Ok(Self::with_storage(Storage { shape: entries.shape, strides, map }))
+    }
+
+    /// Creates a tensor from the nonzero elements of a dense tensor; NaN is stored, -0.0 is not.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn from_dense(dense: &DenseTensor) -> Result<Self> {
+        let zero = find_zeros(dense)?;
+        let rows: Vec<u64> = (0..).zip(&zero).filter(|(_, z)| !**z).map(|(i, _)| i).collect();
+        let flat = dense.reshape([dense.num_elements()])?;
+        let values = take_rows(&flat, &rows)?;
+        let places = rows.into_iter().map(to_place).collect();
+        Self::from_entries(Entries::new(dense.shape().to_vec(), places, values)?)
+    }
+
+    /// Creates a matrix from compressed rows: the start of each row and the end of the last
+    /// (`[rows + 1]`), the columns and the values (`[nnz]`). If coordinates repeat, the last value
+    /// wins.
+    ///
+    /// # Errors
+    /// If the row starts do not ascend from 0 to the number of values, or a column does not exist.
+    pub fn from_csr(
+        shape: [usize; 2],
+        crow_indices: &DenseTensor,
+        col_indices: &DenseTensor,
+        values: &DenseTensor,
+    ) -> Result<Self> {
+        let crow = crow_indices.cast(DType::I64)?;
+        let crow = crow.as_slice::<i64>()?;
+        let count = to_place(values.num_elements() as u64);
+        if crow_indices.shape().len() != 1 || Some(crow.len()) != shape[0].checked_add(1) {
+            return Err(Error::invalid(format!(
+                "crow_indices have the shape {:?}; a matrix of {} rows needs one more than it has rows",
+                crow_indices.shape(),
+                shape[0]
+            )));
+        }
+        let wrong = |position: usize, message: String| Error::Offsets {
+            what: "crow_indices".into(),
+            position,
+            message,
+        };
+        if let Some(i) = (1..crow.len()).find(|i| crow[*i] < crow[i - 1]) {
+            return Err(wrong(
+                i,
+                format!("{} follows {}; row starts must not descend", crow[i], crow[i - 1]),
+            ));
+        }
+        if crow.first() != Some(&0) || crow.last() != Some(&count) {
+            return Err(wrong(
+                0,
+                format!(
+                    "rows range from {:?} to {:?}; expected 0 to {count}, the number of values",
+                    crow.first(),
+                    crow.last()
+                ),
+            ));
+        }
+        let cols = col_indices.cast(DType::I64)?;
+        if col_indices.shape() != values.shape() || values.shape().len() != 1 {
+            return Err(Error::invalid(format!(
+                "col_indices have the shape {:?} and values {:?}; both must have one axis of the same size",
+                col_indices.shape(),
+                values.shape()
+            )));
+        }
+        let mut indices = Vec::with_capacity(2 * cols.num_elements());
+        for (row, ends) in (0i64..).zip(crow.windows(2)) {
+            let cells = usize::try_from(ends[1] - ends[0]).unwrap_or(0);
+            indices.extend(std::iter::repeat_n(row, cells));
+        }
+        indices.extend_from_slice(cols.as_slice::<i64>()?);
+        let indices = DenseTensor::from_vec([2, cols.num_elements()], indices)?;
+        Self::from_coo(shape, &indices, values, Duplicates::Last)
+    }
+
+    /// Creates a tensor from the leaves of a ragged array, at their coordinates, with the shape
+    /// [`RaggedArray::max_shape`]. Zeros become entries, nulls do not.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// use serrate::dok::DokTensor;
+    /// // [[1, 2], [], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
+    /// let t = DokTensor::from_ragged(&a)?;
+    /// assert_eq!(t.indices()?.as_slice::<i64>()?, [0, 0, 2, 0, 1, 0]);
+    /// assert_eq!(t.to_ragged()?.lengths(1)?, [2, 0, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the leaves are not numbers, booleans, dates or times, or the shape has more than 2^63
+    /// elements.
+    pub fn from_ragged(array: &RaggedArray) -> Result<Self> {
+        let shape = array.max_shape();
+        count_elements(&shape)?;
+        let values = DenseTensor::from_flat(array.leaves(), "a sparse tensor")?;
+        let strides = compute_strides(&shape);
+        // The place of the first child of each list, level by level.
+        let rows = array.len() as u64;
+        let mut places: Vec<u64> = (0..rows).map(|r| r * strides[0]).collect();
+        for (axis, stride) in array.axes().iter().zip(&strides[1..]) {
+            let layout: &Layout = axis.layout();
+            let mut next = Vec::with_capacity(layout.children());
+            for (list, first) in places.iter().enumerate() {
+                next.extend((0..layout.length(list) as u64).map(|i| first + i * stride));
+            }
+            places = next;
+        }
+        let (places, values) = match array.leaves().logical_nulls().filter(|n| n.null_count() > 0) {
+            None => (places.into_iter().map(to_place).collect(), values),
+            Some(nulls) => {
+                let rows: Vec<u64> = nulls.valid_indices().map(|i| i as u64).collect();
+                let places = nulls.valid_indices().map(|i| to_place(places[i])).collect();
+                (places, take_rows(&values, &rows)?)
+            }
+        };
+        Self::from_entries(Entries::new(shape, places, values)?)
+    }
+
+    /// Returns a copy with its own entries; a view of a part becomes an independent tensor.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn try_clone(&self) -> Result<Self> {
+        let mut copy = if self.view.is_permutation() {
+            let storage = self.storage.read();
+            let (shape, strides) = (storage.shape.clone(), storage.strides.clone());
+            let storage = Storage { shape, strides, map: storage.map.try_clone()? };
+            let mut copy = Self::with_storage(storage);
+            copy.view = self.view.clone();
+            copy
+        } else {
+            Self::from_entries(self.collect_entries()?)?
+        };
+        copy.limit = self.limit;
+        Ok(copy)
+    }
+
+    /// Returns the same tensor with another type of values, converted like [`DenseTensor::cast`].
+    ///
+    /// # Errors
+    /// If a value does not fit.
+    pub fn cast(&self, dtype: DType) -> Result<Self> {
+        let entries = self.collect_entries()?;
+        let values = entries.values.cast(dtype)?;
+        self.with_values(Entries { values, ..entries })
+    }
+
+    /// Creates an independent tensor from entries, with the limit of this one.
+    pub(super) fn with_values(&self, entries: Entries) -> Result<Self> {
+        let mut made = Self::from_entries(entries)?;
+        made.limit = self.limit;
+        Ok(made)
+    }
+}

@@ -1,0 +1,148 @@
+//! Conversion of tensors to other forms.
+
+use arrow::array::{ArrayRef, UInt64Array};
+use arrow::compute::take as take_array;
+
+use super::storage::{compute_strides, to_coordinate};
+use super::{Coo, Csr, DokTensor};
+use crate::array::{ListAxis, Offsets, RaggedArray};
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+use crate::index::Index;
+
+impl DokTensor {
+    /// Returns the whole tensor as a dense one.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if it exceeds [`dense_limit`](Self::dense_limit), before memory is
+    /// allocated.
+    pub fn to_dense(&self) -> Result<DenseTensor> {
+        self.get(&[Index::Rest])
+    }
+
+    /// Returns coordinates and values in row-major order.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn to_coo(&self) -> Result<Coo> {
+        let entries = self.collect_entries()?.into_sorted()?;
+        let indices = entries.to_indices()?;
+        Ok(Coo { shape: entries.shape, indices, values: entries.values })
+    }
+
+    /// Returns a matrix in compressed sparse row form, with ascending columns in each row.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 3], vec![0, 5, 0, 7, 0, 9])?)?;
+    /// let csr = t.to_csr()?;
+    /// assert_eq!(csr.crow_indices.as_slice::<i64>()?, [0, 1, 3]);
+    /// assert_eq!(csr.col_indices.as_slice::<i64>()?, [1, 0, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the tensor does not have two axes, or memory for the row starts cannot be allocated.
+    pub fn to_csr(&self) -> Result<Csr> {
+        let &[rows, cols] = self.shape().as_slice() else {
+            return Err(Error::invalid(format!(
+                "a matrix in rows needs a tensor of two axes, but this one has {}",
+                self.ndim()
+            )));
+        };
+        self.check_dense_bytes(rows as u64 + 1, DType::I64, "the starts of all rows")?;
+        let coo = self.to_coo()?;
+        let count = coo.values.num_elements();
+        let mut crow = vec![0i64; rows + 1];
+        let indices = coo.indices.as_slice::<i64>()?;
+        for row in &indices[..count] {
+            // Counted one position further, so that the running sum yields the row starts.
+            if let Some(n) = usize::try_from(*row).ok().and_then(|r| crow.get_mut(r + 1)) {
+                *n += 1;
+            }
+        }
+        let mut sum = 0;
+        for n in &mut crow {
+            sum += *n;
+            *n = sum;
+        }
+        Ok(Csr {
+            shape: [rows, cols],
+            crow_indices: DenseTensor::from_vec([rows + 1], crow)?,
+            col_indices: coo.indices.row(1)?,
+            values: coo.values,
+        })
+    }
+
+    /// Returns a ragged array whose lists end at their last entry. Elements before it without an
+    /// entry are null. All rows are kept; at inner levels, trailing lists without entries are
+    /// dropped.
+    ///
+    /// # Errors
+    /// For a tensor without axes; [`Error::TooLarge`] if the elements up to the last entries of all
+    /// lists exceed [`dense_limit`](Self::dense_limit).
+    pub fn to_ragged(&self) -> Result<RaggedArray> {
+        let entries = self.collect_entries()?.into_sorted()?;
+        let Some(rows) = entries.shape.first().copied() else {
+            return Err(Error::invalid("a tensor without axes has no rows; reshape it first"));
+        };
+        let steps = compute_strides(&entries.shape);
+        let mut rest: Vec<u64> =
+            entries.places()?.iter().map(|p| super::storage::from_place(*p)).collect();
+        let mut coordinates = |stride: u64| -> Vec<u64> {
+            let each = rest.iter_mut().map(|rest| {
+                let at = *rest / stride;
+                *rest -= at * stride;
+                at
+            });
+            each.collect()
+        };
+        self.check_dense_bytes(rows as u64, DType::I64, "the rows")?;
+        // For each entry, its element at the level above.
+        let mut parents = coordinates(steps[0]);
+        let mut elements = rows as u64;
+        let mut axes = Vec::new();
+        for stride in &steps[1..] {
+            let at = coordinates(*stride);
+            let mut lengths = vec![0usize; to_coordinate(elements)];
+            for (parent, at) in parents.iter().zip(&at) {
+                let length = &mut lengths[to_coordinate(*parent)];
+                *length = (*length).max(to_coordinate(*at) + 1);
+            }
+            let total: u128 = lengths.iter().map(|n| *n as u128).sum();
+            elements = u64::try_from(total).unwrap_or(u64::MAX);
+            self.check_dense_bytes(elements, DType::I64, "the elements up to the last entries")?;
+            let mut firsts = Vec::with_capacity(lengths.len());
+            let mut sum = 0u64;
+            for length in &lengths {
+                firsts.push(sum);
+                sum += *length as u64;
+            }
+            for (parent, at) in parents.iter_mut().zip(&at) {
+                *parent = firsts[to_coordinate(*parent)] + at;
+            }
+            axes.push(ListAxis::from(crate::array::Layout::from(Offsets::from_lengths(lengths)?)));
+        }
+        let mut source: Vec<Option<u64>> = vec![None; to_coordinate(elements)];
+        for (entry, at) in (0u64..).zip(&parents) {
+            source[to_coordinate(*at)] = Some(entry);
+        }
+        let values: ArrayRef = entries.values.to_flat()?;
+        let leaves = take_array(&values, &UInt64Array::from(source), None)?;
+        RaggedArray::try_new(rows, axes, leaves)
+    }
+
+    /// Returns the entries as Arrow columns in the order of [`indices`](Self::indices): one int64
+    /// column per axis, then the values.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn to_columns(&self) -> Result<(Vec<ArrayRef>, ArrayRef)> {
+        let entries = self.collect_entries()?;
+        let indices = entries.to_indices()?;
+        let axes = (0..self.ndim()).map(|axis| indices.row(axis)?.to_flat());
+        Ok((axes.collect::<Result<_>>()?, entries.values.to_flat()?))
+    }
+}

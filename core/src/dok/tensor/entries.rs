@@ -1,0 +1,174 @@
+//! The entries that a view shows: their places in it, and their values.
+
+use rayon::prelude::*;
+
+use super::DokTensor;
+use super::storage::{
+    compute_strides, count_elements, from_place, to_coordinate, to_place, unravel,
+};
+use crate::dense::DenseTensor;
+use crate::error::{Error, Result};
+
+/// Entries with their places in row-major order of `shape`.
+#[derive(Clone, Debug)]
+pub(super) struct Entries {
+    pub(super) shape: Vec<usize>,
+    /// int64, one per entry, all distinct.
+    pub(super) places: DenseTensor,
+    pub(super) values: DenseTensor,
+}
+
+impl Entries {
+    pub(super) fn new(shape: Vec<usize>, places: Vec<i64>, values: DenseTensor) -> Result<Self> {
+        let places = DenseTensor::from_vec([places.len()], places)?;
+        Ok(Self { shape, places, values })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.places.num_elements()
+    }
+
+    pub(super) fn places(&self) -> Result<&[i64]> {
+        self.places.as_slice::<i64>()
+    }
+
+    pub(super) fn into_sorted(self) -> Result<Self> {
+        let places = self.places()?;
+        if places.is_sorted() {
+            return Ok(self);
+        }
+        let mut order: Vec<(i64, u64)> = places.iter().copied().zip(0..).collect();
+        if order.len() > 1 << 16 {
+            order.par_sort_unstable()
+        } else {
+            order.sort_unstable()
+        }
+        let rows: Vec<u64> = order.iter().map(|(_, row)| *row).collect();
+        let places = order.into_iter().map(|(place, _)| place).collect();
+        Self::new(self.shape, places, take_rows(&self.values, &rows)?)
+    }
+
+    /// Returns the coordinates, int64 of shape `[ndim, nnz]`.
+    pub(super) fn to_indices(&self) -> Result<DenseTensor> {
+        let (ndim, count) = (self.shape.len(), self.len());
+        let size = ndim.checked_mul(count).ok_or_else(|| {
+            Error::invalid("the coordinates of all entries are more numbers than memory can hold")
+        })?;
+        let mut out = vec![0i64; size];
+        let mut rest: Vec<u64> = self.places()?.iter().map(|p| from_place(*p)).collect();
+        for (axis, stride) in compute_strides(&self.shape).into_iter().enumerate() {
+            for (coordinate, rest) in out[axis * count..][..count].iter_mut().zip(&mut rest) {
+                let at = *rest / stride;
+                *rest -= at * stride;
+                *coordinate = to_place(at);
+            }
+        }
+        DenseTensor::from_vec([ndim, count], out)
+    }
+}
+
+/// Takes elements of a one-dimensional tensor by position.
+pub(super) fn take_rows(values: &DenseTensor, rows: &[u64]) -> Result<DenseTensor> {
+    let size = values.dtype().size();
+    let bytes = values.as_bytes();
+    macro_rules! of {
+        ($n:literal) => {{
+            let (elements, _) = bytes.as_chunks::<$n>();
+            let mut out = vec![0u8; rows.len() * $n];
+            for (out, row) in out.as_chunks_mut::<$n>().0.iter_mut().zip(rows) {
+                *out = elements[to_coordinate(*row)];
+            }
+            out
+        }};
+    }
+    let out = match size {
+        1 => of!(1),
+        2 => of!(2),
+        4 => of!(4),
+        _ => of!(8),
+    };
+    let buffer = arrow::buffer::Buffer::from_vec(out);
+    DenseTensor::try_new_trusted(values.dtype(), vec![rows.len()], buffer)
+}
+
+impl DokTensor {
+    /// Returns the entries that the view shows, in the order of the storage.
+    pub(super) fn collect_entries(&self) -> Result<Entries> {
+        let storage = self.storage.read();
+        let shape = self.view.shape(&storage);
+        count_elements(&shape)?;
+        let (places, values) = (storage.map.keys()?, storage.map.values()?);
+        if self.view.is_whole() {
+            return Ok(Entries { shape, places, values });
+        }
+        let own = compute_strides(&shape);
+        let base = storage.strides.clone();
+        drop(storage);
+        let places = places.as_slice::<i64>()?;
+        if self.view.is_permutation() {
+            // Per axis of the storage: its stride there, and its stride in the view.
+            let mut steps: Vec<(u64, u64)> = vec![(1, 0); base.len()];
+            for (axis, own) in self.view.axes.iter().zip(&own) {
+                steps[axis.of] = (base[axis.of], *own);
+            }
+            let moved = |p: &i64| {
+                let mut rest = from_place(*p);
+                let mut to = 0;
+                for (from, own) in &steps {
+                    let at = rest / from;
+                    rest -= at * from;
+                    to += at * own;
+                }
+                to_place(to)
+            };
+            let moved: Vec<i64> = if places.len() > 1 << 16 {
+                places.par_iter().map(moved).collect()
+            } else {
+                places.iter().map(moved).collect()
+            };
+            return Entries::new(shape, moved, values);
+        }
+        // Per axis with picks: sorted pairs of storage coordinate and view coordinate.
+        let shown: Vec<Option<Vec<(u64, u64)>>> = self
+            .view
+            .axes
+            .iter()
+            .map(|a| {
+                a.picks.as_ref().map(|picks| {
+                    let mut at: Vec<(u64, u64)> = picks.iter().copied().zip(0..).collect();
+                    at.sort_unstable();
+                    at
+                })
+            })
+            .collect();
+        let (mut out, mut rows) = (Vec::new(), Vec::new());
+        let mut coordinates = vec![0; base.len()];
+        let (mut partial, mut next) = (Vec::new(), Vec::new());
+        for (row, p) in (0u64..).zip(places) {
+            unravel(from_place(*p), &base, &mut coordinates);
+            if self.view.fixed.iter().any(|(axis, at)| coordinates[*axis] != *at) {
+                continue;
+            }
+            partial.clear();
+            partial.push(0u64);
+            for ((axis, shown), own) in self.view.axes.iter().zip(&shown).zip(&own) {
+                let at = coordinates[axis.of];
+                match shown {
+                    None => partial.iter_mut().for_each(|p| *p += at * own),
+                    Some(shown) => {
+                        let from = shown.partition_point(|(c, _)| *c < at);
+                        let to = shown.partition_point(|(c, _)| *c <= at);
+                        next.clear();
+                        for p in &partial {
+                            next.extend(shown[from..to].iter().map(|(_, here)| p + here * own));
+                        }
+                        std::mem::swap(&mut partial, &mut next);
+                    }
+                }
+            }
+            out.extend(partial.iter().map(|p| to_place(*p)));
+            rows.extend(partial.iter().map(|_| row));
+        }
+        Entries::new(shape, out, take_rows(&values, &rows)?)
+    }
+}

@@ -1,0 +1,214 @@
+//! Matrix products.
+
+use rayon::prelude::*;
+
+use super::DokTensor;
+use super::arith::split_place;
+use super::entries::Entries;
+use super::numbers::{Numbers, promote_types};
+use super::storage::{count_elements, to_place};
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+
+fn product_type(a: DType, b: DType) -> DType {
+    match promote_types(a, b) {
+        DType::Bool => DType::I64,
+        other => other,
+    }
+}
+
+/// Returns each row of a matrix that has entries, with the range of its entries.
+fn split_rows(places: &[i64], columns: usize) -> Vec<(usize, std::ops::Range<usize>)> {
+    let mut out: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
+    for (i, at) in places.iter().enumerate() {
+        let row = split_place(*at, columns).0;
+        match out.last_mut() {
+            Some((last, range)) if *last == row => range.end = i + 1,
+            _ => out.push((row, i..i + 1)),
+        }
+    }
+    out
+}
+
+/// Adds a product to a sum. An overflow saturates at `i128::MAX`, which no result type holds, so
+/// that it is an error in the end.
+fn add_int_product(sum: i128, a: i128, b: i128) -> i128 {
+    let next = a.checked_mul(b).and_then(|p| sum.checked_add(p));
+    if sum == i128::MAX { sum } else { next.unwrap_or(i128::MAX) }
+}
+
+fn add_float_product(sum: f64, a: f64, b: f64) -> f64 {
+    sum + a * b
+}
+
+struct MatmulSizes {
+    rows: usize,
+    inner: usize,
+    columns: usize,
+    /// Shape of the result, without the axes that vectors lack.
+    shape: Vec<usize>,
+}
+
+fn match_sizes(a: &[usize], b: &[usize]) -> Result<MatmulSizes> {
+    let refused = || {
+        Error::invalid(format!(
+            "no matrix product of shapes {a:?} and {b:?}; expected matrices or vectors with equal inner sizes"
+        ))
+    };
+    let (rows, inner) = match *a {
+        [inner] => (1, inner),
+        [rows, inner] => (rows, inner),
+        _ => return Err(refused()),
+    };
+    let (other, columns) = match *b {
+        [inner] => (inner, 1),
+        [inner, columns] => (inner, columns),
+        _ => return Err(refused()),
+    };
+    if inner != other {
+        return Err(refused());
+    }
+    let mut shape = Vec::new();
+    shape.extend((a.len() == 2).then_some(rows));
+    shape.extend((b.len() == 2).then_some(columns));
+    Ok(MatmulSizes { rows, inner, columns, shape })
+}
+
+impl DokTensor {
+    /// Returns the dense matrix product with a dense matrix or vector. A vector is a row on the
+    /// left and a column on the right, as in NumPy.
+    ///
+    /// Types widen as in NumPy. Floating-point products are added in float64, integers exactly.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let m = DokTensor::from_dense(&DenseTensor::from_vec([2, 3], vec![0f32, 2.0, 0.0, 1.0, 0.0, 3.0])?)?;
+    /// let product = m.matmul_dense(&DenseTensor::from_vec([3, 2], vec![1f32, 2.0, 3.0, 4.0, 5.0, 6.0])?)?;
+    /// assert_eq!(product, DenseTensor::from_vec([2, 2], vec![6f32, 8.0, 16.0, 20.0])?);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not match, the result exceeds [`dense_limit`](Self::dense_limit), or an
+    /// integer does not fit its type.
+    pub fn matmul_dense(&self, other: &DenseTensor) -> Result<DenseTensor> {
+        let MatmulSizes { rows: count, inner, columns, shape } =
+            match_sizes(&self.shape(), other.shape())?;
+        let entries = self.collect_entries()?.into_sorted()?;
+        let dtype = product_type(entries.values.dtype(), other.dtype());
+        let elements = count_elements(&[count, columns])?;
+        // The limit applies to the result; its accumulators take up to 16 bytes per element.
+        let what = format!("the matrix product of shape {shape:?}");
+        self.check_dense_bytes(elements, dtype, &what)?;
+        let elements = super::storage::to_coordinate(elements);
+        let places = entries.places()?;
+        let row_list = split_rows(places, inner);
+        let a = Numbers::from_dense(&entries.values.cast(dtype)?)?;
+        let b = Numbers::from_dense(&other.cast(dtype)?)?;
+        macro_rules! product {
+            ($a:expr, $b:expr, $zero:expr, $step:expr) => {{
+                let (a, b) = ($a, $b);
+                let mut out = vec![$zero; elements];
+                let mut jobs = Vec::with_capacity(row_list.len());
+                let (mut rest, mut first) = (out.as_mut_slice(), 0);
+                for (row, range) in &row_list {
+                    let (_, from) = rest.split_at_mut((row - first) * columns);
+                    let (own, left) = from.split_at_mut(columns);
+                    (rest, first) = (left, row + 1);
+                    jobs.push((range.clone(), own));
+                }
+                jobs.into_par_iter().for_each(|(range, out)| {
+                    for i in range {
+                        let from = split_place(places[i], inner).1 * columns;
+                        for (out, b) in out.iter_mut().zip(&b[from..][..columns]) {
+                            *out = $step(*out, a[i], *b);
+                        }
+                    }
+                });
+                out
+            }};
+        }
+        let out = match (a, b) {
+            (Numbers::Int(a), Numbers::Int(b)) => {
+                Numbers::Int(product!(a, b, 0i128, add_int_product))
+            }
+            (a, b) => {
+                Numbers::Float(product!(a.into_floats(), b.into_floats(), 0f64, add_float_product))
+            }
+        };
+        out.into_dense(dtype, "a matrix product")?.reshape(shape)
+    }
+
+    /// Returns the sparse matrix product with a sparse matrix or vector, with entries wherever two
+    /// entries meet.
+    ///
+    /// # Errors
+    /// Same as [`matmul_dense`](Self::matmul_dense), except for the limit; also for a result of
+    /// more than 2^63 elements.
+    pub fn matmul(&self, other: &Self) -> Result<Self> {
+        let MatmulSizes { rows: count, inner, columns, shape } =
+            match_sizes(&self.shape(), &other.shape())?;
+        count_elements(&[count, columns])?;
+        let (a, b) =
+            (self.collect_entries()?.into_sorted()?, other.collect_entries()?.into_sorted()?);
+        let dtype = product_type(a.values.dtype(), b.values.dtype());
+        let (ap, bp) = (a.places()?, b.places()?);
+        let (a_rows, b_rows) = (split_rows(ap, inner), split_rows(bp, columns));
+        let av = Numbers::from_dense(&a.values.cast(dtype)?)?;
+        let bv = Numbers::from_dense(&b.values.cast(dtype)?)?;
+        macro_rules! product {
+            ($a:expr, $b:expr, $zero:expr, $step:expr) => {{
+                let (av, bv) = ($a, $b);
+                let multiply_row = |(row, range): &(usize, std::ops::Range<usize>)| {
+                    // All products of a row with their columns, in the order of the inner axis.
+                    let mut cells = Vec::new();
+                    for i in range.clone() {
+                        let k = split_place(ap[i], inner).1;
+                        let Ok(at) = b_rows.binary_search_by_key(&k, |(row, _)| *row) else {
+                            continue;
+                        };
+                        cells.extend(
+                            b_rows[at].1.clone().map(|j| (split_place(bp[j], columns).1, i, j)),
+                        );
+                    }
+                    // A stable sort keeps that order, so sums do not depend on how rows are divided
+                    // among threads.
+                    cells.sort_by_key(|(column, _, _)| *column);
+                    let mut sums = Vec::new();
+                    for (column, i, j) in cells {
+                        match sums.last_mut() {
+                            Some((last, sum)) if *last == column => {
+                                *sum = $step(*sum, av[i], bv[j]);
+                            }
+                            _ => sums.push((column, $step($zero, av[i], bv[j]))),
+                        }
+                    }
+                    (*row, sums)
+                };
+                let all: Vec<_> = a_rows.par_iter().map(multiply_row).collect();
+                let (mut places, mut values) = (Vec::new(), Vec::new());
+                for (row, cells) in all {
+                    let first = row as u64 * columns as u64;
+                    places.extend(cells.iter().map(|(column, _)| to_place(first + *column as u64)));
+                    values.extend(cells.into_iter().map(|(_, value)| value));
+                }
+                (places, values)
+            }};
+        }
+        let (places, numbers) = match (av, bv) {
+            (Numbers::Int(a), Numbers::Int(b)) => {
+                let (places, values) = product!(a, b, 0i128, add_int_product);
+                (places, Numbers::Int(values))
+            }
+            (a, b) => {
+                let (places, values) =
+                    product!(a.into_floats(), b.into_floats(), 0f64, add_float_product);
+                (places, Numbers::Float(values))
+            }
+        };
+        let values = numbers.into_dense(dtype, "a matrix product")?;
+        self.with_values(Entries::new(shape, places, values)?)
+    }
+}

@@ -1,0 +1,238 @@
+//! Sparse tensors: see [`DokTensor`].
+
+mod arith;
+mod construct;
+mod convert;
+mod entries;
+mod get;
+
+mod maths;
+mod matmul;
+mod norm;
+mod numbers;
+mod reduce;
+mod reshape;
+mod selection;
+mod set;
+
+mod softmax;
+mod storage;
+mod view;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::dense::{DType, DenseOptions, DenseTensor};
+use crate::error::{Error, Result};
+
+pub use construct::{Coo, Csr, Duplicates};
+
+pub use get::Scalar;
+pub use maths::Unary;
+pub use set::Source;
+
+pub(crate) use storage::check_size;
+use storage::{SharedStorage, Storage};
+use view::View;
+
+/// A sparse tensor: a dictionary from coordinates to values. Elements without an entry are zero.
+///
+/// Reading or writing an element takes constant time. Indexing follows NumPy: [`get`](Self::get)
+/// returns a dense tensor, [`get_sparse`](Self::get_sparse) a sparse one, [`set`](Self::set) takes
+/// scalars, dense tensors that broadcast, and sparse tensors.
+///
+/// * Entries are keyed by their row-major position, one 64-bit number each. A tensor may have up to
+///   2^63 elements, over any number of axes.
+/// * [`transpose`](Self::transpose), [`permute`](Self::permute), [`select`](Self::select) and
+///   [`index_select`](Self::index_select) return views, which share the entries: a write through
+///   one is visible in all. [`try_clone`](Self::try_clone), [`reshape`](Self::reshape) and all
+///   computations return independent tensors.
+/// * Writing zero removes the entry. Zeros given to a constructor, and zeros that a computation
+///   yields, remain entries until [`prune`](Self::prune).
+/// * Dense results larger than [`dense_limit`](Self::dense_limit) (4 GiB) are refused before memory
+///   is allocated.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::{DType, DenseTensor};
+/// use serrate::dok::DokTensor;
+/// use serrate::index::parse_index;
+/// let mut t = DokTensor::new([1_000_000, 1_000_000], DType::F32)?;
+/// t.set(&parse_index("[3, 5], [4, -1]")?, 1.5)?;
+/// t.set_at(&[0, 0], 2.0)?;
+/// assert_eq!((t.nnz()?, t.at(&[5, -1])?.to_string().as_str()), (3, "1.5"));
+/// let corner = t.get(&parse_index("2:4, 3:5")?)?;
+/// assert_eq!(corner, DenseTensor::from_vec([2, 2], vec![0f32, 0.0, 0.0, 1.5])?);
+/// assert!(t.to_dense().unwrap_err().to_string().contains("4000000000000 bytes"));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct DokTensor {
+    storage: Arc<SharedStorage>,
+    view: View,
+    limit: Option<u64>,
+}
+
+impl DokTensor {
+    fn with_storage(storage: Storage) -> Self {
+        let view = View::whole(storage.shape.len());
+        let storage = Arc::new(SharedStorage::new(storage));
+        Self { storage, view, limit: Some(DenseOptions::DEFAULT_LIMIT) }
+    }
+
+    /// Returns the size of every axis.
+    pub fn shape(&self) -> Vec<usize> {
+        self.view.shape(&self.storage.read())
+    }
+
+    /// Returns the number of axes.
+    pub fn ndim(&self) -> usize {
+        self.view.ndim()
+    }
+
+    /// Returns the type of the values.
+    pub fn dtype(&self) -> DType {
+        self.storage.read().dtype()
+    }
+
+    /// Returns the number of elements, stored or not.
+    ///
+    /// # Errors
+    /// If a view has more than 2^63 elements.
+    pub fn num_elements(&self) -> Result<u64> {
+        storage::count_elements(&self.shape())
+    }
+
+    /// Returns the number of entries, that is of stored elements, zero or not.
+    ///
+    /// # Errors
+    /// If a view shows more entries than memory can hold.
+    pub fn nnz(&self) -> Result<usize> {
+        if self.view.is_permutation() {
+            return Ok(self.storage.read().map.len());
+        }
+        Ok(self.collect_entries()?.len())
+    }
+
+    /// Returns the fraction of elements without an entry; 1 if there are no elements.
+    ///
+    /// # Errors
+    /// Same as [`nnz`](Self::nnz).
+    pub fn sparsity(&self) -> Result<f64> {
+        let elements = self.num_elements()?;
+        if elements == 0 {
+            return Ok(1.0);
+        }
+        Ok(1.0 - self.nnz()? as f64 / elements as f64)
+    }
+
+    /// Returns true, for every tensor of this type.
+    pub fn is_sparse(&self) -> bool {
+        true
+    }
+
+    /// Returns whether every element has at most one entry: always true for a dictionary.
+    pub fn is_coalesced(&self) -> bool {
+        true
+    }
+
+    /// Returns the coordinates of all entries, int64 of shape `[ndim, nnz]`, in the order of
+    /// [`values`](Self::values), which is the order of insertion. [`to_coo`](Self::to_coo) sorts
+    /// them.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn indices(&self) -> Result<DenseTensor> {
+        self.collect_entries()?.to_indices()
+    }
+
+    /// Returns the values of all entries, in the order of [`indices`](Self::indices). Copies them
+    /// only for views of a part.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn values(&self) -> Result<DenseTensor> {
+        Ok(self.collect_entries()?.values)
+    }
+
+    /// Returns the bytes of memory of the entries, which all views share.
+    pub fn memory(&self) -> usize {
+        self.storage.read().map.memory()
+    }
+
+    /// Returns the maximum number of bytes of a dense result; `None` for no limit.
+    pub fn dense_limit(&self) -> Option<u64> {
+        self.limit
+    }
+
+    /// Sets [`dense_limit`](Self::dense_limit) for this tensor and for views made from it later.
+    pub fn set_dense_limit(&mut self, bytes: Option<u64>) {
+        self.limit = bytes;
+    }
+
+    /// Sets whether large operations may use all threads of rayon's pool (the default).
+    pub fn set_parallel(&mut self, parallel: bool) {
+        self.storage.write().map.set_parallel(parallel);
+    }
+
+    /// Reserves capacity for `more` entries.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn reserve(&mut self, more: usize) -> Result<()> {
+        self.storage.write().map.reserve(more)
+    }
+
+    /// Releases memory that the current entries do not need.
+    ///
+    /// # Errors
+    /// If the smaller copy cannot be allocated.
+    pub fn shrink(&mut self) -> Result<()> {
+        self.storage.write().map.shrink()
+    }
+
+    /// Returns the number of bytes of a dense result, or an error if it exceeds the limit.
+    fn check_dense_bytes(&self, elements: u64, dtype: DType, what: &str) -> Result<usize> {
+        let options = DenseOptions { limit: self.limit, ..DenseOptions::default() };
+        let bytes = u128::from(elements) * dtype.size() as u128;
+        options.check_bytes(
+            bytes,
+            || what.to_owned(),
+            || "select a part, keep the result sparse (`get_sparse`), or raise the limit".into(),
+        )
+    }
+
+    /// Resolves an axis, which may count from the end.
+    fn resolve_axis(&self, axis: i64) -> Result<usize> {
+        crate::index::resolve(axis, self.ndim()).ok_or_else(|| Error::NoSuchAxis {
+            what: "the tensor".into(),
+            axis,
+            ndim: self.ndim(),
+        })
+    }
+
+    /// Returns one flag per axis, set for those listed; `None` lists all.
+    fn flag_axes(&self, axes: Option<&[i64]>) -> Result<Vec<bool>> {
+        let Some(axes) = axes else { return Ok(vec![true; self.ndim()]) };
+        let mut flags = vec![false; self.ndim()];
+        for axis in axes {
+            let at = self.resolve_axis(*axis)?;
+            if std::mem::replace(&mut flags[at], true) {
+                return Err(Error::invalid(format!("axis {axis} is listed more than once")));
+            }
+        }
+        Ok(flags)
+    }
+}
+
+/// Writes type, shape and number of entries: `float32[3, 4] with 5 entries`.
+impl fmt::Display for DokTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?}", self.dtype(), self.shape())?;
+        match self.nnz() {
+            Ok(1) => f.write_str(" with 1 entry"),
+            Ok(n) => write!(f, " with {n} entries"),
+            Err(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Sums over axes, and the groups of entries that reductions operate on.
+
+use rayon::prelude::*;
+
+use super::DokTensor;
+use super::entries::{Entries, take_rows};
+use super::numbers::Numbers;
+use super::storage::{compute_strides, from_place, to_place};
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+
+/// Entries grouped by their coordinates on the axes that remain, in row-major order. Entries within
+/// a group are in row-major order of the tensor, so that sums do not depend on the order of
+/// insertion.
+pub(super) struct Groups {
+    /// Shape without the reduced axes, or with size 1 for them.
+    pub(super) shape: Vec<usize>,
+    /// The place of each group in `shape`.
+    pub(super) places: Vec<i64>,
+    /// The end of each group in `rows`.
+    pub(super) ends: Vec<usize>,
+    /// Rows of the entries, group after group.
+    pub(super) rows: Vec<u64>,
+    /// Number of elements per group, stored or not; at most 2^63.
+    pub(super) size: u64,
+}
+
+impl Groups {
+    pub(super) fn new(entries: &Entries, gone: &[bool], keep: bool) -> Result<Self> {
+        let from = compute_strides(&entries.shape);
+        let kept: Vec<usize> = entries
+            .shape
+            .iter()
+            .zip(gone)
+            .map(|(size, gone)| if *gone { 1 } else { *size })
+            .collect();
+        let to = compute_strides(&kept);
+        let size = entries.shape.iter().zip(gone).filter(|(_, gone)| **gone);
+        let size = size.fold(1u64, |n, (size, _)| n.saturating_mul(*size as u64));
+        let own = |entry: i64| {
+            let mut rest = from_place(entry);
+            let mut place = 0;
+            for ((from, to), gone) in from.iter().zip(&to).zip(gone) {
+                let at = rest / from;
+                rest -= at * from;
+                if !gone {
+                    place += at * to;
+                }
+            }
+            place
+        };
+        let places = entries.places()?;
+        let key = |(row, entry): (u64, &i64)| (own(*entry), *entry, row);
+        let mut keys: Vec<(u64, i64, u64)> = (0u64..).zip(places).map(key).collect();
+        if keys.len() > 1 << 16 {
+            keys.par_sort_unstable()
+        } else {
+            keys.sort_unstable()
+        }
+        let (mut group_places, mut ends) = (Vec::new(), Vec::new());
+        for (i, (group, _, _)) in keys.iter().enumerate() {
+            if group_places.last() != Some(&to_place(*group)) {
+                group_places.push(to_place(*group));
+                ends.push(i);
+            }
+            if let Some(end) = ends.last_mut() {
+                *end = i + 1;
+            }
+        }
+        let kept = if keep {
+            kept
+        } else {
+            entries.shape.iter().zip(gone).filter(|(_, g)| !**g).map(|(s, _)| *s).collect()
+        };
+        let rows = keys.into_iter().map(|(_, _, row)| row).collect();
+        Ok(Self { shape: kept, places: group_places, ends, rows, size })
+    }
+
+    /// Returns the range of each group in `rows`.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(self.ends.iter().copied()).map(|(from, to)| from..to)
+    }
+
+    /// Combines the groups with one value each.
+    pub(super) fn into_entries(self, values: DenseTensor) -> Result<Entries> {
+        Entries::new(self.shape, self.places, values)
+    }
+}
+
+/// Returns the type of sums: 64 bits for integers, the same type for floating-point numbers.
+fn sum_type(dtype: DType) -> DType {
+    match dtype {
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 => DType::U64,
+        d if d.is_float() => d,
+        _ => DType::I64,
+    }
+}
+
+/// Sums each group; floating-point numbers in float64, integers exactly.
+fn sum_groups(groups: &Groups, values: &DenseTensor, dtype: DType) -> Result<DenseTensor> {
+    let sorted = Numbers::from_dense(&take_rows(values, &groups.rows)?)?;
+    let sums = match &sorted {
+        Numbers::Int(v) => Numbers::Int(groups.ranges().map(|r| v[r].iter().sum()).collect()),
+        Numbers::Float(v) => Numbers::Float(groups.ranges().map(|r| v[r].iter().sum()).collect()),
+    };
+    sums.into_dense(dtype, "a sum")
+}
+
+/// Sums the entries at equal places, as `dtype`.
+pub(super) fn sum_equal(entries: Entries, dtype: DType) -> Result<Entries> {
+    let groups = Groups::new(&entries, &vec![false; entries.shape.len()], false)?;
+    let values = sum_groups(&groups, &entries.values, dtype)?;
+    groups.into_entries(values)
+}
+
+impl DokTensor {
+    /// Returns sums over axes (`None` for all) as a sparse tensor without those axes, or with size
+    /// 1 for them if `keep` is set. Where nothing is stored, the sum is 0 and not stored either.
+    ///
+    /// Integers and booleans give 64-bit integers; floating-point types stay and are added in
+    /// float64. Axes may count from the end.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 3], vec![0f32, 5.0, 0.0, 7.0, 0.0, 9.0])?)?;
+    /// assert_eq!(t.sum(Some(&[1]), false)?.to_dense()?.as_slice::<f32>()?, [5.0, 16.0]);
+    /// assert_eq!(t.sum(None, false)?.at(&[])?.to_string(), "21");
+    /// assert_eq!(t.sum(Some(&[0, -1]), true)?.shape(), [1, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If an axis does not exist or is listed twice, or a sum of integers overflows.
+    pub fn sum(&self, axes: Option<&[i64]>, keep: bool) -> Result<Self> {
+        let gone = self.flag_axes(axes)?;
+        let entries = self.collect_entries()?;
+        let groups = Groups::new(&entries, &gone, keep)?;
+        let values = sum_groups(&groups, &entries.values, sum_type(entries.values.dtype()))?;
+        self.with_values(groups.into_entries(values)?)
+    }
+
+    /// Returns means over axes, of all elements, stored or not; float64 for integers. Otherwise the
+    /// same as [`sum`](Self::sum).
+    ///
+    /// # Errors
+    /// Same as [`sum`](Self::sum); also if there are no elements to average.
+    pub fn mean(&self, axes: Option<&[i64]>, keep: bool) -> Result<Self> {
+        let gone = self.flag_axes(axes)?;
+        let entries = self.collect_entries()?;
+        let groups = Groups::new(&entries, &gone, keep)?;
+        if groups.size == 0 {
+            return Err(Error::invalid("cannot compute the mean of an axis without elements"));
+        }
+        let dtype = entries.values.dtype();
+        let dtype = if dtype.is_float() { dtype } else { DType::F64 };
+        let v = Numbers::from_dense(&take_rows(&entries.values, &groups.rows)?)?.into_floats();
+        let count = groups.size as f64;
+        let means = groups.ranges().map(|r| v[r].iter().sum::<f64>() / count).collect();
+        let values = Numbers::Float(means).into_dense(dtype, "a mean")?;
+        self.with_values(groups.into_entries(values)?)
+    }
+}

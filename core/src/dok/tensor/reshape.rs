@@ -1,0 +1,143 @@
+//! Reshaping to copies, and resizing in place.
+
+use std::sync::Arc;
+
+use super::DokTensor;
+use super::entries::{Entries, take_rows};
+use super::storage::{Storage, compute_strides, count_elements, from_place, to_place, unravel};
+use super::view::View;
+use crate::error::{Error, Result};
+
+impl DokTensor {
+    /// Returns a copy in another shape with the same elements in row-major order. One size may be
+    /// -1, which is inferred from the others.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DType;
+    /// use serrate::dok::DokTensor;
+    /// let mut t = DokTensor::new([4, 6], DType::I32)?;
+    /// t.set_at(&[1, 0], 5)?;
+    /// let r = t.reshape(&[2, -1, 3])?;
+    /// assert_eq!((r.shape(), r.at(&[0, 2, 0])?.to_string().as_str()), (vec![2, 4, 3], "5"));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the shape has another number of elements, or several sizes are -1.
+    pub fn reshape(&self, shape: &[i64]) -> Result<Self> {
+        let elements = self.num_elements()?;
+        let refused = || {
+            Error::invalid(format!(
+                "{elements} elements of shape {:?} do not fit the shape {shape:?}",
+                self.shape()
+            ))
+        };
+        let mut known = 1u64;
+        let mut open = false;
+        for size in shape {
+            match u64::try_from(*size) {
+                Ok(size) => known = known.checked_mul(size).ok_or_else(refused)?,
+                Err(_) if *size == -1 && !std::mem::replace(&mut open, true) => {}
+                Err(_) => {
+                    return Err(Error::invalid(format!(
+                        "invalid shape {shape:?}; sizes must not be negative, except for one -1"
+                    )));
+                }
+            }
+        }
+        let left = match (open, known) {
+            (true, 0) => return Err(refused()),
+            (true, known) if elements.is_multiple_of(known) => elements / known,
+            (false, known) if known == elements => 1,
+            _ => return Err(refused()),
+        };
+        let sizes = shape.iter().map(|size| u64::try_from(*size).unwrap_or(left));
+        let shape: Vec<usize> = sizes.map(super::storage::to_coordinate).collect();
+        if !self.view.is_whole() {
+            return self.with_values(Entries { shape, ..self.collect_entries()? });
+        }
+        // The same elements in row-major order have the same places.
+        let storage = self.storage.read();
+        count_elements(&shape)?;
+        let map = storage.map.try_clone()?;
+        let mut made = Self::with_storage(Storage { strides: compute_strides(&shape), shape, map });
+        made.limit = self.limit;
+        Ok(made)
+    }
+
+    /// Returns a copy with one axis.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn flatten(&self) -> Result<Self> {
+        self.reshape(&[-1]).or_else(|_| self.reshape(&[0]))
+    }
+
+    /// Changes the sizes of the axes. Entries outside the new shape are dropped, the others keep
+    /// their coordinates. A size of -1, or one omitted at the end, keeps the size of its axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DType;
+    /// use serrate::dok::DokTensor;
+    /// let mut t = DokTensor::new([3, 4], DType::F32)?;
+    /// t.set_at(&[2, 3], 1.0)?;
+    /// t.resize(&[5])?;
+    /// assert_eq!((t.shape(), t.nnz()?), (vec![5, 4], 1));
+    /// t.resize(&[-1, 3])?;
+    /// assert_eq!((t.shape(), t.nnz()?), (vec![5, 3], 0));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there are more sizes than axes, the shape has more than 2^63 elements, or other views
+    /// share the entries, whose places would be wrong for them (NumPy refuses this as well; clone
+    /// first).
+    pub fn resize(&mut self, sizes: &[i64]) -> Result<()> {
+        let mut shape = self.shape();
+        if sizes.len() > shape.len() {
+            return Err(Error::invalid(format!(
+                "got {} sizes, but the tensor has {} axes",
+                sizes.len(),
+                shape.len()
+            )));
+        }
+        for (size, new) in shape.iter_mut().zip(sizes) {
+            match usize::try_from(*new) {
+                Ok(new) => *size = new,
+                Err(_) if *new == -1 => {}
+                Err(_) => {
+                    return Err(Error::invalid(format!(
+                        "a size of {new} is invalid; expected -1 or more"
+                    )));
+                }
+            }
+        }
+        count_elements(&shape)?;
+        if Arc::strong_count(&self.storage) > 1 {
+            return Err(Error::invalid(
+                "a tensor that shares its entries with views cannot be resized; clone it first",
+            ));
+        }
+        let entries = self.collect_entries()?;
+        let (from, to) = (compute_strides(&entries.shape), compute_strides(&shape));
+        let mut at = vec![0; shape.len()];
+        let (mut places, mut rows) = (Vec::new(), Vec::new());
+        for (row, entry) in (0u64..).zip(entries.places()?) {
+            unravel(from_place(*entry), &from, &mut at);
+            if at.iter().zip(&shape).all(|(at, size)| *at < *size as u64) {
+                places.push(to_place(at.iter().zip(&to).map(|(at, stride)| at * stride).sum()));
+                rows.push(row);
+            }
+        }
+        let values = take_rows(&entries.values, &rows)?;
+        let options = self.storage.read().map.options().clone();
+        let view = View::whole(shape.len());
+        let mut storage = Storage::with_entries(shape, places, &values, options)?;
+        storage.map.set_parallel(self.storage.read().map.options().parallel);
+        self.storage = Arc::new(super::SharedStorage::new(storage));
+        self.view = view;
+        Ok(())
+    }
+}

@@ -1,0 +1,465 @@
+//! The elements of a view that an index selects, as offsets per axis of the result.
+//!
+//! The place of an element is a sum over axes. Each axis of the result (index arrays that broadcast
+//! together count as one) therefore holds a list of summands, or an arithmetic series for a slice:
+//!
+//! ```text
+//! index `1:, [4, 0]` on strides [10, 1]     series 10, 20      list 4, 0
+//! places of the result                      14 10 / 24 20      (sums, row-major)
+//! ```
+//!
+//! Searching the same lists for the summands of an entry yields its positions in the result.
+
+use super::storage::{Storage, compute_strides, from_place, to_coordinate, to_place, unravel};
+use super::view::View;
+use crate::error::{Error, Result};
+use crate::index::{Index, IndexArray, Span, resolve};
+
+/// One or more axes of the result that are selected together.
+#[derive(Debug)]
+struct ResultDim {
+    shape: Vec<usize>,
+    size: usize,
+    /// The axes of the storage that they select from.
+    of: Vec<usize>,
+    offsets: DimOffsets,
+}
+
+/// Summands of places.
+#[derive(Debug)]
+enum DimOffsets {
+    /// The coordinates `first + i * step` of one axis.
+    Series {
+        first: u64,
+        step: i64,
+    },
+    List(Vec<u64>),
+}
+
+#[derive(Debug)]
+pub(super) struct Selection {
+    shape: Vec<usize>,
+    dims: Vec<ResultDim>,
+    /// Axes of the storage with a single coordinate.
+    fixed: Vec<(usize, u64)>,
+    strides: Vec<u64>,
+    /// Whether a place may be selected more than once.
+    repeats: bool,
+}
+
+/// An index item with the first axis of the view that it applies to.
+struct IndexItem<'a> {
+    item: &'a Index,
+    first: usize,
+}
+
+/// Index arrays of a common shape, one per axis.
+struct IndexArrays {
+    shape: Vec<usize>,
+    of: Vec<(usize, Vec<i64>)>,
+}
+
+/// Expands `...` and missing items, so that every axis has an item; a `...` that covers no axis
+/// stays.
+fn expand_index(index: &[Index], ndim: usize) -> Result<Vec<Index>> {
+    let takes = |i: &Index| match i {
+        Index::Rest | Index::NewAxis => 0,
+        Index::Mask(m) => m.shape().len(),
+        _ => 1,
+    };
+    let given: usize = index.iter().map(takes).sum();
+    let Some(left) = ndim.checked_sub(given) else {
+        return Err(Error::invalid(format!(
+            "the index covers {given} axes, but the tensor has only {ndim}"
+        )));
+    };
+    let mut out = Vec::with_capacity(index.len() + left);
+    let mut rest = false;
+    for item in index {
+        match item {
+            Index::Rest if std::mem::replace(&mut rest, true) => {
+                return Err(Error::invalid("an index may contain ... only once"));
+            }
+            Index::Rest if left > 0 => out.extend(std::iter::repeat_n(Index::ALL, left)),
+            Index::Slice { step: Some(0), .. } => {
+                return Err(Error::invalid("the step of a slice must not be 0"));
+            }
+            item => out.push(item.clone()),
+        }
+    }
+    if !rest {
+        out.extend(std::iter::repeat_n(Index::ALL, left));
+    }
+    Ok(out)
+}
+
+/// Converts a mask to the index arrays of its true positions, one per axis.
+fn mask_to_arrays(mask: &IndexArray<bool>, first: usize, shape: &[usize]) -> Result<IndexArrays> {
+    let sizes = shape.get(first..first + mask.shape().len()).unwrap_or_default();
+    if sizes != mask.shape() {
+        return Err(Error::invalid(format!(
+            "the mask has the shape {:?}, but the axes it applies to have {sizes:?}",
+            mask.shape()
+        )));
+    }
+    let true_at: Vec<u64> =
+        (0u64..).zip(mask.values()).filter(|(_, m)| **m).map(|(i, _)| i).collect();
+    let strides = compute_strides(mask.shape());
+    let axis = |(k, stride): (usize, &u64)| {
+        let size = mask.shape()[k] as u64;
+        (first + k, true_at.iter().map(|at| to_place(at / stride % size)).collect())
+    };
+    let of = strides.iter().enumerate().map(axis).collect();
+    Ok(IndexArrays { shape: vec![true_at.len()], of })
+}
+
+/// Returns the shape that several shapes broadcast to, by NumPy's rules.
+pub(super) fn broadcast_shapes<'a>(
+    shapes: impl Iterator<Item = &'a [usize]> + Clone,
+) -> Option<Vec<usize>> {
+    let ndim = shapes.clone().map(<[usize]>::len).max().unwrap_or(0);
+    let mut out = vec![1; ndim];
+    for shape in shapes {
+        for (out, size) in out[ndim - shape.len()..].iter_mut().zip(shape) {
+            match (*out, *size) {
+                (a, b) if a == b => {}
+                (1, b) => *out = b,
+                (_, 1) => {}
+                _ => return None,
+            }
+        }
+    }
+    Some(out)
+}
+
+/// Returns the strides of an array within a shape that it broadcasts to: 0 along repeated axes.
+pub(super) fn broadcast_strides(shape: &[usize], to: &[usize]) -> Vec<usize> {
+    let mut out = vec![0; to.len()];
+    let skip = to.len().saturating_sub(shape.len());
+    for ((out, stride), size) in out[skip..].iter_mut().zip(compute_strides(shape)).zip(shape) {
+        *out = if *size == 1 { 0 } else { to_coordinate(stride) };
+    }
+    out
+}
+
+/// Iterates over a shape in row-major order, passing the offset of each element for the given
+/// strides.
+pub(super) fn walk_shape(shape: &[usize], strides: &[usize], mut each: impl FnMut(usize)) {
+    if shape.contains(&0) {
+        return;
+    }
+    let mut counter = vec![0usize; shape.len()];
+    let mut at = 0;
+    loop {
+        each(at);
+        let mut axis = shape.len();
+        loop {
+            let Some(k) = axis.checked_sub(1) else { return };
+            axis = k;
+            counter[k] += 1;
+            at += strides[k];
+            if counter[k] < shape[k] {
+                break;
+            }
+            at -= strides[k] * shape[k];
+            counter[k] = 0;
+        }
+    }
+}
+
+struct SelectionBuilder<'a> {
+    view: &'a View,
+    storage: &'a Storage,
+    shape: Vec<usize>,
+}
+
+impl SelectionBuilder<'_> {
+    /// Converts coordinate `at` of an axis of the view to a coordinate of the storage.
+    fn storage_coordinate(&self, axis: usize, at: u64) -> u64 {
+        match &self.view.axes[axis].picks {
+            None => at,
+            Some(picks) => picks[to_coordinate(at)],
+        }
+    }
+
+    fn resolve_position(&self, axis: usize, index: i64) -> Result<u64> {
+        let size = self.shape[axis];
+        let at = resolve(index, size).ok_or(Error::OutOfRange { axis, index, size })?;
+        Ok(self.storage_coordinate(axis, at as u64))
+    }
+
+    fn select_slice(&self, axis: usize, span: Span) -> ResultDim {
+        let of = self.view.axes[axis].of;
+        let offsets = if self.view.axes[axis].picks.is_none() {
+            DimOffsets::Series { first: span.first as u64, step: span.step }
+        } else {
+            let at = |i: usize| self.storage_coordinate(axis, i as u64) * self.storage.strides[of];
+            DimOffsets::List(span.positions().map(at).collect())
+        };
+        ResultDim { shape: vec![span.count], size: span.count, of: vec![of], offsets }
+    }
+
+    /// Combines index arrays, which broadcast against each other.
+    fn combine_arrays(&self, arrays: &[IndexArrays]) -> Result<ResultDim> {
+        let shapes = || arrays.iter().map(|a| a.shape.as_slice());
+        let shape = broadcast_shapes(shapes()).ok_or_else(|| {
+            let shapes: Vec<String> = shapes().map(|s| format!("{s:?}")).collect();
+            Error::invalid(format!(
+                "the index arrays of shapes {} do not broadcast",
+                shapes.join(" and ")
+            ))
+        })?;
+        let size = crate::dense::element_count(&shape)
+            .filter(|n| isize::try_from(n.saturating_mul(8)).is_ok())
+            .ok_or_else(|| Error::invalid(format!("the index arrays broadcast to the shape {shape:?}, which has more elements than memory can hold")))?;
+        let mut offsets = vec![0u64; size];
+        let mut of = Vec::new();
+        for array in arrays {
+            let steps = broadcast_strides(&array.shape, &shape);
+            for (axis, positions) in &array.of {
+                let base = self.view.axes[*axis].of;
+                let stride = self.storage.strides[base];
+                let own = positions.iter().map(|p| Ok(self.resolve_position(*axis, *p)? * stride));
+                let own = own.collect::<Result<Vec<u64>>>()?;
+                let mut out = offsets.iter_mut();
+                walk_shape(&shape, &steps, |at| {
+                    if let Some(out) = out.next() {
+                        *out += own[at];
+                    }
+                });
+                of.push(base);
+            }
+        }
+        Ok(ResultDim { size, shape, of, offsets: DimOffsets::List(offsets) })
+    }
+
+    /// Returns the positions of an index array or a mask; `None` for other items.
+    fn read_arrays(&self, item: &IndexItem<'_>) -> Result<Option<IndexArrays>> {
+        Ok(Some(match item.item {
+            Index::Array(a) => IndexArrays {
+                shape: a.shape().to_vec(),
+                of: vec![(item.first, a.values().to_vec())],
+            },
+            Index::Mask(m) if m.shape().is_empty() => {
+                let count = m.values().iter().filter(|v| **v).count();
+                IndexArrays { shape: vec![count], of: Vec::new() }
+            }
+            Index::Mask(m) => mask_to_arrays(m, item.first, &self.shape)?,
+            _ => return Ok(None),
+        }))
+    }
+
+    fn read_span(&self, axis: usize, item: &Index) -> Result<Option<Span>> {
+        let size = self.shape[axis];
+        match item {
+            all if *all == Index::ALL => Ok(Some(Span { first: 0, count: size, step: 1 })),
+            Index::Slice { .. } if i64::try_from(size).is_err() => Err(Error::invalid(format!(
+                "axis {axis} has {size} elements, too many to slice with 64-bit positions; use another kind of index"
+            ))),
+            Index::Slice { start, stop, step } => {
+                Ok(Some(Span::new(*start, *stop, step.unwrap_or(1), size)))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+const NEW_AXIS: fn() -> ResultDim =
+    || ResultDim { shape: vec![1], size: 1, of: Vec::new(), offsets: DimOffsets::List(vec![0]) };
+
+impl Selection {
+    /// Selects by NumPy's rules: index arrays are combined, and their axes come first if other
+    /// items separate them.
+    pub(super) fn numpy(view: &View, storage: &Storage, index: &[Index]) -> Result<Self> {
+        Self::new(view, storage, index, false)
+    }
+
+    pub(super) fn orthogonal(view: &View, storage: &Storage, index: &[Index]) -> Result<Self> {
+        Self::new(view, storage, index, true)
+    }
+
+    fn new(view: &View, storage: &Storage, index: &[Index], apart: bool) -> Result<Self> {
+        let builder = SelectionBuilder { view, storage, shape: view.shape(storage) };
+        let index = expand_index(index, view.ndim())?;
+        let mut first = 0;
+        let mut items = Vec::with_capacity(index.len());
+        for item in &index {
+            items.push(IndexItem { item, first });
+            first += match item {
+                Index::Rest | Index::NewAxis => 0,
+                Index::Mask(m) => m.shape().len(),
+                _ => 1,
+            };
+        }
+        let mut fixed = view.fixed.clone();
+        let mut dims = Vec::new();
+        let is_array = |i: &IndexItem<'_>| matches!(i.item, Index::Array(_) | Index::Mask(_));
+        let together = !apart && items.iter().any(is_array);
+        let advanced =
+            |i: &IndexItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
+        // Position of the combined axes: that of the first index array, or 0 if other items
+        // separate them.
+        let mut group = None;
+        let mut arrays = Vec::new();
+        let from = items.iter().position(advanced).unwrap_or(0);
+        let to = items.iter().rposition(advanced).unwrap_or(0);
+        let between = together && !items[from..=to].iter().all(advanced);
+        for item in &items {
+            if advanced(item) {
+                group.get_or_insert(dims.len());
+            }
+            match item.item {
+                Index::Rest => {}
+                Index::NewAxis => dims.push(NEW_AXIS()),
+                Index::At(i) if together => {
+                    arrays
+                        .push(IndexArrays { shape: Vec::new(), of: vec![(item.first, vec![*i])] });
+                }
+                Index::At(i) => {
+                    fixed.push((
+                        view.axes[item.first].of,
+                        builder.resolve_position(item.first, *i)?,
+                    ));
+                }
+                other => {
+                    match (builder.read_span(item.first, other)?, builder.read_arrays(item)?) {
+                        (Some(span), _) => dims.push(builder.select_slice(item.first, span)),
+                        (None, Some(array)) if together => arrays.push(array),
+                        (None, Some(array)) => dims.push(builder.combine_arrays(&[array])?),
+                        (None, None) => {}
+                    }
+                }
+            }
+        }
+        if together {
+            let at = if between { 0 } else { group.unwrap_or(0) };
+            dims.insert(at, builder.combine_arrays(&arrays)?);
+        }
+        let shape = dims.iter().flat_map(|d| d.shape.iter().copied()).collect();
+        let repeats = view.may_repeat() || items.iter().any(is_array);
+        Ok(Self { shape, dims, fixed, strides: storage.strides.clone(), repeats })
+    }
+
+    pub(super) fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    pub(super) fn repeats(&self) -> bool {
+        self.repeats
+    }
+
+    /// Appends the places of `count` elements of the result from `first` on, in row-major order.
+    pub(super) fn extend_places(&self, first: u64, count: usize, out: &mut Vec<i64>) {
+        let sizes: Vec<usize> = self.dims.iter().map(|d| d.size).collect();
+        let own = compute_strides(&sizes);
+        let mut counter = vec![0u64; sizes.len()];
+        unravel(first, &own, &mut counter);
+        let fixed: u64 = self.fixed.iter().map(|(axis, at)| at * self.strides[*axis]).sum();
+        let outer = self.dims.len().saturating_sub(1);
+        let mut left = count;
+        while left > 0 {
+            let base = self.dims[..outer]
+                .iter()
+                .zip(&counter)
+                .fold(fixed, |sum, (d, at)| sum.wrapping_add(self.element_offset(d, *at)));
+            let Some(last) = self.dims.last() else {
+                out.push(to_place(base));
+                return;
+            };
+            // The rest of the innermost axis.
+            let from = counter[outer];
+            let run = left.min(last.size - to_coordinate(from));
+            let all = from..from + run as u64;
+            out.extend(all.map(|i| to_place(base.wrapping_add(self.element_offset(last, i)))));
+            left -= run;
+            counter[outer] += run as u64;
+            let mut axis = outer;
+            while counter[axis] == sizes[axis] as u64 && axis > 0 {
+                counter[axis] = 0;
+                axis -= 1;
+                counter[axis] += 1;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn element_offset(&self, dim: &ResultDim, i: u64) -> u64 {
+        match &dim.offsets {
+            DimOffsets::List(list) => list[to_coordinate(i)],
+            DimOffsets::Series { first, step } => first
+                .wrapping_add(from_place(*step).wrapping_mul(i))
+                .wrapping_mul(self.strides[dim.of[0]]),
+        }
+    }
+
+    /// Calls `each` with (position in the result, row) for every stored entry that the result
+    /// contains, once per position.
+    pub(super) fn for_each_stored(&self, stored: &[i64], mut each: impl FnMut(u64, usize)) {
+        let own = compute_strides(&self.dims.iter().map(|d| d.size).collect::<Vec<_>>());
+        // Lists sorted by summand, each summand with its index.
+        let sorted: Vec<Vec<(u64, u64)>> = self
+            .dims
+            .iter()
+            .map(|d| match &d.offsets {
+                DimOffsets::Series { .. } => Vec::new(),
+                DimOffsets::List(list) => {
+                    let mut list: Vec<(u64, u64)> = list.iter().copied().zip(0..).collect();
+                    list.sort_unstable();
+                    list
+                }
+            })
+            .collect();
+        if self.dims.iter().any(|d| d.size == 0) {
+            return;
+        }
+        let mut at = vec![0u64; self.strides.len()];
+        let (mut found, mut next) = (Vec::new(), Vec::new());
+        'entries: for (row, entry) in stored.iter().enumerate() {
+            unravel(from_place(*entry), &self.strides, &mut at);
+            if self.fixed.iter().any(|(axis, fixed)| at[*axis] != *fixed) {
+                continue;
+            }
+            found.clear();
+            found.push(0u64);
+            for ((dim, sorted), own) in self.dims.iter().zip(&sorted).zip(&own) {
+                match &dim.offsets {
+                    DimOffsets::Series { first, step } => {
+                        let by = step.unsigned_abs();
+                        let distance = if *step < 0 {
+                            first.checked_sub(at[dim.of[0]])
+                        } else {
+                            at[dim.of[0]].checked_sub(*first)
+                        };
+                        let Some(i) = distance.filter(|d| d % by == 0).map(|d| d / by) else {
+                            continue 'entries;
+                        };
+                        if i >= dim.size as u64 {
+                            continue 'entries;
+                        }
+                        found.iter_mut().for_each(|f| *f += i * own);
+                    }
+                    DimOffsets::List(_) => {
+                        let sum = dim.of.iter().map(|axis| at[*axis] * self.strides[*axis]).sum();
+                        let from = sorted.partition_point(|(s, _)| *s < sum);
+                        let to = sorted.partition_point(|(s, _)| *s <= sum);
+                        if from == to {
+                            continue 'entries;
+                        }
+                        next.clear();
+                        for f in &found {
+                            next.extend(sorted[from..to].iter().map(|(_, i)| f + i * own));
+                        }
+                        std::mem::swap(&mut found, &mut next);
+                    }
+                }
+            }
+            found.iter().for_each(|f| each(*f, row));
+        }
+    }
+
+    pub(super) fn element_place(&self, element: i64) -> i64 {
+        let mut out = Vec::with_capacity(1);
+        self.extend_places(from_place(element), 1, &mut out);
+        out.first().copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,255 @@
+//! Writes: scalars, dense tensors that broadcast, sparse tensors.
+
+use arrow::datatypes::ToByteSlice;
+
+use super::DokTensor;
+use super::numbers::find_zeros;
+use super::selection::{Selection, broadcast_shapes, broadcast_strides, walk_shape};
+use super::storage::{Storage, count_elements, to_coordinate};
+use crate::dense::{DenseTensor, Fill};
+use crate::error::{Error, Result};
+use crate::index::Index;
+
+/// Value to write.
+#[derive(Clone, Debug)]
+pub enum Source<'a> {
+    /// One number for all elements, converted like [`DenseTensor::cast`]: 1.5 becomes the integer
+    /// 1, as in NumPy, and 300 does not fit uint8.
+    Scalar(Fill),
+    /// A dense tensor that broadcasts to the part, converted like [`DenseTensor::cast`].
+    Dense(&'a DenseTensor),
+    /// A sparse tensor of exactly the shape of the part: clears the part, then writes the entries
+    /// that are not zero.
+    Sparse(&'a DokTensor),
+}
+
+impl<T: Into<Fill>> From<T> for Source<'_> {
+    fn from(value: T) -> Self {
+        Self::Scalar(value.into())
+    }
+}
+
+impl<'a> From<&'a DenseTensor> for Source<'a> {
+    fn from(value: &'a DenseTensor) -> Self {
+        Self::Dense(value)
+    }
+}
+
+impl<'a> From<&'a DokTensor> for Source<'a> {
+    fn from(value: &'a DokTensor) -> Self {
+        Self::Sparse(value)
+    }
+}
+
+impl DokTensor {
+    /// Writes to the part that [`get`](Self::get) returns for the same index. Zeros remove entries.
+    /// If an element is selected more than once, its last value wins.
+    ///
+    /// The write is visible in all views of the tensor.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// use serrate::dok::DokTensor;
+    /// use serrate::index::parse_index;
+    /// let mut t = DokTensor::new([3, 4], DType::F32)?;
+    /// t.set(&parse_index("[0, 1, 2], [0, 1, 2]")?, 1)?;
+    /// t.set(&parse_index(":2, 2:")?, &DenseTensor::from_vec([2], vec![0.0, 7.0])?)?;
+    /// assert_eq!(t.get(&parse_index("1")?)?.as_slice::<f32>()?, [0.0, 1.0, 0.0, 7.0]);
+    /// assert_eq!(t.nnz()?, 5);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Same as [`get`](Self::get) for the index (the limit applies to scalars and dense values,
+    /// which take an entry per element); also if the value has another shape or does not fit the
+    /// type.
+    pub fn set<'a>(&mut self, index: &[Index], value: impl Into<Source<'a>>) -> Result<()> {
+        self.write_part(index, value.into(), Selection::numpy)
+    }
+
+    /// Same as [`set`](Self::set), for the part that [`get_orthogonal`](Self::get_orthogonal)
+    /// returns.
+    ///
+    /// # Errors
+    /// Same as [`set`](Self::set).
+    pub fn set_orthogonal<'a>(
+        &mut self,
+        index: &[Index],
+        value: impl Into<Source<'a>>,
+    ) -> Result<()> {
+        self.write_part(index, value.into(), Selection::orthogonal)
+    }
+
+    /// Writes one element; zero removes its entry.
+    ///
+    /// # Errors
+    /// If there is not exactly one coordinate per axis, one is out of range, or the value does not
+    /// fit the type.
+    pub fn set_at(&mut self, coordinates: &[i64], value: impl Into<Fill>) -> Result<()> {
+        self.check_coordinates(coordinates)?;
+        let index: Vec<Index> = coordinates.iter().map(|c| Index::At(*c)).collect();
+        self.set(&index, value.into())
+    }
+
+    /// Removes all entries.
+    pub fn clear(&mut self) -> Result<()> {
+        if self.view.is_permutation() {
+            self.storage.write().map.clear();
+            return Ok(());
+        }
+        self.set(&[Index::Rest], 0)
+    }
+
+    /// Removes the entries that are zero.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn prune(&mut self) -> Result<()> {
+        let mut storage = self.storage.write();
+        let zero = find_zeros(&storage.map.values()?)?;
+        let keys = storage.map.keys()?;
+        let gone: Vec<i64> = keys
+            .as_slice::<i64>()?
+            .iter()
+            .zip(zero)
+            .filter_map(|(key, zero)| zero.then_some(*key))
+            .collect();
+        drop(keys);
+        storage.map.remove_rows(gone.to_byte_slice(), gone.len())?;
+        Ok(())
+    }
+
+    fn write_part(
+        &mut self,
+        index: &[Index],
+        value: Source<'_>,
+        select: impl Fn(&super::View, &Storage, &[Index]) -> Result<Selection>,
+    ) -> Result<()> {
+        let sparse = match value {
+            // Read first: `sparse` may share this storage, and locking it twice would deadlock.
+            Source::Sparse(sparse) => {
+                Some((sparse.shape(), sparse.collect_entries()?.into_sorted()?))
+            }
+            _ => None,
+        };
+        let mut storage = self.storage.write();
+        let selection = select(&self.view, &storage, index)?;
+        let dtype = storage.dtype();
+        let elements = count_elements(selection.shape())?;
+        if let Some((shape, entries)) = sparse {
+            if shape != selection.shape() {
+                return Err(Error::invalid(format!(
+                    "the sparse value has the shape {shape:?}, but the part has {:?}; sparse values do not broadcast",
+                    selection.shape()
+                )));
+            }
+            let values = entries.values.cast(dtype)?;
+            let zero = find_zeros(&values)?;
+            let mut written: Vec<(u64, i64)> = (0..)
+                .zip(entries.places()?.iter().zip(&zero))
+                .filter(|(_, (_, zero))| !**zero)
+                .map(|(row, (at, _))| (row, *at))
+                .collect();
+            let to_place_in_part = |(_, at): &(u64, i64)| selection.element_place(*at);
+            let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
+            if selection.repeats() {
+                // The last value wins, which is a zero if the sparse value has no entry there.
+                let mut last = vec![0u64; places.len()];
+                selection.for_each_stored(&places, |at, i| last[i] = last[i].max(at));
+                let mut last = last.into_iter();
+                written.retain(|(_, at)| last.next() == u64::try_from(*at).ok());
+                places = written.iter().map(to_place_in_part).collect();
+            }
+            let rows: Vec<u64> = written.into_iter().map(|(row, _)| row).collect();
+            let values = super::entries::take_rows(&values, &rows)?;
+            clear_part(&mut storage, &selection)?;
+            let count = places.len();
+            storage.map.put_rows(places.to_byte_slice(), values.as_bytes(), count, true)?;
+            return Ok(());
+        }
+        let given = match value {
+            Source::Scalar(fill) => scalar_tensor(fill)?.cast(dtype)?,
+            Source::Dense(dense) => {
+                // NumPy ignores leading axes of size 1 that the part does not have.
+                let extra = dense.ndim().saturating_sub(selection.shape().len());
+                let (leading, rest) = dense.shape().split_at(extra);
+                let shapes = [rest, selection.shape()];
+                let fits =
+                    broadcast_shapes(shapes.into_iter()).is_some_and(|s| s == selection.shape());
+                if !fits || leading.iter().any(|n| *n != 1) {
+                    return Err(Error::invalid(format!(
+                        "the value of shape {:?} does not broadcast to the part of shape {:?}",
+                        dense.shape(),
+                        selection.shape()
+                    )));
+                }
+                dense.cast(dtype)?.reshape(&dense.shape()[extra..])?
+            }
+            Source::Sparse(_) => return Ok(()),
+        };
+        let zero = find_zeros(&given)?;
+        let all_zero = zero.iter().all(|z| *z);
+        if elements == 0 {
+            return Ok(());
+        }
+        if all_zero && elements > storage.map.len() as u64 {
+            return clear_part(&mut storage, &selection);
+        }
+        let each = dtype.size() as u64 + 8;
+        let what = format!("writing {elements} elements");
+        self.check_dense_bytes(elements.saturating_mul(each), crate::dense::DType::U8, &what)?;
+        let count = to_coordinate(elements);
+        let mut places = Vec::with_capacity(count);
+        selection.extend_places(0, count, &mut places);
+        let (bytes, size) = (given.as_bytes(), dtype.size());
+        let steps = broadcast_strides(given.shape(), selection.shape());
+        if all_zero {
+            storage.map.remove_rows(places.to_byte_slice(), count)?;
+            return Ok(());
+        }
+        let mut values = Vec::with_capacity(count * size);
+        let mut zeros = Vec::new();
+        walk_shape(selection.shape(), &steps, |at| {
+            if zero[at] {
+                zeros.push(values.len() / size);
+            }
+            values.extend_from_slice(&bytes[at * size..][..size]);
+        });
+        // If an element repeats, its last value wins, zero or not, so write all values before
+        // removing zeros.
+        storage.map.put_rows(places.to_byte_slice(), &values, count, true)?;
+        if zeros.is_empty() {
+            return Ok(());
+        }
+        let mut gone: Vec<i64> = zeros.iter().map(|i| places[*i]).collect();
+        if selection.repeats() {
+            let rows = storage.map.find_rows(gone.to_byte_slice(), gone.len())?;
+            let now = super::entries::take_rows(&storage.map.values()?, &rows)?;
+            let mut still = find_zeros(&now)?.into_iter();
+            gone.retain(|_| still.next().unwrap_or(false));
+        }
+        storage.map.remove_rows(gone.to_byte_slice(), gone.len())?;
+        Ok(())
+    }
+}
+
+/// Converts a number to a tensor without axes, of the number's own type.
+pub(super) fn scalar_tensor(fill: Fill) -> Result<DenseTensor> {
+    match fill {
+        Fill::Bool(v) => DenseTensor::from_bools([], [v]),
+        Fill::Int(v) => DenseTensor::from_vec([], vec![v]),
+        Fill::UInt(v) => DenseTensor::from_vec([], vec![v]),
+        Fill::Float(v) => DenseTensor::from_vec([], vec![v]),
+    }
+}
+
+fn clear_part(storage: &mut Storage, selection: &Selection) -> Result<()> {
+    let stored = storage.map.keys()?;
+    let all = stored.as_slice::<i64>()?;
+    let mut gone = Vec::new();
+    selection.for_each_stored(all, |_, row| gone.push(all[row]));
+    drop(stored);
+    storage.map.remove_rows(gone.to_byte_slice(), gone.len())?;
+    Ok(())
+}

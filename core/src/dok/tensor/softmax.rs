@@ -1,0 +1,67 @@
+//! Softmax and its logarithm, over the entries.
+
+use super::DokTensor;
+use super::entries::{Entries, take_rows};
+use super::norm::restore_order;
+use super::numbers::Numbers;
+use super::reduce::Groups;
+use crate::error::{Error, Result};
+
+impl DokTensor {
+    /// Returns the softmax over axes among the entries. Elements without an entry count as minus
+    /// infinity and have no entry in the result either. A stored zero takes part.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 3], vec![5.0, 0.0, 5.0, 0.0, -7.0, 0.0])?)?;
+    /// let s = t.softmax(&[1])?;
+    /// assert_eq!(s.to_dense()?.as_slice::<f64>()?, [0.5, 0.0, 0.5, 0.0, 1.0, 0.0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If no axis is given, an axis does not exist or is listed twice, or the values are not
+    /// floating-point numbers.
+    pub fn softmax(&self, axes: &[i64]) -> Result<Self> {
+        self.compute_softmax(axes, false)
+    }
+
+    /// Returns the logarithm of [`softmax`](Self::softmax), without its rounding; 0 where nothing
+    /// is stored.
+    ///
+    /// # Errors
+    /// Same as [`softmax`](Self::softmax).
+    pub fn log_softmax(&self, axes: &[i64]) -> Result<Self> {
+        self.compute_softmax(axes, true)
+    }
+
+    fn compute_softmax(&self, axes: &[i64], log: bool) -> Result<Self> {
+        if axes.is_empty() {
+            return Err(Error::invalid("a softmax needs at least one axis"));
+        }
+        let gone = self.flag_axes(Some(axes))?;
+        let entries = self.collect_entries()?;
+        let dtype = entries.values.dtype();
+        if !dtype.is_float() {
+            return Err(Error::invalid(format!(
+                "cannot compute the softmax of {dtype} values; cast them to float64 first"
+            )));
+        }
+        let groups = Groups::new(&entries, &gone, false)?;
+        let mut values =
+            Numbers::from_dense(&take_rows(&entries.values, &groups.rows)?)?.into_floats();
+        for range in groups.ranges() {
+            let group = &mut values[range];
+            let largest = group.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let sum: f64 = group.iter().map(|v| (v - largest).exp()).sum();
+            for v in group {
+                *v = if log { *v - largest - sum.ln() } else { (*v - largest).exp() / sum };
+            }
+        }
+        let values =
+            Numbers::Float(restore_order(&groups, &values)).into_dense(dtype, "a softmax")?;
+        self.with_values(Entries { values, ..entries })
+    }
+}

@@ -1,0 +1,176 @@
+//! Views: which axes of the storage a tensor shows, in which order, and which coordinates of them.
+
+use std::sync::Arc;
+
+use super::DokTensor;
+use super::storage::Storage;
+use crate::error::{Error, Result};
+use crate::index::resolve;
+
+#[derive(Clone, Debug)]
+pub(super) struct ViewAxis {
+    /// The axis of the storage.
+    pub(super) of: usize,
+    /// The coordinates shown of that axis; `None` for all.
+    pub(super) picks: Option<Arc<[u64]>>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    pub(super) axes: Vec<ViewAxis>,
+    /// Axes of the storage that are not shown, each with its fixed coordinate.
+    pub(super) fixed: Vec<(usize, u64)>,
+}
+
+impl View {
+    pub(super) fn whole(ndim: usize) -> Self {
+        Self { axes: (0..ndim).map(|of| ViewAxis { of, picks: None }).collect(), fixed: Vec::new() }
+    }
+
+    pub(super) fn ndim(&self) -> usize {
+        self.axes.len()
+    }
+
+    pub(super) fn shape(&self, storage: &Storage) -> Vec<usize> {
+        let size = |a: &ViewAxis| a.picks.as_ref().map_or(storage.shape[a.of], |p| p.len());
+        self.axes.iter().map(size).collect()
+    }
+
+    /// Returns whether every entry is shown exactly once.
+    pub(super) fn is_permutation(&self) -> bool {
+        self.fixed.is_empty() && self.axes.iter().all(|a| a.picks.is_none())
+    }
+
+    /// Returns whether the view shows the whole storage, axes in order.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_permutation() && self.axes.iter().enumerate().all(|(i, a)| a.of == i)
+    }
+
+    /// Returns whether an entry may be shown several times.
+    pub(super) fn may_repeat(&self) -> bool {
+        self.axes.iter().any(|a| a.picks.is_some())
+    }
+}
+
+impl DokTensor {
+    fn with_view(&self, view: View) -> Self {
+        Self { storage: Arc::clone(&self.storage), view, limit: self.limit }
+    }
+
+    /// Returns another view of the same tensor, sharing the entries.
+    pub fn view(&self) -> Self {
+        self.with_view(self.view.clone())
+    }
+
+    /// Returns a view with two axes swapped. Axes may count from the end.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DType;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::new([3, 4], DType::I64)?;
+    /// let mut flipped = t.transpose(0, -1)?;
+    /// flipped.set_at(&[3, 0], 7)?;
+    /// assert_eq!((flipped.shape(), t.at(&[0, 3])?.to_string().as_str()), (vec![4, 3], "7"));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If an axis does not exist.
+    pub fn transpose(&self, a: i64, b: i64) -> Result<Self> {
+        let (a, b) = (self.resolve_axis(a)?, self.resolve_axis(b)?);
+        let mut view = self.view.clone();
+        view.axes.swap(a, b);
+        Ok(self.with_view(view))
+    }
+
+    /// Same as [`transpose`](Self::transpose), in place.
+    ///
+    /// # Errors
+    /// Same as [`transpose`](Self::transpose).
+    pub fn transpose_in_place(&mut self, a: i64, b: i64) -> Result<()> {
+        *self = self.transpose(a, b)?;
+        Ok(())
+    }
+
+    /// Returns a view with permuted axes: its axis `k` is axis `order[k]` of this tensor.
+    ///
+    /// # Errors
+    /// If `order` does not list every axis exactly once.
+    pub fn permute(&self, order: &[i64]) -> Result<Self> {
+        let seen = self.flag_axes(Some(order))?;
+        if seen.iter().any(|s| !s) {
+            return Err(Error::invalid(format!(
+                "the order {order:?} does not list all {} axes",
+                self.ndim()
+            )));
+        }
+        let mut view = self.view.clone();
+        let axes = order.iter().map(|a| Ok(self.view.axes[self.resolve_axis(*a)?].clone()));
+        view.axes = axes.collect::<Result<_>>()?;
+        Ok(self.with_view(view))
+    }
+
+    /// Same as [`permute`](Self::permute), in place.
+    ///
+    /// # Errors
+    /// Same as [`permute`](Self::permute).
+    pub fn permute_in_place(&mut self, order: &[i64]) -> Result<()> {
+        *self = self.permute(order)?;
+        Ok(())
+    }
+
+    /// Returns a view of a matrix with rows and columns swapped.
+    ///
+    /// # Errors
+    /// If the tensor does not have two axes; use [`permute`](Self::permute) then.
+    pub fn t(&self) -> Result<Self> {
+        if self.ndim() != 2 {
+            return Err(Error::invalid(format!(
+                "t() needs a tensor of 2 axes, but this one has {}; use permute",
+                self.ndim()
+            )));
+        }
+        self.transpose(0, 1)
+    }
+
+    /// Returns a view of one coordinate of an axis, without that axis.
+    ///
+    /// # Errors
+    /// If the axis or the coordinate does not exist.
+    pub fn select(&self, axis: i64, index: i64) -> Result<Self> {
+        let axis = self.resolve_axis(axis)?;
+        let at = self.resolve_index(axis, index)?;
+        let mut view = self.view.clone();
+        let shown = view.axes.remove(axis);
+        view.fixed
+            .push((shown.of, shown.picks.map_or(at, |p| p[super::storage::to_coordinate(at)])));
+        Ok(self.with_view(view))
+    }
+
+    /// Returns a view of selected coordinates of an axis, in any order and possibly repeated. A
+    /// write to one repetition is visible in all of them.
+    ///
+    /// # Errors
+    /// If the axis or a coordinate does not exist.
+    pub fn index_select(&self, axis: i64, index: &[i64]) -> Result<Self> {
+        let axis = self.resolve_axis(axis)?;
+        let mut view = self.view.clone();
+        let shown = &mut view.axes[axis];
+        let picked = |i: &i64| {
+            let at = self.resolve_index(axis, *i)?;
+            Ok(shown.picks.as_ref().map_or(at, |p| p[super::storage::to_coordinate(at)]))
+        };
+        let picks = index.iter().map(picked).collect::<Result<Arc<[u64]>>>()?;
+        shown.picks = Some(picks);
+        let view = self.with_view(view);
+        view.num_elements()?;
+        Ok(view)
+    }
+
+    fn resolve_index(&self, axis: usize, index: i64) -> Result<u64> {
+        let size = self.shape()[axis];
+        let at = resolve(index, size).ok_or(Error::OutOfRange { axis, index, size })?;
+        Ok(at as u64)
+    }
+}

@@ -1,0 +1,255 @@
+//! The one error type of the crate.
+
+use std::path::{Path, PathBuf};
+
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
+
+/// Result with [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that can go wrong; each variant holds what was found, where, and what was expected.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two columns of one table have lists of different length at the same place.
+    #[error(
+        "columns {left:?} and {right:?} disagree on axis {axis}: list {list} has {left_len} element(s) in {left:?} and {right_len} in {right:?}; columns of one ragged table must share their lengths on every axis they both have"
+    )]
+    Disagree {
+        /// The column that set the lengths.
+        left: String,
+        /// The column that differs.
+        right: String,
+        /// The axis on which they differ (1 is the first list level).
+        axis: usize,
+        /// Position of the first differing list on the parent axis.
+        list: usize,
+        /// Length in `left`.
+        left_len: usize,
+        /// Length in `right`.
+        right_len: usize,
+    },
+    /// A column has a number of values that does not fit its axis.
+    #[error("column {column:?} has {found} value(s) but axis {axis} has {expected}")]
+    ColumnLength {
+        /// Column name.
+        column: String,
+        /// Axis the column lives on.
+        axis: usize,
+        /// Values the axis has.
+        expected: usize,
+        /// Values the column has.
+        found: usize,
+    },
+    /// Nested input whose depth is not the same everywhere.
+    #[error("the depth varies at {path}: expected {expected}, found {found}")]
+    DepthVaries {
+        /// Path of the value, such as `code[3][1]`.
+        path: String,
+        /// Depth of the rest of the column at that path.
+        expected: String,
+        /// What was found.
+        found: String,
+    },
+    /// A value whose type differs from its column's.
+    #[error("{path}: expected {expected}, found {found}")]
+    ValueType {
+        /// Path of the value, such as `code[3][1]`.
+        path: String,
+        /// Declared or inferred type.
+        expected: String,
+        /// What was found.
+        found: String,
+    },
+    /// Offsets, bounds or lengths that do not describe lists.
+    #[error("{what}: {message} (position {position})")]
+    Offsets {
+        /// Name of the offsets, such as `dim1/bounds`.
+        what: String,
+        /// Index of the first wrong number.
+        position: usize,
+        /// The fault.
+        message: String,
+    },
+    /// An index outside its axis; the same for every row.
+    #[error("index {index} is out of range for axis {axis} of size {size}")]
+    OutOfRange {
+        /// Axis indexed.
+        axis: usize,
+        /// The index as given.
+        index: i64,
+        /// Size of the axis there.
+        size: usize,
+    },
+    /// An index outside its axis in one of the rows.
+    #[error("index {index} is out of range for axis {axis} of size {size} in row {row}")]
+    OutOfRangeIn {
+        /// The first row with such an index.
+        row: usize,
+        /// Axis indexed.
+        axis: usize,
+        /// The index as given.
+        index: i64,
+        /// Size of the list there.
+        size: usize,
+    },
+    /// An index, one of a list of indices, outside the list it is applied to.
+    #[error(
+        "{what}: index {index} at position {position} of list {list} (row {row}) is out of range for {size} element(s)"
+    )]
+    OutOfRangeAt {
+        /// The operation.
+        what: &'static str,
+        /// The first row with such an index (the sample of a batch).
+        row: usize,
+        /// Position of the list of indices among all lists of its axis; equal to `row` on axis 1.
+        list: usize,
+        /// Position of the index in its list.
+        position: usize,
+        /// The index as given.
+        index: i64,
+        /// Size of the list there.
+        size: usize,
+    },
+    /// An index that refers to an entry the indexed sample of a batch does not have.
+    #[error(
+        "sample {sample:?}, position {position}: index {index} is out of range for {size} entries"
+    )]
+    NoSuchEntry {
+        /// Position of the first such sample along every batch axis.
+        sample: Vec<usize>,
+        /// Position of the index among the indices of the sample.
+        position: usize,
+        /// The index as given.
+        index: i64,
+        /// Number of entries, filler included where filler may be read.
+        size: usize,
+    },
+    /// An axis number that the array does not have.
+    #[error("{what} has {ndim} axes (axis 0 is the rows); there is no axis {axis}")]
+    NoSuchAxis {
+        /// What the axis was looked up in.
+        what: String,
+        /// Axis as given.
+        axis: i64,
+        /// Number of axes, rows included.
+        ndim: usize,
+    },
+    /// A column name that is not in the table.
+    #[error("no column {name:?}; the columns are {available}")]
+    NoSuchColumn {
+        /// Name as given.
+        name: String,
+        /// The names in the table.
+        available: String,
+    },
+    /// A type that an operation does not support.
+    #[error("{what}: expected {expected}, found {found}")]
+    Type {
+        /// Column, argument or operation.
+        what: String,
+        /// Types accepted, and what to do to get there.
+        expected: String,
+        /// Type found.
+        found: DataType,
+    },
+    /// An allocation that is refused before it is made.
+    #[error("{what} needs {bytes} bytes, more than the limit of {limit} bytes; {hint}")]
+    TooLarge {
+        /// What was to be allocated.
+        what: String,
+        /// Bytes it would take.
+        bytes: u128,
+        /// Bytes allowed.
+        limit: u128,
+        /// A remedy.
+        hint: String,
+    },
+    /// A file whose content violates its format.
+    #[error("{path}: {message}", path = path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Position, what was found, and what was expected.
+        message: String,
+    },
+    /// An output that exists and may not be replaced.
+    #[error("{path} already exists; to replace it, use --overwrite on the command line, OPTIONS (overwrite true) in COPY, or the option `overwrite` in Rust", path = .0.display())]
+    Exists(PathBuf),
+    /// The operating system reported an error.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// An object store reported an error.
+    #[cfg(feature = "object_store")]
+    #[error("{path}: {source}", path = path.display())]
+    Store {
+        /// The object.
+        path: PathBuf,
+        /// The store's reason.
+        source: object_store::Error,
+    },
+    /// An invalid argument; the message names the valid ones.
+    #[error("{0}")]
+    Invalid(String),
+    /// An integer result that does not fit 64 bits.
+    #[error("{0}: the result does not fit a 64-bit integer; cast the values to float64 first")]
+    Overflow(String),
+    /// An error of Arrow.
+    #[error(transparent)]
+    Arrow(#[from] ArrowError),
+    /// An error of Parquet.
+    #[cfg(feature = "parquet")]
+    #[error(transparent)]
+    Parquet(#[from] parquet::errors::ParquetError),
+    /// An error of DataFusion.
+    #[cfg(feature = "sql")]
+    #[error(transparent)]
+    DataFusion(#[from] Box<datafusion_common::DataFusionError>),
+}
+
+impl Error {
+    /// Returns an [`Error::Invalid`] with this message.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::Invalid(message.into())
+    }
+
+    /// Returns an [`Error::File`] for the file at `path`.
+    pub fn file(path: impl AsRef<Path>, message: impl Into<String>) -> Self {
+        Self::File { path: path.as_ref().to_path_buf(), message: message.into() }
+    }
+
+    /// Returns an [`Error::Io`] for the file at `path`; for use in
+    /// `map_err(|e| Error::io(path, e))`.
+    pub fn io(path: impl AsRef<Path>, source: std::io::Error) -> Self {
+        Self::Io { path: path.as_ref().to_path_buf(), source }
+    }
+
+    /// Returns an [`Error::Type`] for `what`.
+    pub fn type_of(what: impl Into<String>, expected: impl Into<String>, found: &DataType) -> Self {
+        Self::Type { what: what.into(), expected: expected.into(), found: found.clone() }
+    }
+}
+
+#[cfg(feature = "sql")]
+impl From<datafusion_common::DataFusionError> for Error {
+    fn from(e: datafusion_common::DataFusionError) -> Self {
+        Self::DataFusion(Box::new(e))
+    }
+}
+
+#[cfg(feature = "sql")]
+impl From<Error> for datafusion_common::DataFusionError {
+    fn from(e: Error) -> Self {
+        match e {
+            Error::DataFusion(inner) => *inner,
+            Error::Arrow(inner) => Self::ArrowError(Box::new(inner), None),
+            other => Self::External(Box::new(other)),
+        }
+    }
+}

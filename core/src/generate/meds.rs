@@ -1,0 +1,238 @@
+//! Writer of generated patients as a MEDS data set.
+
+use std::fs;
+use std::io::Write as _;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::array::{
+    ArrayRef, Float32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    UInt32Array,
+};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::compute::take;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use rayon::prelude::*;
+
+use super::Patients;
+use super::patients::{Chunk, PatientSource};
+use crate::error::{Error, Result};
+use crate::io::atomic::{AtomicFile, AtomicFiles};
+use crate::io::lease::is_temporary;
+use crate::io::meds::Vocabulary;
+use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
+
+/// Options of [`Patients::write_meds`].
+#[derive(Clone, Debug)]
+pub struct MedsWriteOptions {
+    /// Patients per file.
+    pub shard_subjects: u64,
+    /// Options of the files. With `overwrite`, files of the same names in the folder are replaced
+    /// (others stay); without it, the folder must not exist or be empty.
+    pub files: ParquetWriteOptions,
+}
+
+impl Default for MedsWriteOptions {
+    fn default() -> Self {
+        Self { shard_subjects: 1000, files: ParquetWriteOptions::default() }
+    }
+}
+
+/// Codes of static facts, after those of the shape.
+const STATIC: [&str; 3] = ["BIRTH_YEAR", "SEX//F", "SEX//M"];
+
+impl Patients {
+    /// Writes the remaining patients as a MEDS data set: `data/{train,tuning,held_out}/*.parquet`
+    /// with 80, 10 and 10 of 100 patients, `metadata/codes.parquet`, `subject_splits.parquet` and
+    /// `dataset.json`. `progress` is called with the number of patients done, from any thread.
+    ///
+    /// Codes with values are `LAB//17`, others `DIAGNOSIS//18`, `MEDICATION//19` or
+    /// `PROCEDURE//20`; the number is the token of the other forms and the code's
+    /// `code/vocab_index`. Sex and year of birth are static facts. The files appear together when
+    /// all are written. Shards are written in parallel; each needs memory for one chunk and one
+    /// encoded row group.
+    ///
+    /// # Errors
+    /// When the folder has files that may not be replaced, or cannot be written.
+    pub fn write_meds(
+        self,
+        folder: impl AsRef<Path>,
+        options: &MedsWriteOptions,
+        progress: impl Fn(u64) + Sync,
+    ) -> Result<()> {
+        let folder = folder.as_ref();
+        if options.shard_subjects == 0 {
+            return Err(Error::invalid("a shard must have at least 1 subject, not 0"));
+        }
+        let used = fs::read_dir(folder).is_ok_and(|mut entries| {
+            entries.any(|e| !e.is_ok_and(|e| is_temporary(&e.file_name())))
+        });
+        if used && !options.files.overwrite {
+            return Err(Error::Exists(folder.to_path_buf()));
+        }
+        let (source, patients, chunk_rows) = self.into_parts()?;
+        let codes = Codes::new(&source)?;
+        let splits = split_patients(&patients);
+
+        let staged = AtomicFiles::create(folder, options.files.overwrite)?;
+        let folder = staged.path();
+        let metadata = folder.join("metadata");
+        fs::create_dir_all(&metadata).map_err(|e| Error::io(&metadata, e))?;
+        let mut shards: Vec<(std::path::PathBuf, Range<u64>)> = Vec::new();
+        for (split, range) in &splits {
+            let data = folder.join("data").join(split);
+            fs::create_dir_all(&data).map_err(|e| Error::io(&data, e))?;
+            let mut start = range.start;
+            while start < range.end {
+                let end = start.saturating_add(options.shard_subjects).min(range.end);
+                let number = (start - range.start) / options.shard_subjects;
+                shards.push((data.join(format!("{number}.parquet")), start..end));
+                start = end;
+            }
+        }
+
+        if shards.is_empty() {
+            // A data set without patients still has one shard.
+            let none = patients.start..patients.start;
+            shards.push((folder.join("data").join("train").join("0.parquet"), none));
+        }
+        let done = AtomicU64::new(0);
+        let step = (chunk_rows as u64).max(1);
+        shards.into_par_iter().try_for_each(|(path, range)| {
+            let mut writer = ParquetTableWriter::create(path, &codes.schema, &options.files)?;
+            let mut start = range.start;
+            while start < range.end {
+                let end = start.saturating_add(step).min(range.end);
+                writer.write_batch(&codes.to_long(&source.draw(start..end))?)?;
+                progress(done.fetch_add(end - start, Ordering::Relaxed) + end - start);
+                start = end;
+            }
+            writer.finish()
+        })?;
+
+        let overwrite = options.files.overwrite;
+        codes.vocabulary.write(metadata.join("codes.parquet"), |_| None, overwrite)?;
+        write_splits(&metadata.join("subject_splits.parquet"), &splits, &options.files)?;
+        let mut file = AtomicFile::create(metadata.join("dataset.json"), overwrite)?;
+        let text = serde_json::json!({
+            "dataset_name": "serrate generate",
+            "dataset_version": env!("CARGO_PKG_VERSION"),
+            "meds_version": "0.4.1",
+        });
+        writeln!(file, "{text}").map_err(|e| Error::io(&metadata, e))?;
+        file.commit()?;
+        staged.commit()
+    }
+}
+
+fn split_patients(patients: &Range<u64>) -> [(&'static str, Range<u64>); 3] {
+    let n = patients.end - patients.start;
+    // Rounded down, so that a handful of patients is all in train.
+    let (tuning, held_out) = (n / 10, n / 10);
+    let (a, b) = (patients.end - tuning - held_out, patients.end - held_out);
+    [("train", patients.start..a), ("tuning", a..b), ("held_out", b..patients.end)]
+}
+
+fn write_splits(
+    path: &Path,
+    splits: &[(&'static str, Range<u64>)],
+    options: &ParquetWriteOptions,
+) -> Result<()> {
+    const ROWS: usize = 1 << 16;
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("subject_id", DataType::Int64, false),
+        Field::new("split", DataType::Utf8, false),
+    ]));
+    let mut writer = ParquetTableWriter::create(path, &schema, options)?;
+    for (split, range) in splits {
+        let mut ids =
+            range.clone().map(|p| i64::try_from(p).unwrap_or(i64::MAX - 1) + 1).peekable();
+        while ids.peek().is_some() {
+            let part: Int64Array = ids.by_ref().take(ROWS).collect();
+            let names =
+                StringArray::from_iter_values(std::iter::repeat_n(split, part.values().len()));
+            let columns: Vec<ArrayRef> = vec![Arc::new(part), Arc::new(names)];
+            writer.write_batch(&RecordBatch::try_new(Arc::clone(&schema), columns)?)?;
+        }
+    }
+    writer.finish()
+}
+
+/// Names of all tokens, in order.
+struct Codes {
+    /// The name of token `t` is at `t - 1`; static facts come last.
+    names: ArrayRef,
+    first_static: u32,
+    vocabulary: Vocabulary,
+    schema: SchemaRef,
+}
+
+impl Codes {
+    fn new(source: &PatientSource) -> Result<Self> {
+        let mut names: Vec<String> = source
+            .sampler
+            .have_values()
+            .enumerate()
+            .map(|(i, values)| {
+                let token = i + 1;
+                let kind = match (values, token % 3) {
+                    (true, _) => "LAB",
+                    (false, 0) => "DIAGNOSIS",
+                    (false, 1) => "MEDICATION",
+                    (false, _) => "PROCEDURE",
+                };
+                format!("{kind}//{token}")
+            })
+            .collect();
+        let first_static = u32::try_from(names.len()).map_err(|_| {
+            Error::invalid("the vocabulary has more codes than 32-bit tokens can number")
+        })?;
+        names.extend(STATIC.iter().map(|s| (*s).to_string()));
+        let vocabulary = Vocabulary::from_tokens(names.iter().zip(1u32..))?;
+        let schema = Schema::new(vec![
+            Field::new("subject_id", DataType::Int64, false),
+            Field::new("time", DataType::Timestamp(TimeUnit::Microsecond, None), true),
+            Field::new("code", DataType::Utf8, false),
+            Field::new("numeric_value", DataType::Float32, true),
+        ]);
+        let names = Arc::new(StringArray::from(names));
+        Ok(Self { names, first_static, vocabulary, schema: Arc::new(schema) })
+    }
+
+    /// Converts to one row per measurement, with two static facts in front for each patient.
+    #[expect(clippy::cast_precision_loss, reason = "a year")]
+    fn to_long(&self, chunk: &Chunk) -> Result<RecordBatch> {
+        let rows = chunk.code.len() + 2 * chunk.subject_id.len();
+        let (mut ids, mut times) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+        let (mut keys, mut values) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+        let (mut event, mut leaf) = (0, 0);
+        for (patient, id) in chunk.subject_id.iter().enumerate() {
+            let (female, born) = chunk.facts[patient];
+            times.extend([None, None]);
+            keys.extend([self.first_static, self.first_static + if female { 1 } else { 2 }]);
+            values.extend([born as f32, f32::NAN]);
+            for _ in 0..chunk.events[patient] {
+                let n = chunk.measurements[event] as usize;
+                times.extend(std::iter::repeat_n(Some(chunk.time[event]), n));
+                keys.extend(chunk.code[leaf..leaf + n].iter().map(|c| u32::from(*c) - 1));
+                values.extend_from_slice(&chunk.numeric_value[leaf..leaf + n]);
+                event += 1;
+                leaf += n;
+            }
+            ids.resize(keys.len(), *id);
+        }
+        let valid = BooleanBuffer::collect_bool(values.len(), |i| !values[i].is_nan());
+        let values = Float32Array::try_new(values.into(), Some(NullBuffer::new(valid)))?;
+        // MEDS has plain strings; the file uses dictionary encoding anyway.
+        let code = take(&self.names, &UInt32Array::from(keys), None)?;
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(Int64Array::from(ids)),
+            Arc::new(TimestampMicrosecondArray::from(times)),
+            code,
+            Arc::new(values),
+        ];
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+    }
+}

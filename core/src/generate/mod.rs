@@ -1,0 +1,16 @@
+//! Generator of synthetic patients, in any number, with the shape of a real population.
+//!
+//! [`Patients`] streams them as chunks of a ragged table; [`mimic_table`] returns a small number in
+//! memory. A [`Shape`] holds their distributions. [`Patients::write_nrt`],
+//! `Patients::write_parquet` and `Patients::write_meds` write files.
+
+#[cfg(feature = "parquet")]
+mod meds;
+mod patients;
+mod shape;
+mod write;
+
+#[cfg(feature = "parquet")]
+pub use meds::MedsWriteOptions;
+pub use patients::{DEFAULT_CHUNK_ROWS, Patients, mimic_table};
+pub use shape::Shape;

@@ -1,0 +1,292 @@
+//! [`Shape`]: distributions of events, measurements and values in a population.
+
+use std::path::Path;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::Rng as _;
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+
+/// The distributions of generated patients.
+///
+/// The built-in shape, [`Shape::mimic`], holds the frequencies in an extract of MIMIC: 897 distinct
+/// numbers of events per patient (mean 228) and 511 of measurements per event (mean 36.7).
+#[derive(Clone, Debug, Deserialize)]
+pub struct Shape {
+    /// Number of distinct codes, the tokens `1..=vocab_size`.
+    vocab_size: u32,
+    /// Fractions of a code's occurrences that have a value, with the number of such codes.
+    frac_codes_with_value: Frequencies<f64>,
+    events: Frequencies<u32>,
+    measurements: Frequencies<u32>,
+}
+
+/// Distinct values with the number of occurrences of each.
+#[derive(Clone, Debug, Deserialize)]
+struct Frequencies<T> {
+    x: Vec<T>,
+    freq: Vec<u64>,
+}
+
+impl Shape {
+    /// Returns the built-in shape, that of a MIMIC extract.
+    ///
+    /// # Errors
+    /// Never in practice: the distribution is part of the program.
+    pub fn mimic() -> Result<Self> {
+        Self::parse(include_str!("mimic-shape.json"))
+            .map_err(|e| Error::invalid(format!("the built-in shape: {e}")))
+    }
+
+    /// Reads a shape from a JSON file with the members `vocab_size`, `frac_codes_with_value`,
+    /// `events` and `measurements`; the last three are `{"x": [values], "freq": [counts]}`.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is not such JSON, or a distribution is empty or its lists
+    /// differ in length.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
+        Self::parse(&text).map_err(|e| Error::file(path, e))
+    }
+
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        let shape: Self = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        if shape.vocab_size == 0 || shape.vocab_size > u32::from(u16::MAX) - RESERVED {
+            return Err(format!(
+                "vocab_size is {}; expected a number from 1 to {}",
+                shape.vocab_size,
+                u32::from(u16::MAX) - RESERVED
+            ));
+        }
+        shape.events.check("events")?;
+        shape.measurements.check("measurements")?;
+        shape.frac_codes_with_value.check("frac_codes_with_value")?;
+        match shape.frac_codes_with_value.x.iter().find(|p| !(0.0..=1.0).contains(*p)) {
+            Some(p) => Err(format!("frac_codes_with_value: {p} is outside the range 0 to 1")),
+            None => Ok(shape),
+        }
+    }
+
+    /// Number of distinct codes; tokens are `1..=vocab_size`, 0 is padding.
+    pub fn vocab_size(&self) -> u32 {
+        self.vocab_size
+    }
+
+    /// Mean number of events per patient and of measurements per event.
+    pub fn means(&self) -> (f64, f64) {
+        (self.events.mean(), self.measurements.mean())
+    }
+}
+
+/// Tokens above the vocabulary, for the static facts of a MEDS data set.
+pub(super) const RESERVED: u32 = 3;
+
+impl<T> Frequencies<T> {
+    fn check(&self, name: &str) -> std::result::Result<(), String> {
+        if self.x.len() != self.freq.len() {
+            return Err(format!(
+                "{name}: x has {} values but freq has {}; both must have one per entry",
+                self.x.len(),
+                self.freq.len()
+            ));
+        }
+        if u32::try_from(self.x.len()).is_err() {
+            return Err(format!("{name}: expected at most 2^32 - 1 values"));
+        }
+        let total = self.freq.iter().try_fold(0u64, |sum, f| sum.checked_add(*f));
+        match total {
+            Some(0) => Err(format!("{name}: at least one frequency must be above 0")),
+            Some(_) => Ok(()),
+            None => Err(format!("{name}: the sum of the frequencies exceeds 64 bits")),
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "frequencies are far below 2^53")]
+    fn weights(&self) -> Vec<f64> {
+        self.freq.iter().map(|f| *f as f64).collect()
+    }
+}
+
+impl Frequencies<u32> {
+    fn mean(&self) -> f64 {
+        let weights = self.weights();
+        let sum: f64 = self.x.iter().zip(&weights).map(|(x, w)| f64::from(*x) * w).sum();
+        sum / weights.iter().sum::<f64>()
+    }
+}
+
+/// Sampler of an index by weight in constant time (Walker's alias method).
+#[derive(Clone, Debug)]
+struct AliasTable {
+    /// Per slot: a threshold and an alias. If 32 random bits are below the threshold, the slot
+    /// itself is drawn, else its alias.
+    slots: Vec<(u32, u32)>,
+}
+
+impl AliasTable {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "indices are below 2^32 (checked with the shape), thresholds within 0..2^32"
+    )]
+    fn new(weights: &[f64]) -> Self {
+        let total: f64 = weights.iter().sum();
+        let mut scaled: Vec<f64> =
+            weights.iter().map(|w| w / total * weights.len() as f64).collect();
+        let (mut small, mut large): (Vec<usize>, Vec<usize>) =
+            (0..scaled.len()).partition(|i| scaled[*i] < 1.0);
+        let mut slots: Vec<(u32, u32)> = (0..scaled.len()).map(|i| (u32::MAX, i as u32)).collect();
+        while let (Some(s), Some(&l)) = (small.pop(), large.last()) {
+            slots[s] = ((scaled[s] * 4_294_967_296.0) as u32, l as u32);
+            scaled[l] -= 1.0 - scaled[s];
+            if scaled[l] < 1.0 {
+                large.pop();
+                small.push(l);
+            }
+        }
+        Self { slots }
+    }
+
+    #[inline]
+    fn draw(&self, random: u64) -> usize {
+        let (low, high) = (random & 0xffff_ffff, random >> 32);
+        // `high < 2^32`, so the slot is in range.
+        let slot = ((high * self.slots.len() as u64) >> 32) as usize;
+        let (threshold, alias) = self.slots[slot];
+        if low < u64::from(threshold) { slot } else { alias as usize }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CodeValues {
+    /// The code has a value if 32 random bits are below this.
+    present: u64,
+    mean: f32,
+    spread: f32,
+}
+
+/// A shape prepared for drawing, with the properties of every code, for one seed.
+#[derive(Clone, Debug)]
+pub(super) struct Sampler {
+    events: (AliasTable, Vec<u32>),
+    measurements: (AliasTable, Vec<u32>),
+    codes: AliasTable,
+    values: Vec<CodeValues>,
+}
+
+impl Sampler {
+    /// Prepares a shape; `rng` determines which codes have values, and their magnitude.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "fractions of 2^32 that were checked to be within 0..=1"
+    )]
+    pub(super) fn new(shape: &Shape, rng: &mut ChaCha8Rng) -> Self {
+        let fraction = AliasTable::new(&shape.frac_codes_with_value.weights());
+        let values = (0..shape.vocab_size)
+            .map(|_| {
+                let p = shape.frac_codes_with_value.x[fraction.draw(rng.next_u64())];
+                let size = [0.1f32, 1.0, 10.0][rng.next_u32() as usize % 3];
+                let mean = size * (1 + rng.next_u32() % 99) as f32;
+                CodeValues { present: (p * 4_294_967_296.0) as u64, mean, spread: mean * 0.2 }
+            })
+            .collect();
+        // A few codes account for most measurements: Zipf's law with a flattened head.
+        let weights: Vec<f64> =
+            (0..shape.vocab_size).map(|rank| 1.0 / (f64::from(rank) + 2.7)).collect();
+        Self {
+            events: (AliasTable::new(&shape.events.weights()), shape.events.x.clone()),
+            measurements: (
+                AliasTable::new(&shape.measurements.weights()),
+                shape.measurements.x.clone(),
+            ),
+            codes: AliasTable::new(&weights),
+            values,
+        }
+    }
+
+    /// Whether each code (0-based) ever has values.
+    #[cfg(feature = "parquet")]
+    pub(super) fn have_values(&self) -> impl ExactSizeIterator<Item = bool> + '_ {
+        self.values.iter().map(|v| v.present > 0)
+    }
+
+    pub(super) fn draw_events(&self, rng: &mut ChaCha8Rng) -> u32 {
+        self.events.1[self.events.0.draw(rng.next_u64())]
+    }
+
+    pub(super) fn draw_measurements(&self, rng: &mut ChaCha8Rng) -> u32 {
+        self.measurements.1[self.measurements.0.draw(rng.next_u64())]
+    }
+
+    /// Draws a token in `1..=vocab_size` and its value, NaN if it has none.
+    #[inline]
+    pub(super) fn draw_measurement(&self, rng: &mut ChaCha8Rng) -> (u16, f32) {
+        let code = self.codes.draw(rng.next_u64());
+        let values = &self.values[code];
+        #[expect(clippy::cast_possible_truncation, reason = "vocab_size fits 16 bits")]
+        let token = (code + 1) as u16;
+        if values.present == 0 {
+            return (token, f32::NAN);
+        }
+        let random = rng.next_u64();
+        if random >> 32 >= values.present {
+            return (token, f32::NAN);
+        }
+        // The sum of three uniform numbers approximates a normal distribution.
+        let bits = rng.next_u64();
+        let uniform = |shift: u32| ((bits >> shift) & 0xf_ffff) as f32 / 1_048_576.0;
+        let bell = (uniform(0) + uniform(20) + uniform(40) - 1.5) * 2.0;
+        // Two decimals, as laboratories report values.
+        (token, ((values.mean + values.spread * bell) * 100.0).round() / 100.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+
+    #[test]
+    fn alias_draws_follow_the_weights() {
+        let alias = AliasTable::new(&[1.0, 0.0, 3.0, 6.0]);
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let mut seen = [0usize; 4];
+        for _ in 0..100_000 {
+            seen[alias.draw(rng.next_u64())] += 1;
+        }
+        assert_eq!(seen[1], 0);
+        for (n, expected) in seen.iter().zip([10_000usize, 0, 30_000, 60_000]) {
+            assert!(n.abs_diff(expected) < 1_000, "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn the_built_in_shape_has_the_means_it_is_known_for() {
+        let shape = Shape::mimic().unwrap();
+        let (events, measurements) = shape.means();
+        assert!((events - 228.018).abs() < 0.001 && (measurements - 36.708).abs() < 0.001);
+        assert_eq!(shape.vocab_size(), 10_000);
+    }
+
+    #[test]
+    fn wrong_shapes_are_refused() {
+        let with = |vocab: u32, x: &str, freq: &str| {
+            Shape::parse(&format!(
+                r#"{{"vocab_size": {vocab}, "frac_codes_with_value": {{"x": [0.5], "freq": [1]}},
+                   "events": {{"x": {x}, "freq": {freq}}}, "measurements": {{"x": [1], "freq": [1]}}}}"#
+            ))
+        };
+        assert!(with(5, "[1]", "[1]").is_ok());
+        assert!(with(0, "[1]", "[1]").unwrap_err().contains("vocab_size"));
+        assert!(with(65_535, "[1]", "[1]").unwrap_err().contains("vocab_size"));
+        assert!(with(5, "[1, 2]", "[1]").unwrap_err().contains("x has 2 values but freq has 1"));
+        assert!(with(5, "[1]", "[0]").unwrap_err().contains("above 0"));
+        assert!(with(5, "[]", "[]").unwrap_err().contains("above 0"));
+        assert!(with(5, "[1, 2]", "[18446744073709551615, 1]").unwrap_err().contains("64 bits"));
+    }
+}

@@ -1,0 +1,104 @@
+//! Concatenation, and insertion and removal of axes of size 1.
+
+use arrow::buffer::NullBuffer;
+use arrow::compute::cast;
+
+use super::promote::{arrow_type, promote_dtypes};
+use super::{HetTensor, HetValue};
+use crate::array::{ListAxis, RaggedArray, resolve_axis};
+use crate::error::{Error, Result};
+use crate::kernels::align::aligned;
+use crate::kernels::concat::concat;
+use crate::kernels::gather::{lists_like, take_ranges, with_axis};
+use crate::kernels::index::new_axis;
+use crate::kernels::reshape::squeeze;
+
+/// Concatenates tensors along dim `dim` (negative dims count from the end): along dim 0 whole
+/// slices, along an inner dim the lists at the same position.
+///
+/// All tensors have the same number of dims, and the same lists on the dims before `dim`; later
+/// dims may differ. Types are promoted as in PyTorch.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::DenseTensor;
+/// use serrate::het::{HetTensor, Nested, cat};
+/// let x = HetTensor::from_nested(&Nested::List(vec![
+///     DenseTensor::from_vec([2], vec![1, 2])?.into(),
+///     DenseTensor::from_vec([1], vec![3])?.into(),
+/// ]))?;
+/// assert_eq!(cat(&[&x, &x], 1)?.to_string(), "[tensor([1, 2, 1, 2]), tensor([3, 3])]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If there are no tensors, numbers of dims differ, `dim` does not exist, or lists differ in length
+/// on a dim before it.
+pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
+    let [first, rest @ ..] = tensors else {
+        return Err(Error::invalid("cat needs at least one tensor"));
+    };
+    let axis = first.resolve_dim(dim)?;
+    let mut dtype = first.dtype();
+    for other in rest {
+        if other.ndim() != first.ndim() {
+            return Err(Error::invalid(format!(
+                "cannot concatenate a tensor of {} dims to one of {}; all must have the same number of dims",
+                other.ndim(),
+                first.ndim()
+            )));
+        }
+        dtype = promote_dtypes(dtype, other.dtype());
+    }
+    let mut outer = first.array.clone();
+    let mut parts: Vec<RaggedArray> = Vec::with_capacity(tensors.len());
+    for tensor in tensors {
+        let leaves = cast(tensor.array.leaves(), &arrow_type(dtype))?;
+        let (_, part) = aligned(&outer, &tensor.array.with_leaves(leaves)?, axis - 1)?;
+        if parts.is_empty() {
+            outer = part.clone();
+        }
+        parts.push(part);
+    }
+    let levels = parts.iter().map(|p| p.axis(axis)).collect::<Result<Vec<_>>>()?;
+    let inner = parts.iter().map(|p| p.inner(axis)).collect::<Result<Vec<_>>>()?;
+    let all = concat(&inner.iter().collect::<Vec<_>>())?;
+    let lists = levels[0].layout().lists();
+    let mut ranges = Vec::with_capacity(lists.saturating_mul(parts.len()));
+    for list in 0..lists {
+        let mut base = 0;
+        for level in &levels {
+            let range = level.layout().range(list);
+            ranges.push(base + range.start..base + range.end);
+            base += level.layout().children();
+        }
+    }
+    let below = take_ranges(&all, ranges)?;
+    let length = |list: usize| levels.iter().map(|l| l.layout().length(list)).sum();
+    let layout = lists_like(levels[0].layout(), (0..lists).map(length))?;
+    // Null only if the list is null in all tensors.
+    let is_valid = |list: usize| levels.iter().any(|l| l.nulls().is_none_or(|n| n.is_valid(list)));
+    let nulls: NullBuffer = (0..lists).map(is_valid).collect();
+    let level = ListAxis::try_new(layout, Some(nulls))?;
+    HetTensor::from_boxed(with_axis(&outer, 1, axis, level, below)?)?.into_value()
+}
+
+impl HetTensor {
+    /// Inserts a dim of size 1 as dim `dim` of the result (-1: the last). Nothing is copied.
+    ///
+    /// # Errors
+    /// If the result would not have that dim.
+    pub fn unsqueeze(&self, dim: i64) -> Result<HetValue> {
+        let dim = resolve_axis(dim, self.ndim() + 1, "the tensor with a new dim")?;
+        Self::from_boxed(new_axis(&self.array, dim + 1)?)?.into_value()
+    }
+
+    /// Removes dim `dim` (negative dims count from the end), which has size 1.
+    ///
+    /// # Errors
+    /// If the dim does not exist, or one of its lists has another length.
+    pub fn squeeze(&self, dim: i64) -> Result<HetValue> {
+        let axis = i64::try_from(self.resolve_dim(dim)?).unwrap_or(i64::MAX);
+        Self::from_boxed(squeeze(&self.array, axis)?)?.into_value()
+    }
+}

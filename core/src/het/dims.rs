@@ -1,0 +1,146 @@
+//! Types and sizes of dims.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use arrow::array::Array;
+
+use super::HetTensor;
+use crate::array::{Layout, ListAxis};
+
+/// What indexing along a dim yields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DimType {
+    /// Slices of the same shape: the dim has one size, and everything below it is the same
+    /// everywhere.
+    Batch,
+    /// Slices of different shapes.
+    Het,
+}
+
+/// Writes `batch` or `het`.
+impl fmt::Display for DimType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Batch => "batch",
+            Self::Het => "het",
+        })
+    }
+}
+
+impl HetTensor {
+    /// Returns what indexing yields along each dim, as defined by the library HetTensor: a dim is
+    /// `Batch` if all of its indices have values at the same coordinates of the other dims, else
+    /// `Het`.
+    ///
+    /// The outer dim of `[[1, 2], [3]]` is therefore `Het`, although it has only one size: its
+    /// slices differ. [`uniform_shape`](Self::uniform_shape) considers sizes alone.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{DimType, HetTensor, Nested};
+    /// let z = HetTensor::from_nested(&Nested::List(vec![
+    ///     DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 5, 6])?.into(),
+    ///     DenseTensor::from_vec([1, 3], vec![7, 8, 9])?.into(),
+    /// ]))?;
+    /// assert_eq!(z.dim_types(), [DimType::Het, DimType::Het, DimType::Batch]);
+    /// assert_eq!((z.shape(), z.uniform_shape()), (vec![-1, -1, 3], vec![2, -1, 3]));
+    /// assert_eq!(z.max_shape(), [2, 2, 3]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    pub fn dim_types(&self) -> Vec<DimType> {
+        let leaves = self.array.leaves();
+        // The structure below each element of the current axis, as a number; 0 means empty.
+        let mut below = Structure::Same;
+        if leaves.null_count() > 0 {
+            below =
+                Structure::Each((0..leaves.len()).map(|i| u32::from(leaves.is_valid(i))).collect());
+        }
+        let mut types = Vec::with_capacity(self.ndim());
+        for axis in self.array.axes().iter().rev() {
+            let (kind, next) = below.classify_axis(axis);
+            types.push(kind);
+            below = next;
+        }
+        types.reverse();
+        types
+    }
+
+    /// Returns the size of every dim, -1 if it is [`Het`](DimType::Het) (`shape` in the library).
+    pub fn shape(&self) -> Vec<i64> {
+        let size = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        let sizes = self.max_shape().into_iter().map(size);
+        let types = self.dim_types();
+        sizes.zip(types).map(|(n, t)| if t == DimType::Het { -1 } else { n }).collect()
+    }
+
+    /// Returns the size of every dim, the largest if it varies: the shape of the padded tensor.
+    pub fn max_shape(&self) -> Vec<usize> {
+        self.array.axes().iter().map(|axis| axis.layout().max_length()).collect()
+    }
+
+    /// Returns the size of every dim, -1 if lists differ in length or are missing. Unlike in
+    /// [`shape`](Self::shape), slices may differ, so the first dim always has a size.
+    pub fn uniform_shape(&self) -> Vec<i64> {
+        let size = |axis: &ListAxis| match axis.layout() {
+            Layout::Ragged(_) => -1,
+            Layout::Uniform { size, .. } => i64::try_from(*size).unwrap_or(i64::MAX),
+        };
+        self.array.axes().iter().map(size).collect()
+    }
+}
+
+/// The structure below the elements of an axis.
+enum Structure {
+    /// The same below all of them, and not empty.
+    Same,
+    /// One number per element, 0 for empty; equal numbers mean values at equal coordinates.
+    Each(Vec<u32>),
+}
+
+impl Structure {
+    /// Returns the type of a dim, and the structure below each of its lists.
+    fn classify_axis(&self, axis: &ListAxis) -> (DimType, Self) {
+        let layout = axis.layout();
+        let lists = layout.lists();
+        if let (Self::Same, Layout::Uniform { size: 1.., .. }, None) = (self, layout, axis.nulls())
+        {
+            return (DimType::Batch, Self::Same);
+        }
+        let longest = layout.max_length();
+        let mut numbers: HashMap<&[u32], u32> = HashMap::new();
+        let ones;
+        let children: &[u32] = match self {
+            Self::Same => {
+                // All children are alike, so one run as long as the longest list stands for all
+                // lists.
+                ones = vec![1; longest];
+                &ones
+            }
+            Self::Each(numbers) => numbers,
+        };
+        let (mut same, mut any) = (true, false);
+        let mut out = Vec::with_capacity(lists);
+        for list in 0..lists {
+            let range = match self {
+                Self::Same => 0..layout.length(list),
+                Self::Each(_) => layout.range(list),
+            };
+            let here = &children[range];
+            let filled = here.iter().rposition(|n| *n != 0).map_or(0, |last| last + 1);
+            if filled == 0 {
+                out.push(0);
+                continue;
+            }
+            any = true;
+            same &= here.len() == longest && here.iter().all(|n| *n == here[0]);
+            let next = u32::try_from(numbers.len() + 1).unwrap_or(u32::MAX);
+            out.push(*numbers.entry(&here[..filled]).or_insert(next));
+        }
+        if !any {
+            same = axis.nulls().is_none() && (0..lists).all(|i| layout.length(i) == longest);
+        }
+        (if same { DimType::Batch } else { DimType::Het }, Self::Each(out))
+    }
+}

@@ -1,0 +1,149 @@
+//! Indexing of any axis.
+
+use arrow::array::UInt64Array;
+
+use super::{HetTensor, HetValue};
+use crate::array::{Layout, ListAxis, RaggedArray};
+use crate::error::{Error, Result};
+use crate::index::{Index, resolve};
+use crate::kernels::filter::filter;
+use crate::kernels::gather::{lists_like, take_rows, with_axis};
+use crate::kernels::index::{new_axis, slice};
+
+impl HetTensor {
+    /// Indexes dim 0 by the first item, dim 1 by the next, and so on: integers drop the dim; slices
+    /// (steps and negatives as in Python), lists of positions and masks keep it; `...` and new axes
+    /// work as in NumPy. Items apply one after the other, each to the result of the previous one.
+    ///
+    /// If lists differ in length:
+    /// * A slice takes the part that each list has.
+    /// * An integer, or a position in a list of positions, leaves a hole where a list is too short
+    ///   (negatives count from the end of each list), and is an error if every list is.
+    /// * A mask has the length of the longest list; each list uses its first part.
+    ///
+    /// # Errors
+    /// If there are more items than dims; if an index exceeds every list (`OutOfRange`, whose axis
+    /// is the dim); if a mask has another length; if there are several lists of positions, which
+    /// NumPy would combine.
+    /// of another length; more than one list of positions, which numpy would take together.
+    pub fn index(&self, index: &[Index]) -> Result<HetValue> {
+        let dims = self.ndim();
+        let items = Index::expand(index, dims, &format!("a tensor with {dims} dims"))?;
+        if items.iter().filter(|i| matches!(i, Index::Array(_) | Index::Mask(_))).count() > 1 {
+            return Err(Error::invalid(
+                "an index may contain only one index array or mask (NumPy would combine several element by element); apply them one after the other",
+            ));
+        }
+        let mut out = self.array.clone();
+        let (mut dim, mut axis) = (0usize, 1usize);
+        for item in &items {
+            match item {
+                Index::Rest => continue,
+                Index::NewAxis => {
+                    out = new_axis(&out, axis)?;
+                    axis += 1;
+                    continue;
+                }
+                Index::Slice { start, stop, step } => {
+                    let at = i64::try_from(axis).unwrap_or(i64::MAX);
+                    out = slice(&out, at, &(*start).into(), &(*stop).into(), &(*step).into())?;
+                    axis += 1;
+                }
+                Index::At(index) => out = pick_position(&out, axis, dim, *index)?,
+                Index::Array(positions) => {
+                    out = take_positions(&out, axis, dim, positions.flat()?)?;
+                    axis += 1;
+                }
+                Index::Mask(keep) => {
+                    out = apply_mask(&out, axis, keep.flat()?)?;
+                    axis += 1;
+                }
+            }
+            dim += 1;
+        }
+        Self::from_boxed(out)?.into_value()
+    }
+
+    /// Keeps the values where `mask` is true: a tensor of booleans with the same structure, or that
+    /// of the outer dims only. The remaining values of each list move up.
+    ///
+    /// # Errors
+    /// If the mask is not boolean, or has another structure.
+    pub fn filter(&self, mask: &Self) -> Result<HetValue> {
+        Self::from_boxed(filter(&self.array, &mask.array)?)?.into_value()
+    }
+}
+
+/// Returns an error if no list has this index.
+fn check_index(array: &RaggedArray, axis: usize, dim: usize, index: i64) -> Result<()> {
+    let size = array.axis(axis)?.layout().max_length();
+    match resolve(index, size) {
+        Some(_) => Ok(()),
+        None => Err(Error::OutOfRange { axis: dim, index, size }),
+    }
+}
+
+fn child_position(level: &ListAxis, list: usize, index: i64) -> Option<u64> {
+    let range = level.layout().range(list);
+    resolve(index, range.len()).map(|i| (range.start + i) as u64)
+}
+
+fn pick_position(array: &RaggedArray, axis: usize, dim: usize, index: i64) -> Result<RaggedArray> {
+    check_index(array, axis, dim, index)?;
+    let level = array.axis(axis)?;
+    let positions: UInt64Array =
+        (0..level.layout().lists()).map(|list| child_position(level, list, index)).collect();
+    let (_, below, leaves) = take_rows(&array.inner(axis)?, &positions)?.into_parts();
+    let mut axes = array.axes()[..axis - 1].to_vec();
+    axes.extend(below);
+    RaggedArray::try_new(array.len(), axes, leaves)
+}
+
+fn take_positions(
+    array: &RaggedArray,
+    axis: usize,
+    dim: usize,
+    indices: &[i64],
+) -> Result<RaggedArray> {
+    let level = array.axis(axis)?;
+    let layout = level.layout();
+    let valid = |list: usize| level.nulls().is_none_or(|n| n.is_valid(list));
+    for index in indices {
+        check_index(array, axis, dim, *index)?;
+    }
+    let valid_lists = (0..layout.lists()).filter(|l| valid(*l));
+    let positions: UInt64Array = valid_lists
+        .flat_map(|list| indices.iter().map(move |i| child_position(level, list, *i)))
+        .collect();
+    let new = match level.nulls() {
+        None => Layout::Uniform { size: indices.len(), lists: layout.lists() },
+        Some(_) => {
+            let length = |list| if valid(list) { indices.len() } else { 0 };
+            lists_like(layout, (0..layout.lists()).map(length))?
+        }
+    };
+    let below = take_rows(&array.inner(axis)?, &positions)?;
+    with_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
+}
+
+fn apply_mask(array: &RaggedArray, axis: usize, keep: &[bool]) -> Result<RaggedArray> {
+    let level = array.axis(axis)?;
+    let layout = level.layout();
+    if keep.len() != layout.max_length() {
+        return Err(Error::invalid(format!(
+            "the mask has {} values, but dim {} has the size {}",
+            keep.len(),
+            axis - 1,
+            layout.max_length()
+        )));
+    }
+    let (mut positions, mut lengths) = (Vec::new(), Vec::with_capacity(layout.lists()));
+    for list in 0..layout.lists() {
+        let before = positions.len();
+        positions.extend(layout.range(list).zip(keep).filter(|(_, k)| **k).map(|(p, _)| p as u64));
+        lengths.push(positions.len() - before);
+    }
+    let new = lists_like(layout, lengths)?;
+    let below = take_rows(&array.inner(axis)?, &UInt64Array::from(positions))?;
+    with_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
+}

@@ -1,0 +1,261 @@
+//! Tensors with axes whose size varies.
+//!
+//! A [`HetTensor`] is a nested list of tensors, of any nesting and any trailing shape, stored as a
+//! [`RaggedArray`]: one flat buffer of values and offsets per axis, without padding. It supports
+//! the indexing, reductions and arithmetic of tensors; if no axis of a result varies in size, the
+//! result is a [`DenseTensor`].
+//!
+//! * Conversion: [`HetTensor::from_nested`], [`from_ragged`](HetTensor::from_ragged),
+//!   [`unbind`](HetTensor::unbind), [`to_dense`](HetTensor::to_dense), `Display`.
+//! * Structure: [`dim_types`](HetTensor::dim_types), [`shape`](HetTensor::shape),
+//!   [`max_shape`](HetTensor::max_shape), [`uniform_shape`](HetTensor::uniform_shape).
+//! * Selection: [`index`](HetTensor::index) on every axis; [`filter`](HetTensor::filter) by a mask
+//!   of the same structure; [`unsqueeze`](HetTensor::unsqueeze), [`squeeze`](HetTensor::squeeze),
+//!   [`cat`].
+//! * Reduction: [`reduce`](HetTensor::reduce) over any axis ([`sum`](HetTensor::sum), `mean`,
+//!   `prod`, `amax`, `amin`), over existing values only.
+//! * Arithmetic: [`binary`](HetTensor::binary) with another tensor, a dense tensor or a number,
+//!   where sizes of 1 and missing leading axes are repeated; [`unary`](HetTensor::unary) functions;
+//!   [`apply`](HetTensor::apply) for everything else.
+//!
+//! **Holes.** `x[:, :, 1]` has a slot for every list, but a value only if the list has a second
+//! element. The other slots are holes: reductions skip them, arithmetic with them yields holes, and
+//! they are 0 in a dense result. The [`RaggedArray`] stores them as nulls.
+//!
+//! Gradients and devices are not supported: values are plain memory, and no operations are
+//! recorded.
+
+mod cat;
+mod dims;
+mod index;
+mod nested;
+mod ops;
+mod promote;
+mod reduce;
+
+use std::fmt;
+
+use arrow::array::Array;
+
+use crate::array::{Layout, ListAxis, RaggedArray};
+use crate::dense::densify::densify;
+use crate::dense::{DType, DenseOptions, DenseTensor};
+use crate::error::{Error, Result};
+
+pub use cat::cat;
+pub use dims::DimType;
+pub use nested::Nested;
+pub use ops::{HetOperand, Scalar};
+
+/// A tensor with axes whose size varies.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::DenseTensor;
+/// use serrate::het::{HetTensor, Nested};
+/// use serrate::index::Index;
+///
+/// let row = |values: &[i64]| -> serrate::Result<Nested> {
+///     Ok(DenseTensor::from_vec([values.len()], values.to_vec())?.into())
+/// };
+/// let x = HetTensor::from_nested(&Nested::List(vec![
+///     Nested::List(vec![row(&[1, 2])?, row(&[1])?, row(&[3, 4, 5])?]),
+///     Nested::List(vec![row(&[1, 3, 4])?, row(&[2])?, row(&[1, 2])?]),
+/// ]))?;
+/// assert_eq!((x.shape(), x.max_shape()), (vec![-1, -1, -1], vec![2, 3, 3]));
+/// assert_eq!(x.sum(Some(0))?.to_string(), "[tensor([2, 5, 4]), tensor([3]), tensor([4, 6, 5])]");
+/// let first = x.index(&[Index::ALL, Index::ALL, 0.into()])?;
+/// assert_eq!(first.to_string(), "tensor([[1, 1, 3], [1, 2, 1]])");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct HetTensor {
+    /// One row that holds the whole tensor: axis `k + 1` is dim `k`.
+    array: RaggedArray,
+}
+
+/// Result of an operation: a [`DenseTensor`] if no axis varies in size and no value is missing,
+/// else a [`HetTensor`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum HetValue {
+    /// Some axis varies in size, or there are holes.
+    Het(HetTensor),
+    /// A dense tensor.
+    Dense(DenseTensor),
+}
+
+impl HetTensor {
+    /// Creates a tensor from lists: the rows are dim 0, and each level of lists is a dim. Null
+    /// leaves and null lists are holes. Nothing is copied.
+    ///
+    /// # Errors
+    /// If the leaves are neither numbers nor booleans.
+    pub fn from_ragged(array: &RaggedArray) -> Result<Self> {
+        let (rows, axes, leaves) = array.clone().into_parts();
+        let mut all = vec![ListAxis::from(Layout::Uniform { size: rows, lists: 1 })];
+        all.extend(axes);
+        Self::from_boxed(RaggedArray::try_new(1, all, leaves)?)
+    }
+
+    /// Creates a tensor from a dense one, sharing its memory (bfloat16 becomes float32, booleans
+    /// are packed).
+    ///
+    /// # Errors
+    /// Never for a valid tensor.
+    pub fn from_dense(tensor: &DenseTensor) -> Result<Self> {
+        let mut axes = Vec::with_capacity(tensor.ndim());
+        let mut lists = 1usize;
+        for size in tensor.shape() {
+            axes.push(ListAxis::from(Layout::Uniform { size: *size, lists }));
+            // At most the number of elements; saturates only if that is 0.
+            lists = lists.saturating_mul(*size);
+        }
+        Self::from_boxed(RaggedArray::try_new(1, axes, tensor.to_flat()?)?)
+    }
+
+    /// Creates a tensor from one row that holds it all; converts axes of one size to uniform
+    /// layouts.
+    fn from_boxed(array: RaggedArray) -> Result<Self> {
+        if DType::from_arrow(array.leaf_type()).is_none() {
+            return Err(Error::type_of("a tensor", "numbers or booleans", array.leaf_type()));
+        }
+        let (rows, mut axes, leaves) = array.into_parts();
+        for axis in &mut axes {
+            let layout = axis.layout();
+            let lists = layout.lists();
+            let size = if lists == 0 { 0 } else { layout.length(0) };
+            let same = layout.is_ragged()
+                && axis.nulls().is_none()
+                && (0..lists).all(|i| layout.length(i) == size);
+            if same {
+                *axis = Layout::Uniform { size, lists }.into();
+            }
+        }
+        Ok(Self { array: RaggedArray::try_new(rows, axes, leaves)? })
+    }
+
+    /// Returns an array whose rows are dim 0; holes are nulls. Nothing is copied.
+    ///
+    /// # Errors
+    /// If there are no dims.
+    pub fn to_ragged(&self) -> Result<RaggedArray> {
+        self.array.inner(1)
+    }
+
+    /// Returns the number of dims.
+    pub fn ndim(&self) -> usize {
+        self.array.axes().len()
+    }
+
+    /// Returns the type of the values.
+    pub fn dtype(&self) -> DType {
+        // The constructor checked that the type exists.
+        DType::from_arrow(self.array.leaf_type()).unwrap_or(DType::F64)
+    }
+
+    /// Returns the number of existing values.
+    pub fn num_values(&self) -> usize {
+        self.array.leaves().len() - self.array.leaves().null_count()
+    }
+
+    /// Returns whether some slots have no value.
+    pub fn has_holes(&self) -> bool {
+        self.array.leaves().null_count() > 0
+            || self.array.axes().iter().any(|axis| axis.nulls().is_some())
+    }
+
+    /// Returns the padded tensor of shape [`max_shape`](Self::max_shape), with 0 (or the fill of
+    /// `options`) where there is no value.
+    ///
+    /// # Errors
+    /// Same as [`densify`]: if the tensor exceeds the limit, or the type cannot represent the fill.
+    pub fn to_dense(&self, options: &DenseOptions) -> Result<DenseTensor> {
+        if self.is_dense() {
+            return self.to_uniform()?.cast(options.dtype.unwrap_or(self.dtype()));
+        }
+        let tensor = densify(&self.array, None, options)?;
+        let shape = tensor.shape().get(1..).unwrap_or_default().to_vec();
+        tensor.reshape(shape)
+    }
+
+    /// Returns whether no axis varies in size and no value is missing.
+    pub fn is_dense(&self) -> bool {
+        !self.has_holes() && self.array.axes().iter().all(|axis| !axis.layout().is_ragged())
+    }
+
+    /// Converts to a dense tensor if possible.
+    ///
+    /// # Errors
+    /// Never for a valid tensor.
+    pub fn into_value(self) -> Result<HetValue> {
+        Ok(if self.is_dense() { HetValue::Dense(self.to_uniform()?) } else { HetValue::Het(self) })
+    }
+
+    /// Returns the values in their uniform shape.
+    fn to_uniform(&self) -> Result<DenseTensor> {
+        DenseTensor::from_flat(self.array.leaves(), "a tensor")?.reshape(self.max_shape())
+    }
+
+    /// Resolves dim `dim`, which may count from the end, to an axis of the inner array.
+    fn resolve_dim(&self, dim: i64) -> Result<usize> {
+        Ok(crate::array::resolve_axis(dim, self.ndim(), "the tensor")? + 1)
+    }
+}
+
+impl HetValue {
+    /// Returns the dense tensor; `None` if an axis varies in size or there is a hole.
+    pub fn dense(&self) -> Option<&DenseTensor> {
+        match self {
+            Self::Dense(tensor) => Some(tensor),
+            Self::Het(_) => None,
+        }
+    }
+
+    /// Converts to a [`HetTensor`] in any case.
+    ///
+    /// # Errors
+    /// Never for a valid tensor.
+    pub fn into_het(self) -> Result<HetTensor> {
+        match self {
+            Self::Het(het) => Ok(het),
+            Self::Dense(tensor) => HetTensor::from_dense(&tensor),
+        }
+    }
+
+    /// Returns a dense tensor, padded with zeros if needed.
+    ///
+    /// # Errors
+    /// Same as [`HetTensor::to_dense`].
+    pub fn to_dense(&self) -> Result<DenseTensor> {
+        match self {
+            Self::Het(het) => het.to_dense(&DenseOptions::default()),
+            Self::Dense(tensor) => Ok(tensor.clone()),
+        }
+    }
+
+    /// Returns the type of the values.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Self::Het(het) => het.dtype(),
+            Self::Dense(tensor) => tensor.dtype(),
+        }
+    }
+}
+
+/// Writes nested lists, with uniform blocks as tensors:
+/// `[[tensor([1, 2]), tensor([3])], tensor([[4, 5, 6]])]`.
+impl fmt::Display for HetTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.unbind().map_err(|_| fmt::Error)?.fmt(f)
+    }
+}
+
+/// Writes a [`HetTensor`] as nested lists and a dense tensor as one tensor.
+impl fmt::Display for HetValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Het(het) => het.fmt(f),
+            Self::Dense(tensor) => Nested::Tensor(tensor.clone()).fmt(f),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Conversion of nested lists of tensors to and from [`HetTensor`].
+
+use std::fmt;
+use std::ops::Range;
+
+use arrow::array::{Array, ArrayRef, new_empty_array, new_null_array};
+use arrow::compute::{cast, concat};
+use arrow::datatypes::DataType;
+
+use super::HetTensor;
+use super::promote::promote_dtypes;
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+
+/// A nested list of tensors.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Nested {
+    /// A tensor of any shape.
+    Tensor(DenseTensor),
+    /// A list of lists and tensors; `List(vec![])` is an empty list of any depth.
+    List(Vec<Nested>),
+    /// A slot without a value.
+    Hole,
+}
+
+impl From<DenseTensor> for Nested {
+    fn from(tensor: DenseTensor) -> Self {
+        Self::Tensor(tensor)
+    }
+}
+
+impl From<Vec<Nested>> for Nested {
+    fn from(list: Vec<Nested>) -> Self {
+        Self::List(list)
+    }
+}
+
+/// Writes `[tensor([1, 2]), []]`; a hole is `-`.
+impl fmt::Display for Nested {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hole => f.write_str("-"),
+            Self::Tensor(tensor) => {
+                f.write_str("tensor(")?;
+                tensor.format_whole(f)?;
+                f.write_str(")")
+            }
+            Self::List(list) => {
+                f.write_str("[")?;
+                for (i, part) in list.iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(", ")?;
+                    }
+                    part.fmt(f)?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+impl HetTensor {
+    /// Creates a tensor from a nested list of tensors. Levels of lists and axes of tensors both
+    /// become dims; their sum must be the same for all tensors.
+    ///
+    /// Empty lists are kept, even after the last value (the library HetTensor drops those). Types
+    /// are promoted as in PyTorch (int64 with float32 gives float32); bfloat16 is read as float32.
+    ///
+    /// # Errors
+    /// If tensors have different depths (the message names the position), or if there is no tensor,
+    /// so that depth and type are unknown.
+    pub fn from_nested(nested: &Nested) -> Result<Self> {
+        let mut found = NestedSummary::default();
+        found.visit_nested(nested, 0, &mut Vec::new())?;
+        let Some((depth, dtype)) = found.tensors else {
+            return Err(Error::invalid(
+                "a nested list without a tensor has neither a depth nor a type; put an empty tensor into it",
+            ));
+        };
+        if found.lists > depth {
+            return Err(Error::DepthVaries {
+                path: "the nested list".into(),
+                expected: format!("{depth} levels of lists and axes, as at the first tensor"),
+                found: format!("{} levels of lists", found.lists),
+            });
+        }
+        let mut build = ListBuilder {
+            lengths: vec![Vec::new(); depth],
+            valid: vec![Vec::new(); depth],
+            parts: Vec::new(),
+            leaf: dtype.to_arrow(),
+        };
+        build.add_nested(nested, 0)?;
+        let mut axes = Vec::with_capacity(depth);
+        for (lengths, valid) in build.lengths.into_iter().zip(build.valid) {
+            let nulls = valid.contains(&false).then(|| valid.into_iter().collect());
+            axes.push(ListAxis::try_new(Offsets::from_lengths(lengths)?, nulls)?);
+        }
+        let parts: Vec<&dyn Array> = build.parts.iter().map(AsRef::as_ref).collect();
+        let leaves = if parts.is_empty() { new_empty_array(&build.leaf) } else { concat(&parts)? };
+        Self::from_boxed(RaggedArray::try_new(1, axes, leaves)?)
+    }
+
+    /// Returns the nested list of tensors; uniform parts become one tensor each, sharing memory.
+    ///
+    /// # Errors
+    /// Never for a valid tensor.
+    pub fn unbind(&self) -> Result<Nested> {
+        let values = DenseTensor::from_flat(self.array.leaves(), "a tensor")?;
+        Unbinder { het: self, values }.build_nested(0, 0)
+    }
+}
+
+/// Depth and type of a nested list.
+#[derive(Default)]
+struct NestedSummary {
+    /// Number of levels of the deepest list.
+    lists: usize,
+    /// Depth of the tensors, and their common type.
+    tensors: Option<(usize, DType)>,
+}
+
+impl NestedSummary {
+    fn visit_nested(&mut self, nested: &Nested, level: usize, path: &mut Vec<usize>) -> Result<()> {
+        match nested {
+            Nested::Hole => self.lists = self.lists.max(level),
+            Nested::List(list) => {
+                self.lists = self.lists.max(level + 1);
+                for (i, part) in list.iter().enumerate() {
+                    path.push(i);
+                    self.visit_nested(part, level + 1, path)?;
+                    path.pop();
+                }
+            }
+            Nested::Tensor(tensor) => {
+                let depth = level + tensor.ndim();
+                self.tensors = Some(match self.tensors {
+                    Some((expected, _)) if expected != depth => {
+                        let at: String = path.iter().map(|i| format!("[{i}]")).collect();
+                        return Err(Error::DepthVaries {
+                            path: format!("the tensor {at}"),
+                            expected: format!("{expected} levels of lists and axes"),
+                            found: format!("{depth}"),
+                        });
+                    }
+                    Some((depth, dtype)) => (depth, promote_dtypes(dtype, tensor.dtype())),
+                    None => (depth, promote_dtypes(tensor.dtype(), tensor.dtype())),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lists level by level, in the order of the values.
+struct ListBuilder {
+    lengths: Vec<Vec<usize>>,
+    valid: Vec<Vec<bool>>,
+    parts: Vec<ArrayRef>,
+    leaf: DataType,
+}
+
+impl ListBuilder {
+    fn add_nested(&mut self, nested: &Nested, level: usize) -> Result<()> {
+        match nested {
+            Nested::Hole if level == self.lengths.len() => {
+                self.parts.push(new_null_array(&self.leaf, 1));
+            }
+            Nested::Hole => {
+                self.lengths[level].push(0);
+                self.valid[level].push(false);
+            }
+            Nested::List(list) => {
+                self.lengths[level].push(list.len());
+                self.valid[level].push(true);
+                for part in list {
+                    self.add_nested(part, level + 1)?;
+                }
+            }
+            Nested::Tensor(tensor) => {
+                let mut lists = 1usize;
+                for (axis, size) in tensor.shape().iter().enumerate() {
+                    let lengths = &mut self.lengths[level + axis];
+                    lengths.resize(lengths.len() + lists, *size);
+                    let valid = &mut self.valid[level + axis];
+                    valid.resize(valid.len() + lists, true);
+                    lists = lists.saturating_mul(*size);
+                }
+                let flat = tensor.to_flat()?;
+                let same = *flat.data_type() == self.leaf;
+                self.parts.push(if same { flat } else { cast(&flat, &self.leaf)? });
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Unbinder<'a> {
+    het: &'a HetTensor,
+    values: DenseTensor,
+}
+
+impl Unbinder<'_> {
+    /// Returns the element `at` of level `level`: a list of axis `level + 1`, or a value.
+    fn build_nested(&self, level: usize, at: usize) -> Result<Nested> {
+        let array = &self.het.array;
+        let Some(axis) = array.axes().get(level) else {
+            if array.leaves().is_null(at) {
+                return Ok(Nested::Hole);
+            }
+            return Ok(Nested::Tensor(self.values.slice(at, 1)?.reshape([])?));
+        };
+        if axis.nulls().is_some_and(|n| n.is_null(at)) {
+            return Ok(Nested::Hole);
+        }
+        if let Some((shape, leaves)) = self.find_block(level, at) {
+            return Ok(Nested::Tensor(
+                self.values.slice(leaves.start, leaves.len())?.reshape(shape)?,
+            ));
+        }
+        let parts = axis.layout().range(at).map(|child| self.build_nested(level + 1, child));
+        parts.collect::<Result<_>>().map(Nested::List)
+    }
+
+    /// Returns shape and values of everything below a list, if it is uniform.
+    fn find_block(&self, level: usize, at: usize) -> Option<(Vec<usize>, Range<usize>)> {
+        let array = &self.het.array;
+        let mut window = at..at + 1;
+        let mut shape = Vec::new();
+        for axis in &array.axes()[level..] {
+            let layout = axis.layout();
+            let size = match layout {
+                // An empty list leaves the sizes of the axes below it undefined.
+                _ if window.is_empty() => return None,
+                Layout::Uniform { size, .. } => *size,
+                Layout::Ragged(_) => layout.length(window.start),
+            };
+            let same = window.clone().all(|list| {
+                layout.length(list) == size && axis.nulls().is_none_or(|n| n.is_valid(list))
+            });
+            if !same {
+                return None;
+            }
+            shape.push(size);
+            window = layout.ranges(window);
+        }
+        let nulls = array.leaves().nulls();
+        let whole = nulls.is_none_or(|n| window.clone().all(|i| n.is_valid(i)));
+        whole.then_some((shape, window))
+    }
+}

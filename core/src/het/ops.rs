@@ -1,0 +1,311 @@
+//! Arithmetic, comparisons, functions of one value, and arbitrary functions of the values.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, make_array};
+use arrow::buffer::NullBuffer;
+use arrow::compute::{CastOptions, cast_with_options};
+
+use super::promote::{arrow_type, division_type, promote_dtypes, promote_number};
+use super::{HetTensor, HetValue};
+use crate::array::{Layout, ListAxis, RaggedArray};
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+use crate::kernels::elementwise::{Op, Operand, Pair, binary, pair_dims};
+use crate::kernels::normalize;
+use crate::kernels::unary::{Unary, unary};
+
+/// A number literal: it takes the type of the tensor it is combined with, unless its kind is higher
+/// (a float with integers gives float32).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scalar {
+    /// A boolean.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+}
+
+/// The other operand of an operation.
+#[derive(Clone, Debug)]
+pub enum HetOperand<'a> {
+    /// Another tensor with varying sizes.
+    Het(&'a HetTensor),
+    /// A dense tensor; one without axes acts as a number of its type.
+    Dense(&'a DenseTensor),
+    /// A number.
+    Scalar(Scalar),
+}
+
+impl<'a> From<&'a HetTensor> for HetOperand<'a> {
+    fn from(het: &'a HetTensor) -> Self {
+        Self::Het(het)
+    }
+}
+
+impl<'a> From<&'a DenseTensor> for HetOperand<'a> {
+    fn from(tensor: &'a DenseTensor) -> Self {
+        Self::Dense(tensor)
+    }
+}
+
+impl<'a> From<&'a HetValue> for HetOperand<'a> {
+    fn from(value: &'a HetValue) -> Self {
+        match value {
+            HetValue::Het(het) => Self::Het(het),
+            HetValue::Dense(tensor) => Self::Dense(tensor),
+        }
+    }
+}
+
+impl From<Scalar> for HetOperand<'_> {
+    fn from(scalar: Scalar) -> Self {
+        Self::Scalar(scalar)
+    }
+}
+
+impl From<i64> for HetOperand<'_> {
+    fn from(n: i64) -> Self {
+        Self::Scalar(Scalar::Int(n))
+    }
+}
+
+impl From<f64> for HetOperand<'_> {
+    fn from(x: f64) -> Self {
+        Self::Scalar(Scalar::Float(x))
+    }
+}
+
+impl HetOperand<'_> {
+    /// Returns the operand as a tensor, and its common type with a tensor of type `with`.
+    fn to_common(&self, with: DType) -> Result<(HetTensor, DType)> {
+        let number = |tensor: Result<DenseTensor>| {
+            let tensor = tensor?;
+            let dtype = promote_number(with, tensor.dtype());
+            Ok((HetTensor::from_dense(&tensor)?, dtype))
+        };
+        match self {
+            Self::Het(het) => Ok(((*het).clone(), promote_dtypes(with, het.dtype()))),
+            Self::Dense(tensor) if tensor.ndim() == 0 => number(Ok((*tensor).clone())),
+            Self::Dense(tensor) => {
+                Ok((HetTensor::from_dense(tensor)?, promote_dtypes(with, tensor.dtype())))
+            }
+            Self::Scalar(Scalar::Bool(v)) => number(DenseTensor::from_bools([], [*v])),
+            Self::Scalar(Scalar::Int(v)) => number(DenseTensor::from_vec([], vec![*v])),
+            Self::Scalar(Scalar::Float(v)) => {
+                let value = DenseTensor::from_vec([], vec![*v])?;
+                let dtype = if with.is_float() { with } else { DType::F32 };
+                Ok((HetTensor::from_dense(&value)?, dtype))
+            }
+        }
+    }
+}
+
+impl HetTensor {
+    /// Computes `self op other`, value by value.
+    ///
+    /// Dims are matched from the last, as in NumPy: missing leading dims, and dims of size 1
+    /// throughout, repeat along those of the other operand. On all other dims both must have the
+    /// same lists. A hole in either operand gives a hole.
+    ///
+    /// Types follow PyTorch: int64 with float32 gives float32; a number takes the type of the
+    /// tensor, unless only the number is a float (float32); `/` of integers gives float32;
+    /// comparisons give booleans, and NaN equals nothing. Integer overflow is an error, and so is a
+    /// negative integer exponent. On booleans, `+` and maximum are OR, `*` and minimum AND.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// use serrate::kernels::elementwise::Op;
+    /// let x = HetTensor::from_nested(&Nested::List(vec![
+    ///     DenseTensor::from_vec([2, 2], vec![1i64, 2, 3, 4])?.into(),
+    ///     DenseTensor::from_vec([1, 2], vec![5i64, 6])?.into(),
+    /// ]))?;
+    /// let per_column = DenseTensor::from_vec([2], vec![0.5f32, 2.0])?;
+    /// let y = x.binary(Op::Mul, &per_column)?;
+    /// assert_eq!(y.to_string(), "[tensor([[0.5, 4.0], [1.5, 8.0]]), tensor([[2.5, 12.0]])]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If lists differ in length and neither dim has size 1; on integer overflow; on division of
+    /// integers by zero in `%`; if the type cannot represent a number.
+    pub fn binary<'a>(&self, op: Op, other: impl Into<HetOperand<'a>>) -> Result<HetValue> {
+        let (other, dtype) = other.into().to_common(self.dtype())?;
+        compute_binary(op, self, &other, dtype)
+    }
+
+    /// Computes `other op self`, value by value: [`binary`](Self::binary) with swapped operands.
+    ///
+    /// # Errors
+    /// Same as [`binary`](Self::binary).
+    pub fn binary_reverse<'a>(&self, op: Op, other: impl Into<HetOperand<'a>>) -> Result<HetValue> {
+        let (other, dtype) = other.into().to_common(self.dtype())?;
+        compute_binary(op, &other, self, dtype)
+    }
+
+    /// Applies a function to every value. Roots, exponentials and logarithms of integers give
+    /// float32, as in PyTorch.
+    ///
+    /// # Errors
+    /// Same as [`unary`](fn@unary).
+    pub fn unary(&self, function: Unary) -> Result<HetValue> {
+        let real =
+            matches!(function, Unary::Sqrt | Unary::Exp | Unary::Ln | Unary::Log2 | Unary::Log10);
+        let array = if real && !self.dtype().is_float() {
+            cast_leaves(&self.array, DType::F32)?
+        } else {
+            self.array.clone()
+        };
+        if function == Unary::IsNull {
+            return Err(Error::invalid(
+                "a tensor has holes instead of nulls, and functions skip them; IsNull is not supported",
+            ));
+        }
+        Self::from_boxed(unary(function, &array)?)?.into_value()
+    }
+
+    /// Computes the softmax along a dim (negative dims count from the end) over existing values;
+    /// holes stay. Integers and booleans become float32.
+    ///
+    /// # Errors
+    /// If the dim does not exist.
+    pub fn softmax(&self, dim: i64) -> Result<HetValue> {
+        let axis = i64::try_from(self.resolve_dim(dim)?).unwrap_or(i64::MAX);
+        let array = cast_leaves(&self.array, division_type(self.dtype()))?;
+        Self::from_boxed(normalize::softmax(&array, axis)?)?.into_value()
+    }
+
+    /// Converts the values: floats to integers truncated towards zero, numbers to booleans as "not
+    /// zero".
+    ///
+    /// # Errors
+    /// If a value does not fit, or for bfloat16, which is not supported here.
+    pub fn cast(&self, dtype: DType) -> Result<Self> {
+        if dtype == DType::BF16 {
+            return Err(Error::invalid(
+                "ragged tensors store bfloat16 as float32; cast a dense tensor instead",
+            ));
+        }
+        Self::from_boxed(cast_leaves(&self.array, dtype)?)
+    }
+
+    /// Applies any function to the values: it takes all of them as one flat array, with nulls at
+    /// holes, and returns as many. The structure stays.
+    ///
+    /// # Errors
+    /// Errors of the function; and if it returns another number of values, or values that are
+    /// neither numbers nor booleans.
+    pub fn apply(&self, f: impl FnOnce(&ArrayRef) -> Result<ArrayRef>) -> Result<HetValue> {
+        Self::from_boxed(self.array.with_leaves(f(self.array.leaves())?)?)?.into_value()
+    }
+}
+
+fn cast_leaves(array: &RaggedArray, dtype: DType) -> Result<RaggedArray> {
+    let to = arrow_type(dtype);
+    if *array.leaf_type() == to {
+        return Ok(array.clone());
+    }
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    array.with_leaves(cast_with_options(array.leaves(), &to, &options)?)
+}
+
+/// Prepends dims of size 1 up to `dims` dims.
+fn prepend_dims(array: &RaggedArray, dims: usize) -> Result<RaggedArray> {
+    let missing = dims.saturating_sub(array.axes().len());
+    // A tensor without dims combines with any shape as it is.
+    if missing == 0 || array.axes().is_empty() {
+        return Ok(array.clone());
+    }
+    let (rows, axes, leaves) = array.clone().into_parts();
+    let mut all: Vec<ListAxis> =
+        (0..missing).map(|_| Layout::Uniform { size: 1, lists: 1 }.into()).collect();
+    all.extend(axes);
+    RaggedArray::try_new(rows, all, leaves)
+}
+
+fn compute_binary(op: Op, left: &HetTensor, right: &HetTensor, dtype: DType) -> Result<HetValue> {
+    let (op, dtype) = match (op, dtype) {
+        (Op::Div, d) => (op, division_type(d)),
+        (Op::Add | Op::Maximum, DType::Bool) => (Op::Or, DType::Bool),
+        (Op::Mul | Op::Minimum, DType::Bool) => (Op::And, DType::Bool),
+        (Op::And | Op::Or | Op::Xor, _) => (op, DType::Bool),
+        _ => (op, dtype),
+    };
+    let dims = left.ndim().max(right.ndim());
+    let a = cast_leaves(&prepend_dims(&left.array, dims)?, dtype)?;
+    let b = cast_leaves(&prepend_dims(&right.array, dims)?, dtype)?;
+    let Pair { shape, left, right } = pair_dims(&a, &b)?;
+    let (a, b) = (shape.with_leaves(left)?, shape.with_leaves(right)?);
+    let mut out = binary(op, Operand::Array(&a), Operand::Array(&b))?;
+    if op.is_comparison() && dtype.is_float() {
+        out = correct_nan(op, &a, &b, out)?;
+    }
+    if op.is_logical() {
+        // If a value is missing on one side, the result is unknown, even for OR with true.
+        let nulls = NullBuffer::union(a.leaves().nulls(), b.leaves().nulls());
+        let leaves = make_array(out.leaves().to_data().into_builder().nulls(nulls).build()?);
+        out = out.with_leaves(leaves)?;
+    }
+    HetTensor::from_boxed(out)?.into_value()
+}
+
+/// Corrects a comparison for NaN, which is neither equal to, less than, nor greater than anything.
+fn correct_nan(op: Op, a: &RaggedArray, b: &RaggedArray, out: RaggedArray) -> Result<RaggedArray> {
+    let (x, y) = (unary(Unary::IsNan, a)?, unary(Unary::IsNan, b)?);
+    let (x, y) =
+        (x.leaves().as_boolean().values().clone(), y.leaves().as_boolean().values().clone());
+    let nan = &x | &y;
+    if !nan.has_true() {
+        return Ok(out);
+    }
+    let found = out.leaves().as_boolean();
+    let bits = if op == Op::NotEq { found.values() | &nan } else { found.values() & &!&nan };
+    let leaves = BooleanArray::new(bits, found.nulls().cloned());
+    out.with_leaves(Arc::new(leaves))
+}
+
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident => $op:ident;)*) => {
+        impl HetTensor {$(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            /// Same as [`binary`](Self::binary).
+            pub fn $name<'a>(&self, other: impl Into<HetOperand<'a>>) -> Result<HetValue> {
+                self.binary(Op::$op, other)
+            }
+        )*}
+    };
+}
+
+operations! {
+    /// Computes `self + other`.
+    add => Add;
+    /// Computes `self - other`.
+    sub => Sub;
+    /// Computes `self * other`.
+    mul => Mul;
+    /// Computes `self / other`, always a float.
+    div => Div;
+    /// Computes `self ** other`.
+    pow => Pow;
+    /// Returns the smaller value, NaN if either is NaN.
+    minimum => Minimum;
+    /// Returns the larger value, NaN if either is NaN.
+    maximum => Maximum;
+    /// Computes `self == other`.
+    eq => Eq;
+    /// Computes `self != other`.
+    ne => NotEq;
+    /// Computes `self < other`.
+    lt => Lt;
+    /// Computes `self <= other`.
+    le => LtEq;
+    /// Computes `self > other`.
+    gt => Gt;
+    /// Computes `self >= other`.
+    ge => GtEq;
+}

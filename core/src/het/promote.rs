@@ -1,0 +1,57 @@
+//! Type promotion by PyTorch's rules.
+
+use arrow::datatypes::DataType;
+
+use crate::dense::DType;
+use crate::table::promote_types;
+
+/// Kinds of types, in ascending order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Category {
+    Bool,
+    Integer,
+    Float,
+}
+
+pub(super) fn type_category(dtype: DType) -> Category {
+    match dtype {
+        DType::Bool => Category::Bool,
+        d if d.is_integer() => Category::Integer,
+        _ => Category::Float,
+    }
+}
+
+/// Returns the common type of two tensors: that of the higher category, or the wider one within a
+/// category. Integers without a common integer type (uint64 with a signed one) give float64.
+pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
+    // bfloat16 has no Arrow type and is read as float32.
+    let plain = |d| if d == DType::BF16 { DType::F32 } else { d };
+    let (a, b) = (plain(a), plain(b));
+    match type_category(a).cmp(&type_category(b)) {
+        std::cmp::Ordering::Less => b,
+        std::cmp::Ordering::Greater => a,
+        std::cmp::Ordering::Equal => promote_types(&a.to_arrow(), &b.to_arrow())
+            .as_ref()
+            .and_then(DType::from_arrow)
+            .unwrap_or(DType::F64),
+    }
+}
+
+/// Returns the common type of a tensor and a number (or a tensor without axes): the number's type
+/// only if its category is higher.
+pub(super) fn promote_number(tensor: DType, number: DType) -> DType {
+    if type_category(number) > type_category(tensor) {
+        promote_dtypes(number, number)
+    } else {
+        tensor
+    }
+}
+
+/// Returns the type in which values are divided.
+pub(super) fn division_type(dtype: DType) -> DType {
+    if dtype.is_float() { dtype } else { DType::F32 }
+}
+
+pub(super) fn arrow_type(dtype: DType) -> DataType {
+    dtype.to_arrow()
+}

@@ -1,0 +1,113 @@
+//! Reductions along any axis.
+
+use arrow::array::{Array, AsArray, make_array};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type};
+
+use super::{HetTensor, HetValue};
+use crate::array::RaggedArray;
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+use crate::kernels::reduce::{Reduction, reduce};
+
+impl HetTensor {
+    /// Reduces along dim `dim` (negative dims count from the end); `None` reduces everything to one
+    /// value.
+    ///
+    /// Only existing values count. Along an outer dim the slices are stacked: the result has a slot
+    /// wherever one of them has one, and a mean divides by the number of existing values. A slot
+    /// without any value (an empty list, or only holes) is a hole.
+    ///
+    /// Types are those of [`kernels::reduce`](crate::kernels::reduce): sums and products of
+    /// integers have 64 bits and report overflow; the mean of integers is float64 (the library
+    /// HetTensor truncates it to an integer). Floats keep their type and are computed in 64 bits.
+    ///
+    /// # Errors
+    /// If the dim does not exist, on integer overflow, and for the minimum or maximum of an empty
+    /// tensor (its mean is NaN, its sum 0).
+    pub fn reduce(&self, how: Reduction, dim: Option<i64>) -> Result<HetValue> {
+        let Some(dim) = dim else { return self.reduce_all(how).map(HetValue::Dense) };
+        let axis = self.resolve_dim(dim)?;
+        let at = i64::try_from(axis).unwrap_or(i64::MAX);
+        let out = reduce(&self.array, how, Some(at))?;
+        let counts = matches!(how, Reduction::Count | Reduction::Size | Reduction::Nunique);
+        let innermost = axis == self.ndim();
+        let empty = |list: usize| self.array.axes()[axis - 1].layout().length(list) == 0;
+        // Empty groups may have been reduced to a value (such as 0 for a sum); these become holes.
+        let may_have_empty = out.leaves().null_count() < out.leaves().len()
+            && (self.array.leaves().null_count() > 0
+                || (innermost && (0..self.array.axes()[axis - 1].layout().lists()).any(empty)));
+        let out = if counts || !may_have_empty {
+            out
+        } else {
+            let found = reduce(&self.array, Reduction::Count, Some(at))?;
+            let found = found.leaves().as_primitive::<Int64Type>().clone();
+            let exists = NullBuffer::new(BooleanBuffer::collect_bool(found.len(), |i| {
+                found.is_valid(i) && found.value(i) > 0
+            }));
+            let leaves = out.leaves().to_data().into_builder();
+            let nulls = NullBuffer::union(out.leaves().nulls(), Some(&exists));
+            out.with_leaves(make_array(leaves.nulls(nulls).build()?))?
+        };
+        Self::from_boxed(self.restore_half(how, out)?)?.into_value()
+    }
+
+    fn reduce_all(&self, how: Reduction) -> Result<DenseTensor> {
+        let array = if self.ndim() == 0 {
+            // Treat a single value as a list of one.
+            crate::kernels::index::new_axis(&self.array, 1)?
+        } else {
+            self.array.clone()
+        };
+        let out = self.restore_half(how, reduce(&array, how, None)?)?;
+        if out.leaves().null_count() > 0 {
+            if how == Reduction::Mean {
+                let nan = DenseTensor::from_vec([], vec![f64::NAN])?;
+                return nan.cast(DType::from_arrow(out.leaf_type()).unwrap_or(DType::F64));
+            }
+            return Err(Error::invalid(format!(
+                "cannot compute the {} of a tensor without values",
+                how.name()
+            )));
+        }
+        DenseTensor::from_flat(out.leaves(), how.name())?.reshape([])
+    }
+
+    /// Casts results back to float16 if the values are float16.
+    fn restore_half(&self, how: Reduction, out: RaggedArray) -> Result<RaggedArray> {
+        let float = matches!(how, Reduction::Sum | Reduction::Prod | Reduction::Mean);
+        if float && self.dtype() == DType::F16 {
+            let leaves = cast(out.leaves(), &DataType::Float16)?;
+            return out.with_leaves(leaves);
+        }
+        Ok(out)
+    }
+}
+
+macro_rules! reductions {
+    ($($(#[$doc:meta])* $name:ident => $how:expr;)*) => {
+        impl HetTensor {$(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            /// Same as [`reduce`](Self::reduce).
+            pub fn $name(&self, dim: Option<i64>) -> Result<HetValue> {
+                self.reduce($how, dim)
+            }
+        )*}
+    };
+}
+
+reductions! {
+    /// Returns the sum along a dim, or of everything.
+    sum => Reduction::Sum;
+    /// Returns the product along a dim, or of everything.
+    prod => Reduction::Prod;
+    /// Returns the mean along a dim, or of everything.
+    mean => Reduction::Mean;
+    /// Returns the maximum along a dim, or of everything; NaN if a value is NaN.
+    amax => Reduction::Max;
+    /// Returns the minimum along a dim, or of everything; NaN if a value is NaN.
+    amin => Reduction::Min;
+}

@@ -1,0 +1,288 @@
+//! Index expressions in numpy's terms: what to take along each axis, and how one axis resolves it.
+//!
+//! This module does not depend on arrays: [`kernels::index`](crate::kernels::index) and
+//! [`RaggedTable::index`](crate::table::RaggedTable::index) apply these expressions to their data.
+
+pub(crate) mod parse;
+
+use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
+
+use crate::error::{Error, Result};
+
+pub use parse::parse_index;
+
+/// One item of an index expression; items apply to the axes in order.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::index::{Index, parse_index};
+/// let items = parse_index("2, 3:10, ..., [0, 2, -1]")?;
+/// let same: [Index; 4] = [2.into(), (3..10).into(), Index::Rest, vec![0, 2, -1].into()];
+/// assert_eq!(items, same);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Index {
+    /// One element; drops the axis.
+    At(i64),
+    /// A slice; keeps the axis.
+    Slice {
+        /// First element; `None` for the beginning (the end when running backwards).
+        start: Option<i64>,
+        /// Element to stop before; `None` for the end (the beginning when running backwards).
+        stop: Option<i64>,
+        /// Distance; `None` for 1, never 0.
+        step: Option<i64>,
+    },
+    /// Elements by position, in any order, repeats allowed. Several arrays, and any
+    /// [`At`](Self::At) next to them, are broadcast and combined element by element as in numpy.
+    Array(IndexArray<i64>),
+    /// A boolean mask as long as the axis; takes the elements that are true.
+    Mask(IndexArray<bool>),
+    /// `...`: as many whole axes as the other items leave.
+    Rest,
+    /// `None`: inserts an axis of size 1.
+    NewAxis,
+}
+
+impl Index {
+    /// A whole axis: `:`.
+    pub const ALL: Self = Self::Slice { start: None, stop: None, step: None };
+
+    /// Whether the item applies to an existing axis: all but `...` and `None` do.
+    pub fn takes_axis(&self) -> bool {
+        !matches!(self, Self::Rest | Self::NewAxis)
+    }
+
+    /// Replaces [`Rest`](Self::Rest) by whole axes and appends those after the last item, so that
+    /// each of the `ndim` axes has an item. A `Rest` of zero axes stays: it still separates its
+    /// neighbours.
+    ///
+    /// # Errors
+    /// For more items than axes (`what`, such as `a table with 2 axes`, names them), a second
+    /// `...`, or a step of 0.
+    pub(crate) fn expand(index: &[Self], ndim: usize, what: &str) -> Result<Vec<Self>> {
+        let given = index.iter().filter(|i| i.takes_axis()).count();
+        let Some(left) = ndim.checked_sub(given) else {
+            return Err(Error::invalid(format!("{given} indices are too many for {what}")));
+        };
+        if index.iter().filter(|i| **i == Self::Rest).count() > 1 {
+            return Err(Error::invalid("an index may have at most one ..."));
+        }
+        let mut out = Vec::with_capacity(ndim);
+        for item in index {
+            match item {
+                Self::Rest if left > 0 => out.extend(std::iter::repeat_n(Self::ALL, left)),
+                Self::Slice { step: Some(0), .. } => {
+                    return Err(Error::invalid("the step of a slice may not be 0"));
+                }
+                item => out.push(item.clone()),
+            }
+        }
+        if !index.contains(&Self::Rest) {
+            out.extend(std::iter::repeat_n(Self::ALL, left));
+        }
+        Ok(out)
+    }
+}
+
+impl From<i64> for Index {
+    fn from(at: i64) -> Self {
+        Self::At(at)
+    }
+}
+
+impl From<Range<i64>> for Index {
+    fn from(r: Range<i64>) -> Self {
+        Self::Slice { start: Some(r.start), stop: Some(r.end), step: None }
+    }
+}
+
+impl From<RangeFrom<i64>> for Index {
+    fn from(r: RangeFrom<i64>) -> Self {
+        Self::Slice { start: Some(r.start), stop: None, step: None }
+    }
+}
+
+impl From<RangeTo<i64>> for Index {
+    fn from(r: RangeTo<i64>) -> Self {
+        Self::Slice { start: None, stop: Some(r.end), step: None }
+    }
+}
+
+impl From<RangeFull> for Index {
+    fn from(_: RangeFull) -> Self {
+        Self::ALL
+    }
+}
+
+impl From<Vec<i64>> for Index {
+    fn from(positions: Vec<i64>) -> Self {
+        Self::Array(positions.into())
+    }
+}
+
+impl From<Vec<bool>> for Index {
+    fn from(mask: Vec<bool>) -> Self {
+        Self::Mask(mask.into())
+    }
+}
+
+/// An array to index with: values and a shape.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::index::IndexArray;
+/// assert_eq!(IndexArray::from(vec![0, 2, -1]).shape(), [3]);
+/// assert!(IndexArray::try_new([2, 2], vec![true, false, true]).is_err());
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct IndexArray<T> {
+    shape: Vec<usize>,
+    values: Vec<T>,
+}
+
+impl<T> IndexArray<T> {
+    /// Builds an index array from a shape and its values, row-major.
+    ///
+    /// # Errors
+    /// When the number of values does not match the shape.
+    pub fn try_new(shape: impl Into<Vec<usize>>, values: Vec<T>) -> Result<Self> {
+        let shape = shape.into();
+        let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+        if elements != Some(values.len()) {
+            return Err(Error::invalid(format!(
+                "an index array of shape {shape:?} cannot hold {} values",
+                values.len()
+            )));
+        }
+        Ok(Self { shape, values })
+    }
+
+    /// Size of every axis.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The values, row-major.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// The values of a one-dimensional array, the only kind that ragged axes accept.
+    pub(crate) fn flat(&self) -> Result<&[T]> {
+        if self.shape.len() == 1 {
+            return Ok(&self.values);
+        }
+        Err(Error::invalid(format!(
+            "an index array of shape {:?} cannot index a ragged axis; use an array of one dimension",
+            self.shape
+        )))
+    }
+}
+
+/// Builds an array of one axis.
+impl<T> From<Vec<T>> for IndexArray<T> {
+    fn from(values: Vec<T>) -> Self {
+        Self { shape: vec![values.len()], values }
+    }
+}
+
+pub(crate) fn positions_of(mask: &[bool]) -> Vec<i64> {
+    (0i64..).zip(mask).filter(|(_, m)| **m).map(|(i, _)| i).collect()
+}
+
+/// Resolves a position, negative from the end; `None` if out of range.
+pub(crate) fn resolve(index: i64, size: usize) -> Option<usize> {
+    if index < 0 {
+        // A size may exceed i64.
+        return size.checked_sub(usize::try_from(index.unsigned_abs()).ok()?);
+    }
+    usize::try_from(index).ok().filter(|i| *i < size)
+}
+
+/// The elements a slice takes of an axis of known size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) first: usize,
+    pub(crate) count: usize,
+    pub(crate) step: i64,
+}
+
+impl Span {
+    /// Applies Python's rules; a step of 0 takes nothing.
+    pub(crate) fn new(start: Option<i64>, stop: Option<i64>, step: i64, size: usize) -> Self {
+        let n = i64::try_from(size).unwrap_or(i64::MAX);
+        // A forward slice starts and stops within 0..=n. A backward one stands on the elements
+        // themselves, from n - 1 down to -1 (before the first).
+        let (low, high) = if step < 0 { (-1, n - 1) } else { (0, n) };
+        let clip = |at: i64| if at < 0 { (at + n).max(low) } else { at.min(high) };
+        let (from, to) = if step < 0 { (high, low) } else { (low, high) };
+        let (start, stop) = (start.map_or(from, clip), stop.map_or(to, clip));
+        let distance = if step < 0 { start - stop } else { stop - start };
+        let by = step.unsigned_abs();
+        let count = match u64::try_from(distance) {
+            Ok(d) if d > 0 && by > 0 => usize::try_from((d - 1) / by + 1).unwrap_or(0),
+            _ => 0,
+        };
+        let first = if count == 0 { 0 } else { usize::try_from(start).unwrap_or(0) };
+        Self { first, count, step }
+    }
+
+    /// Whether the slice takes all `size` elements in order.
+    pub(crate) fn is_whole(self, size: usize) -> bool {
+        self.count == size && (self.step == 1 || size < 2)
+    }
+
+    /// Returns the elements as one range if they are adjacent and in order.
+    pub(crate) fn range(self) -> Option<Range<usize>> {
+        (self.step == 1 || self.count < 2).then(|| self.first..self.first + self.count)
+    }
+
+    /// Returns the position on the axis of element `i` of the slice, for `i < count`.
+    pub(crate) fn at(self, i: usize) -> usize {
+        // Every position is within the axis, so the product does not overflow.
+        let by = usize::try_from(self.step.unsigned_abs()).unwrap_or(usize::MAX).wrapping_mul(i);
+        if self.step < 0 { self.first.wrapping_sub(by) } else { self.first.wrapping_add(by) }
+    }
+
+    /// Returns the positions the slice takes, in order.
+    pub(crate) fn positions(self) -> impl Iterator<Item = usize> {
+        (0..self.count).map(move |i| self.at(i))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_expanded_for_every_axis() {
+        let all = |index: &str, ndim| {
+            Index::expand(&parse_index(index).unwrap(), ndim, "two axes").map_err(|e| e.to_string())
+        };
+        assert_eq!(all("1", 3).unwrap(), [1.into(), Index::ALL, Index::ALL]);
+        assert_eq!(all("..., 1, None", 2).unwrap(), [Index::ALL, 1.into(), Index::NewAxis]);
+        assert_eq!(all("0, ..., 1", 2).unwrap(), [0.into(), Index::Rest, 1.into()]);
+        assert_eq!(all("0, 0, 0", 2).unwrap_err(), "3 indices are too many for two axes");
+        let twice = Index::expand(&[Index::Rest, Index::Rest], 2, "two axes");
+        assert!(twice.unwrap_err().to_string().contains("at most one"));
+        let zero = [Index::Slice { start: None, stop: None, step: Some(0) }];
+        assert!(Index::expand(&zero, 1, "one axis").is_err());
+    }
+
+    #[test]
+    fn spans_are_pythons() {
+        let taken = |start, stop, step, size| -> Vec<usize> {
+            Span::new(start, stop, step, size).positions().collect()
+        };
+        assert_eq!(taken(None, None, -1, 3), [2, 1, 0]);
+        assert_eq!(taken(Some(-2), None, 1, 3), [1, 2]);
+        assert_eq!(taken(Some(5), Some(-9), -2, 5), [4, 2, 0]);
+        assert_eq!(taken(Some(1), Some(i64::MAX), i64::MAX, 3), [1]);
+        assert!(taken(Some(3), Some(1), 1, 5).is_empty() && taken(None, None, 2, 0).is_empty());
+        assert_eq!(Span::new(Some(1), Some(3), 1, 5).range(), Some(1..3));
+        assert_eq!(Span::new(None, None, -1, 2).range(), None);
+    }
+}

@@ -1,0 +1,63 @@
+//! Items for SQL and the command alone. They are not part of the public interface: they change
+//! without notice, and `serrate` does not export them.
+//!
+//! Methods of public types that only SQL calls are `#[doc(hidden)]` in place.
+
+pub use crate::array::arrow::lists_as;
+#[cfg(feature = "sql")]
+pub use crate::array::extent::{own_extent, own_nulls, own_offsets};
+pub use crate::array::nulls::with_nulls;
+#[cfg(feature = "sql")]
+pub use crate::index::parse::item_positions;
+#[cfg(feature = "sql")]
+pub use crate::io::atomic::settle;
+pub use crate::io::contain::panic_text;
+pub use crate::io::lease::Lease;
+pub use crate::io::listing::{is_hidden, is_hidden_name};
+#[cfg(feature = "sql")]
+pub use crate::io::stamp::Stamp;
+pub use crate::kernels::align::aligned;
+pub use crate::kernels::bits::true_bits;
+#[cfg(feature = "sql")]
+pub use crate::kernels::canonical::{canonical_floats, holds_float};
+pub use crate::kernels::levels::leaf_lists;
+pub use crate::kernels::seeded::Seeded;
+pub use crate::loader::save::check_target;
+
+/// Arrow IPC files as SQL reads and writes them.
+pub mod arrow_ipc {
+    pub use crate::io::arrow_ipc::check::Checker;
+    pub use crate::io::arrow_ipc::writer::{as_schema, without_dictionaries};
+}
+
+/// Exact sums, which do not depend on the order of their terms.
+#[cfg(feature = "sql")]
+pub mod exact {
+    pub use crate::kernels::reduce::exact::{Exact, ExactSums, Terms, Whole};
+}
+
+/// Lists as JSON.
+#[cfg(feature = "sql")]
+pub mod json {
+    pub use crate::io::json::text::{lists_as_json, schema_of_texts};
+}
+
+/// Files of sparse tensors and of dictionaries that statements change.
+#[cfg(feature = "sql")]
+pub mod keyed {
+    pub use crate::io::keyed::*;
+}
+
+/// MEDS data sets as queries cut them.
+#[cfg(feature = "parquet")]
+pub mod meds {
+    pub use crate::io::meds::shard::Needed;
+    pub use crate::io::meds::types::{plain_type, unify_types};
+    pub use crate::io::meds::view::{Ranges, Step, View, stretches};
+}
+
+/// Headers of safetensors files in object stores.
+#[cfg(feature = "object_store")]
+pub mod safetensors {
+    pub use crate::io::safetensors::object::{explain, first_request};
+}

@@ -1,0 +1,289 @@
+//! Validates numbers in an Arrow file or stream that readers trust: positions of messages and
+//! buffers, and uncompressed sizes.
+//!
+//! Arrow's readers allocate what these numbers declare, and abort the process if memory is
+//! insufficient. They are therefore compared with the available bytes first.
+
+use std::io::{Cursor, Read, Seek, SeekFrom};
+
+use arrow::ipc::reader::{FileReader, read_footer_length};
+use arrow::ipc::{
+    Block, CompressionType, Message, MessageHeader, RecordBatch, root_as_footer, root_as_message,
+};
+
+/// Magic bytes at the start (padded) and end of every file.
+pub(super) const MAGIC: &[u8] = b"ARROW1";
+/// Length of the footer's length and the magic.
+pub(super) const TAIL: usize = 10;
+/// Precedes the length of a message, except in old files.
+const MARKER: [u8; 4] = [0xff; 4];
+
+/// The error is a description of the damage.
+type Checked<T = ()> = std::result::Result<T, String>;
+
+/// Bytes of known length.
+pub struct Checker<R> {
+    reader: R,
+    length: u64,
+}
+
+impl<'a> Checker<Cursor<&'a [u8]>> {
+    /// Creates a checker of bytes in memory.
+    pub fn of_bytes(bytes: &'a [u8]) -> Self {
+        Self { reader: Cursor::new(bytes), length: bytes.len() as u64 }
+    }
+}
+
+impl<R: Read + Seek> Checker<R> {
+    /// Creates a checker of a file, which it reads from the start; the final position is undefined.
+    pub fn try_new(mut reader: R) -> std::io::Result<Self> {
+        let length = reader.seek(SeekFrom::End(0))?;
+        Ok(Self { reader, length })
+    }
+
+    /// Reads `length` bytes from `start` after checking that they exist.
+    fn read(&mut self, start: u64, length: u64) -> Checked<Vec<u8>> {
+        if start.checked_add(length).is_none_or(|end| end > self.length) {
+            return Err(format!(
+                "{length} bytes at {start} are outside the file of {} bytes",
+                self.length
+            ));
+        }
+        let length = usize::try_from(length).map_err(|e| e.to_string())?;
+        let mut bytes = vec![0; length];
+        self.reader
+            .seek(SeekFrom::Start(start))
+            .and_then(|_| self.reader.read_exact(&mut bytes))
+            .map_err(|e| e.to_string())?;
+        Ok(bytes)
+    }
+
+    /// Checks a whole file or stream.
+    pub fn check(&mut self) -> Checked {
+        let magic = self.length.min(MAGIC.len() as u64);
+        match self.read(0, magic)? == MAGIC {
+            true => self.check_file(),
+            false => self.check_stream(),
+        }
+    }
+
+    fn check_file(&mut self) -> Checked {
+        let tail = TAIL as u64;
+        // The magic is padded to 8 bytes.
+        if self.length < 8 + tail {
+            return Err("the file is too short for an Arrow file".into());
+        }
+        let bytes = self.read(self.length - tail, tail)?;
+        let bytes: [u8; TAIL] = bytes.try_into().map_err(|_| "the file has no footer")?;
+        let length = read_footer_length(bytes).map_err(|e| e.to_string())?;
+        let start = (self.length - tail)
+            .checked_sub(length as u64)
+            .filter(|start| *start >= MAGIC.len() as u64)
+            .ok_or("the footer is longer than the file")?;
+        let footer = self.read(start, length as u64)?;
+        let footer = root_as_footer(&footer).map_err(|e| format!("the footer is damaged: {e}"))?;
+        footer.schema().ok_or("the footer has no schema")?;
+        let dictionaries = footer.dictionaries().into_iter().flatten();
+        for block in dictionaries.chain(footer.recordBatches().into_iter().flatten()) {
+            self.check_block(block)?;
+        }
+        // DataFusion reads a file that Arrow's file reader refuses as a stream; the first length is
+        // then the magic, which allocates 1.3 GB of zeros.
+        self.reader.seek(SeekFrom::Start(0)).map_err(|e| e.to_string())?;
+        FileReader::try_new(&mut self.reader, None).map_err(|e| e.to_string())?;
+        Ok(())
+    }
+
+    /// Checks a message at a position given by the footer.
+    pub(super) fn check_block(&mut self, block: &Block) -> Checked {
+        let number = |n: i64| u64::try_from(n).map_err(|_| "a block lies outside the file");
+        let (start, head) = (number(block.offset())?, number(block.metaDataLength().into())?);
+        let body = number(block.bodyLength())?;
+        let end = start.checked_add(head).and_then(|n| n.checked_add(body));
+        if end.is_none_or(|end| end > self.length) {
+            return Err("a block lies outside the file".into());
+        }
+        let metadata = self.read(start, head)?;
+        // The message follows its length (four bytes, or eight with the marker of newer files).
+        let skip = if metadata.starts_with(&MARKER) { 8 } else { 4 };
+        let message = metadata.get(skip..).ok_or("a message is shorter than its own length")?;
+        let message =
+            root_as_message(message).map_err(|e| format!("the message is damaged: {e}"))?;
+        let batch = find_batch(&message).ok_or("a message is not a record batch")?;
+        self.check_batch(&batch, start + head, body)
+    }
+
+    /// Checks messages until one marks the end of the stream or the bytes end.
+    pub fn check_stream(&mut self) -> Checked {
+        let mut at = 0u64;
+        while at + 4 <= self.length {
+            let four = |bytes: Vec<u8>| bytes.try_into().unwrap_or([0; 4]);
+            let mut length = four(self.read(at, 4)?);
+            at += 4;
+            if length == MARKER {
+                length = four(self.read(at, 4)?);
+                at += 4;
+            }
+            let length = u64::try_from(i32::from_le_bytes(length))
+                .map_err(|_| "a message has a negative length")?;
+            if length == 0 {
+                return Ok(());
+            }
+            let message = self.read(at, length)?;
+            at += length;
+            let message =
+                root_as_message(&message).map_err(|e| format!("a message is damaged: {e}"))?;
+            let body = u64::try_from(message.bodyLength())
+                .ok()
+                .filter(|body| at.checked_add(*body).is_some_and(|end| end <= self.length))
+                .ok_or_else(|| {
+                    format!(
+                        "a message declares a body of {} bytes, but {} are left",
+                        message.bodyLength(),
+                        self.length - at
+                    )
+                })?;
+            if let Some(batch) = find_batch(&message) {
+                self.check_batch(&batch, at, body)?;
+            }
+            at += body;
+        }
+        Ok(())
+    }
+
+    /// Checks the buffers of a batch whose body starts at `start` and has `length` bytes.
+    fn check_batch(&mut self, batch: &RecordBatch<'_>, start: u64, length: u64) -> Checked {
+        let codec = batch.compression().map(|c| c.codec());
+        for (i, buffer) in batch.buffers().into_iter().flatten().enumerate() {
+            let outside = || format!("buffer {i} is outside the batch");
+            let offset = u64::try_from(buffer.offset()).map_err(|_| outside())?;
+            let size = u64::try_from(buffer.length()).map_err(|_| outside())?;
+            let end = offset.checked_add(size).ok_or_else(outside)?;
+            if end > length {
+                return Err(format!("buffer {i} ends at {end}, but the batch has {length} bytes"));
+            }
+            let Some(codec) = codec.filter(|_| size > 0) else { continue };
+            let head = self.read(start + offset, size.min(8 + FRAME))?;
+            let (claimed, frame) = head
+                .split_first_chunk()
+                .ok_or_else(|| format!("buffer {i} is too short for its uncompressed length"))?;
+            let claimed = i64::from_le_bytes(*claimed);
+            // Stored without compression, or empty.
+            if claimed == -1 || claimed == 0 {
+                continue;
+            }
+            if !u64::try_from(claimed).is_ok_and(|n| is_possible_size(codec, size - 8, frame, n)) {
+                return Err(format!(
+                    "buffer {i} declares that its {} compressed bytes become {claimed}, which is impossible",
+                    size - 8
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn find_batch<'a>(message: &Message<'a>) -> Option<RecordBatch<'a>> {
+    match message.header_type() {
+        MessageHeader::RecordBatch => message.header_as_record_batch(),
+        MessageHeader::DictionaryBatch => {
+            message.header_as_dictionary_batch().and_then(|d| d.data())
+        }
+        _ => None,
+    }
+}
+
+/// Longest header of a compressed buffer, that of a Zstandard frame (RFC 8878, 3.1.1.1).
+const FRAME: u64 = 18;
+
+/// Whether `length` compressed bytes that begin with `frame` can become `claimed` bytes.
+fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: u64) -> bool {
+    // A byte of an LZ4 match stands for at most 255 bytes. A Zstandard block that repeats a byte
+    // takes 4 bytes for at most 128 KiB.
+    let (most, of, whole) = match codec {
+        CompressionType::ZSTD => (128 << 10, 4, 128 << 10),
+        _ => (255, 1, 64 << 10),
+    };
+    let limit = (length / of).saturating_mul(most).saturating_add(whole);
+    let written = if codec == CompressionType::ZSTD { content_size(frame) } else { None };
+    claimed <= limit && written.is_none_or(|written| written == claimed)
+}
+
+/// Returns the uncompressed length declared by a Zstandard frame, if any (RFC 8878, 3.1.1.1).
+fn content_size(frame: &[u8]) -> Option<u64> {
+    let rest = frame.strip_prefix(&0xFD2F_B528_u32.to_le_bytes())?;
+    let (descriptor, rest) = rest.split_first()?;
+    let single_segment = descriptor & 0x20 != 0;
+    let window = usize::from(!single_segment);
+    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let size = rest.get(window + dictionary..)?;
+    let number = |n: usize| {
+        let mut bytes = [0; 8];
+        bytes[..n].copy_from_slice(size.get(..n)?);
+        Some(u64::from_le_bytes(bytes))
+    };
+    match (descriptor >> 6, single_segment) {
+        (0, false) => None,
+        (0, true) => number(1),
+        (1, _) => number(2).map(|n| n + 256),
+        (2, _) => number(4),
+        _ => number(8),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+    use arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+
+    use super::*;
+
+    fn batch(n: usize) -> RecordBatch {
+        let x: ArrayRef =
+            Arc::new(Int64Array::from_iter_values((0..n).map(|i| i64::from(i % 3 == 1))));
+        let s: ArrayRef =
+            Arc::new(StringArray::from_iter_values((0..n).map(|i| "é".repeat(i % 9))));
+        RecordBatch::try_from_iter([("x", x), ("s", s)]).unwrap()
+    }
+
+    #[test]
+    fn whole_files_and_streams_are_fine_however_well_they_compress() {
+        for codec in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
+            for rows in [0, 1, 5, 300, 70_000] {
+                let batch = batch(rows);
+                let zeros: ArrayRef = Arc::new(Int64Array::from(vec![0; rows]));
+                let zeros = RecordBatch::try_from_iter([("zeros", zeros)]).unwrap();
+                for batch in [batch, zeros] {
+                    let options = IpcWriteOptions::default().try_with_compression(codec).unwrap();
+                    let schema = batch.schema();
+                    let mut file =
+                        FileWriter::try_new_with_options(Vec::new(), &schema, options.clone())
+                            .unwrap();
+                    file.write(&batch).unwrap();
+                    let file = file.into_inner().unwrap();
+                    assert_eq!(Checker::of_bytes(&file).check(), Ok(()), "{codec:?} {rows}");
+                    let mut stream =
+                        StreamWriter::try_new_with_options(Vec::new(), &schema, options).unwrap();
+                    stream.write(&batch).unwrap();
+                    let stream = stream.into_inner().unwrap();
+                    assert_eq!(Checker::of_bytes(&stream).check(), Ok(()), "{codec:?} {rows}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_length_that_compressed_bytes_cannot_have_is_found() {
+        for (codec, length) in [(CompressionType::LZ4_FRAME, 1000), (CompressionType::ZSTD, 1000)] {
+            assert!(is_possible_size(codec, length, &[], 100_000));
+            assert!(!is_possible_size(codec, length, &[], 1 << 40));
+        }
+        // A single segment of 300 bytes.
+        let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x60, 44, 0, 0];
+        assert_eq!(content_size(&frame), Some(300));
+        assert!(!is_possible_size(CompressionType::ZSTD, 100, &frame, 301));
+        assert_eq!(content_size(&frame[..5]), None);
+    }
+}

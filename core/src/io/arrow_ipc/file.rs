@@ -1,0 +1,107 @@
+//! The Arrow file format, decoded in place.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::buffer::Buffer;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::ipc::convert::fb_to_schema;
+use arrow::ipc::reader::{FileDecoder, read_footer_length};
+use arrow::ipc::{Block, root_as_footer};
+use bytes::Bytes;
+use memmap2::Mmap;
+
+use super::check::{Checker, MAGIC, TAIL};
+use super::reader::{IpcReadOptions, select_columns};
+use crate::error::{Error, Result};
+use crate::io::contain::contained;
+
+/// A file in memory or mapped, with its footer and dictionaries.
+pub(super) struct MappedFile {
+    path: PathBuf,
+    bytes: Bytes,
+    decoder: FileDecoder,
+    schema: SchemaRef,
+    batches: Vec<Block>,
+}
+
+impl MappedFile {
+    pub(super) fn open(path: &Path, mut file: File, options: &IpcReadOptions) -> Result<Self> {
+        let io = |e| Error::io(path, e);
+        let bytes = if options.mmap {
+            // SAFETY: this process does not write to the map. That no other process changes or
+            // truncates the file cannot be checked; the documentation of the option states the
+            // consequence.
+            Bytes::from_owner(unsafe { Mmap::map(&file) }.map_err(io)?)
+        } else {
+            let mut all = Vec::new();
+            file.read_to_end(&mut all).map_err(io)?;
+            Bytes::from(all)
+        };
+        let fail = |message: &str| Error::file(path, message);
+        let arrow = |e: ArrowError| Error::file(path, e.to_string());
+
+        let tail = bytes
+            .last_chunk::<{ TAIL }>()
+            .filter(|_| bytes.len() >= 8 + TAIL)
+            .ok_or_else(|| fail("the file is too short for an Arrow file"))?;
+        let length = read_footer_length(*tail).map_err(arrow)?;
+        let end = bytes.len() - TAIL;
+        let start = end
+            .checked_sub(length)
+            .filter(|s| *s >= MAGIC.len())
+            .ok_or_else(|| fail("the footer is longer than the file"))?;
+        let footer = root_as_footer(&bytes[start..end])
+            .map_err(|e| fail(&format!("the footer is damaged: {e}")))?;
+        let schema = footer.schema().ok_or_else(|| fail("the footer has no schema"))?;
+        let schema: SchemaRef = Arc::new(contained(path, || Ok(fb_to_schema(schema)))?);
+
+        let mut decoder = FileDecoder::new(SchemaRef::clone(&schema), footer.version());
+        for block in footer.dictionaries().iter().flatten() {
+            let data = checked_block(&bytes, block).map_err(|m| fail(&m))?;
+            contained(path, || decoder.read_dictionary(block, &data).map_err(arrow))?;
+        }
+        let shown = match options.columns.as_deref() {
+            None => SchemaRef::clone(&schema),
+            Some(columns) => {
+                let indices = select_columns(path, &schema, columns)?;
+                let shown = schema.project(&indices)?;
+                decoder = decoder.with_projection(indices);
+                Arc::new(shown)
+            }
+        };
+        let batches = footer.recordBatches().iter().flatten().copied().collect();
+        Ok(Self { path: path.to_path_buf(), bytes, decoder, schema: shown, batches })
+    }
+
+    pub(super) fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(&self.schema)
+    }
+
+    pub(super) fn num_batches(&self) -> usize {
+        self.batches.len()
+    }
+
+    /// Decodes batch `index`; aligned and uncompressed buffers are views of the file.
+    pub(super) fn batch(&self, index: usize) -> Result<RecordBatch> {
+        let fail = |message: String| Error::file(&self.path, format!("batch {index}: {message}"));
+        let block = self.batches.get(index).ok_or_else(|| fail("it does not exist".into()))?;
+        let data = checked_block(&self.bytes, block).map_err(fail)?;
+        let arrow = |e: ArrowError| Error::file(&self.path, e.to_string());
+        contained(&self.path, || self.decoder.read_record_batch(block, &data).map_err(arrow))?
+            .ok_or_else(|| fail("the message is empty".into()))
+    }
+}
+
+/// Returns the bytes of a block after checking all positions, which the decoder trusts.
+fn checked_block(bytes: &Bytes, block: &Block) -> std::result::Result<Buffer, String> {
+    Checker::of_bytes(bytes).check_block(block)?;
+    let number = |n: i64| usize::try_from(n).map_err(|e| e.to_string());
+    let start = number(block.offset())?;
+    let length = number(block.metaDataLength().into())? + number(block.bodyLength())?;
+    Ok(Buffer::from(bytes.slice(start..start + length)))
+}

@@ -1,0 +1,56 @@
+//! Ragged tables as Arrow IPC files and streams.
+//!
+//! [`IpcTableWriter`] and [`IpcTableReader`] stream chunks of rows; [`write()`] and [`read`] handle
+//! a whole table at once. An uncompressed file is read in place with a memory map.
+
+pub(crate) mod check;
+mod file;
+mod reader;
+pub(crate) mod writer;
+
+use std::path::Path;
+
+pub use reader::{IpcReadOptions, IpcTableReader};
+pub use writer::{IpcCompression, IpcForm, IpcTableWriter, IpcWriteOptions};
+
+use crate::error::Result;
+use crate::table::RaggedTable;
+
+/// Writes a table as one Arrow IPC file of one batch; see [`IpcTableWriter`].
+///
+/// # Errors
+/// If the file exists and may not be replaced, or cannot be written.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::arrow_ipc;
+/// let table = serrate::generate::mimic_table(2, 1)?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.arrow");
+/// arrow_ipc::write(&path, &table, &Default::default())?;
+/// assert_eq!(arrow_ipc::read(&path, &Default::default())?, table);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn write(path: impl AsRef<Path>, table: &RaggedTable, options: &IpcWriteOptions) -> Result<()> {
+    let mut writer = IpcTableWriter::create(path, &table.arrow_schema()?, options)?;
+    writer.write(table)?;
+    writer.finish()
+}
+
+/// Reads an Arrow IPC file or stream as one table. A file of one batch is not copied.
+///
+/// # Errors
+/// If the file cannot be read, or its columns differ in their lists.
+pub fn read(path: impl AsRef<Path>, options: &IpcReadOptions) -> Result<RaggedTable> {
+    let reader = IpcTableReader::open(path, options)?;
+    let schema = reader.schema();
+    let mut tables = reader.collect::<Result<Vec<_>>>()?;
+    match (tables.pop(), tables.is_empty()) {
+        (None, _) => RaggedTable::try_from_batch(&arrow::array::RecordBatch::new_empty(schema)),
+        (Some(one), true) => Ok(one),
+        (Some(last), false) => {
+            tables.push(last);
+            RaggedTable::concat(&tables)
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Reader of files and streams.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::ipc::reader::StreamReader;
+
+use super::check::Checker;
+use super::file::MappedFile;
+use crate::error::{Error, Result};
+use crate::io::contain::contained;
+use crate::table::RaggedTable;
+
+/// Options of [`IpcTableReader`].
+#[derive(Clone, Debug)]
+pub struct IpcReadOptions {
+    /// Names of the columns to read, in any order; `None` for all. They are returned in file order.
+    pub columns: Option<Vec<String>>,
+    /// Maps a file into memory, so that buffers are used in place; otherwise it is read completely
+    /// when it is opened. Nobody may change a mapped file in place while it is in use: checked
+    /// values could change, which is undefined behaviour, and truncation makes the system end the
+    /// process. A file that is replaced by renaming, as all writers here do, stays intact. Streams
+    /// are never mapped.
+    pub mmap: bool,
+}
+
+impl Default for IpcReadOptions {
+    fn default() -> Self {
+        Self { columns: None, mmap: true }
+    }
+}
+
+/// Reads an Arrow IPC file or stream, batch by batch, as chunks of a ragged table.
+pub struct IpcTableReader {
+    path: PathBuf,
+    inner: Inner,
+    schema: SchemaRef,
+}
+
+enum Inner {
+    File {
+        file: MappedFile,
+        next: usize,
+    },
+    /// A stream is decoded completely; other columns are dropped.
+    Stream {
+        reader: Box<StreamReader<BufReader<Box<dyn Read + Send>>>>,
+        columns: Option<Vec<usize>>,
+    },
+}
+
+impl IpcTableReader {
+    /// Opens a file and detects its form.
+    ///
+    /// # Errors
+    /// If the file cannot be read, has neither form, or lacks a requested column.
+    pub fn open(path: impl AsRef<Path>, options: &IpcReadOptions) -> Result<Self> {
+        let path = path.as_ref().to_path_buf();
+        let mut file = File::open(&path).map_err(|e| Error::io(&path, e))?;
+        let mut magic = [0; 6];
+        let found = file.read(&mut magic).map_err(|e| Error::io(&path, e))?;
+        file.seek(SeekFrom::Start(0)).map_err(|e| Error::io(&path, e))?;
+        if found == 6 && magic == *b"ARROW1" {
+            let file = MappedFile::open(&path, file, options)?;
+            let schema = file.schema();
+            return Ok(Self { path, inner: Inner::File { file, next: 0 }, schema });
+        }
+        Checker::try_new(&mut file)
+            .map_err(|e| Error::io(&path, e))?
+            .check()
+            .map_err(|message| Error::file(&path, message))?;
+        file.rewind().map_err(|e| Error::io(&path, e))?;
+        Self::open_stream(Box::new(file), &path, options)
+    }
+
+    /// Reads a stream such as standard input; `name` names it in errors.
+    ///
+    /// # Errors
+    /// If the input does not start like an Arrow stream, or a requested column is missing.
+    pub fn from_stream(
+        stream: impl Read + Send + 'static,
+        name: &str,
+        options: &IpcReadOptions,
+    ) -> Result<Self> {
+        Self::open_stream(Box::new(stream), Path::new(name), options)
+    }
+
+    fn open_stream(
+        stream: Box<dyn Read + Send>,
+        path: &Path,
+        options: &IpcReadOptions,
+    ) -> Result<Self> {
+        let stream = BufReader::with_capacity(1 << 20, stream);
+        let reader = contained(path, || {
+            StreamReader::try_new(stream, None).map_err(|e| Error::file(path, e.to_string()))
+        })?;
+        let (schema, columns) = match options.columns.as_deref() {
+            None => (reader.schema(), None),
+            Some(columns) => {
+                let indices = select_columns(path, &reader.schema(), columns)?;
+                (Arc::new(reader.schema().project(&indices)?), Some(indices))
+            }
+        };
+        let inner = Inner::Stream { reader: Box::new(reader), columns };
+        Ok(Self { path: path.to_path_buf(), inner, schema })
+    }
+
+    /// Returns the schema of the batches.
+    pub fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(&self.schema)
+    }
+
+    /// Returns the number of batches; `None` for a stream.
+    pub fn num_batches(&self) -> Option<usize> {
+        match &self.inner {
+            Inner::File { file, .. } => Some(file.num_batches()),
+            Inner::Stream { .. } => None,
+        }
+    }
+
+    /// Reads the next batch, whose list columns may differ in their lengths.
+    ///
+    /// # Errors
+    /// If the file is damaged.
+    pub fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
+        match &mut self.inner {
+            Inner::File { file, next } => {
+                if *next >= file.num_batches() {
+                    return None;
+                }
+                *next += 1;
+                Some(file.batch(*next - 1))
+            }
+            Inner::Stream { reader, columns } => {
+                let path = &self.path;
+                let next = contained(path, || {
+                    reader.next().transpose().map_err(|e| Error::file(path, e.to_string()))
+                });
+                let batch = next.transpose()?;
+                Some(batch.and_then(|b| match columns {
+                    None => Ok(b),
+                    Some(columns) => Ok(b.project(columns)?),
+                }))
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for IpcTableReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IpcTableReader")
+            .field("path", &self.path)
+            .field("schema", &self.schema)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Iterator for IpcTableReader {
+    type Item = Result<RaggedTable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.next_batch()?.and_then(|b| RaggedTable::try_from_batch(&b)))
+    }
+}
+
+/// Returns the positions of columns, ascending.
+pub(super) fn select_columns(
+    path: &Path,
+    schema: &SchemaRef,
+    columns: &[String],
+) -> Result<Vec<usize>> {
+    let mut indices = columns
+        .iter()
+        .map(|name| {
+            schema.index_of(name).map_err(|_| {
+                let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+                Error::file(
+                    path,
+                    format!("there is no column {name:?}; the columns are {}", names.join(", ")),
+                )
+            })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    indices.sort_unstable();
+    indices.dedup();
+    Ok(indices)
+}

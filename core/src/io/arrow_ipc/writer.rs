@@ -1,0 +1,194 @@
+//! Writers of files and streams.
+
+use std::io::Write;
+use std::path::Path;
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::ipc::CompressionType;
+use arrow::ipc::writer::{FileWriter, IpcWriteOptions as ArrowOptions, StreamWriter};
+
+use crate::error::Result;
+use crate::io::atomic::AtomicFile;
+use crate::table::RaggedTable;
+
+/// The two forms of Arrow IPC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IpcForm {
+    /// With an index at the end, for random access; usually `.arrow`.
+    #[default]
+    File,
+    /// Batch after batch, for pipes; usually `.arrows`.
+    Stream,
+}
+
+/// Compression of buffers. Compressed buffers cannot be used in place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IpcCompression {
+    /// No compression.
+    #[default]
+    None,
+    /// LZ4 frames.
+    Lz4,
+    /// Zstandard.
+    Zstd,
+}
+
+/// Options of [`IpcTableWriter`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IpcWriteOptions {
+    /// Whether to replace an existing file, which is otherwise an error.
+    pub overwrite: bool,
+    /// File or stream.
+    pub form: IpcForm,
+    /// Compression of buffers.
+    pub compression: IpcCompression,
+}
+
+/// Writes tables as Arrow IPC, one batch each, to a file that appears whole or to any writer.
+pub struct IpcTableWriter<W: Write = AtomicFile> {
+    inner: Inner<W>,
+    schema: SchemaRef,
+    /// The schema as written: in a file, without dictionaries.
+    written: SchemaRef,
+}
+
+enum Inner<W: Write> {
+    File(FileWriter<W>),
+    Stream(StreamWriter<W>),
+}
+
+impl IpcTableWriter {
+    /// Starts a file with the schema of [`RaggedTable::arrow_schema`] or one with other list types.
+    ///
+    /// # Errors
+    /// If the file exists and may not be replaced, or cannot be created.
+    pub fn create(
+        path: impl AsRef<Path>,
+        schema: &SchemaRef,
+        options: &IpcWriteOptions,
+    ) -> Result<Self> {
+        Self::new(AtomicFile::create(path, options.overwrite)?, schema, options)
+    }
+
+    /// Completes the file, syncs it to disk and renames it to its target.
+    ///
+    /// # Errors
+    /// If the disk is full, or the target appeared meanwhile and may not be replaced.
+    pub fn finish(self) -> Result<()> {
+        self.into_inner()?.commit()
+    }
+}
+
+impl<W: Write> IpcTableWriter<W> {
+    /// Starts writing to `out`, such as standard output; `overwrite` is ignored.
+    ///
+    /// # Errors
+    /// If `out` cannot be written to.
+    pub fn new(out: W, schema: &SchemaRef, options: &IpcWriteOptions) -> Result<Self> {
+        // Buffers are aligned to 64 bytes, so that any reader can use them in place.
+        let arrow = ArrowOptions::default().try_with_compression(match options.compression {
+            IpcCompression::None => None,
+            IpcCompression::Lz4 => Some(CompressionType::LZ4_FRAME),
+            IpcCompression::Zstd => Some(CompressionType::ZSTD),
+        })?;
+        let written = match options.form {
+            IpcForm::File => without_dictionaries(schema),
+            IpcForm::Stream => SchemaRef::clone(schema),
+        };
+        let inner = match options.form {
+            IpcForm::File => Inner::File(FileWriter::try_new_with_options(out, &written, arrow)?),
+            IpcForm::Stream => {
+                Inner::Stream(StreamWriter::try_new_with_options(out, schema, arrow)?)
+            }
+        };
+        Ok(Self { inner, schema: SchemaRef::clone(schema), written })
+    }
+
+    /// Appends a table as one batch.
+    ///
+    /// # Errors
+    /// If a column is missing or has another type, or writing fails.
+    pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
+        self.write_batch(&table.to_batch_as(&self.schema)?)
+    }
+
+    /// Appends a batch; its list columns may differ in their lengths.
+    ///
+    /// # Errors
+    /// If the schema differs, or writing fails.
+    pub fn write_batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        let cast_batch;
+        let batch = if self.written == self.schema {
+            batch
+        } else {
+            cast_batch = as_schema(batch, &self.written)?;
+            &cast_batch
+        };
+        match &mut self.inner {
+            Inner::File(w) => w.write(batch)?,
+            Inner::Stream(w) => w.write(batch)?,
+        }
+        Ok(())
+    }
+
+    /// Writes the end and returns the writer.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn into_inner(self) -> Result<W> {
+        Ok(match self.inner {
+            Inner::File(w) => w.into_inner()?,
+            Inner::Stream(w) => w.into_inner()?,
+        })
+    }
+}
+
+/// Casts the columns of a batch to the types of a schema.
+pub fn as_schema(
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+) -> std::result::Result<RecordBatch, ArrowError> {
+    let columns = batch.columns().iter().zip(schema.fields());
+    let columns = columns
+        .map(|(column, field)| match column.data_type() == field.data_type() {
+            true => Ok(ArrayRef::clone(column)),
+            false => cast(column, field.data_type()),
+        })
+        .collect::<std::result::Result<_, _>>()?;
+    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &rows)
+}
+
+/// Replaces dictionary types by their value types: a file holds one dictionary per column for all
+/// batches, but batches of several sources have different dictionaries.
+pub fn without_dictionaries(schema: &SchemaRef) -> SchemaRef {
+    fn plain_type(data_type: &DataType) -> DataType {
+        let inner =
+            |f: &FieldRef| Arc::new(f.as_ref().clone().with_data_type(plain_type(f.data_type())));
+        match data_type {
+            DataType::Dictionary(_, values) => plain_type(values),
+            DataType::List(f) => DataType::List(inner(f)),
+            DataType::LargeList(f) => DataType::LargeList(inner(f)),
+            DataType::FixedSizeList(f, n) => DataType::FixedSizeList(inner(f), *n),
+            DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),
+            other => other.clone(),
+        }
+    }
+    let fields: Vec<_> = schema
+        .fields()
+        .iter()
+        .map(|f| f.as_ref().clone().with_data_type(plain_type(f.data_type())))
+        .collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+impl<W: Write> std::fmt::Debug for IpcTableWriter<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IpcTableWriter").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,417 @@
+//! Output files that appear whole or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempPath;
+use walkdir::WalkDir;
+
+use super::lease::{Commit, Lease, move_files};
+use crate::error::{Error, Result};
+
+/// A file that is written under a temporary name in the target's folder; [`commit`](Self::commit)
+/// syncs it to disk and renames it. If it is dropped without a commit, the temporary file is
+/// removed; the next writer into the same folder removes what a killed process left.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::io::Write;
+/// use serrate::io::atomic::AtomicFile;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("a.txt");
+/// let mut file = AtomicFile::create(&path, false)?;
+/// file.write_all(b"whole")?;
+/// assert!(!path.exists());
+/// file.commit()?;
+/// assert_eq!(std::fs::read(&path)?, b"whole");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct AtomicFile {
+    target: PathBuf,
+    overwrite: bool,
+    writer: BufWriter<File>,
+    lease: Lease,
+}
+
+impl AtomicFile {
+    /// Starts a file that will be named `target`.
+    ///
+    /// # Errors
+    /// If `target` exists and `overwrite` is false, or its folder cannot be written to.
+    pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
+        let target = target.as_ref().to_path_buf();
+        if !overwrite && target.exists() {
+            return Err(Error::Exists(target));
+        }
+        let lease = Lease::acquire(parent_folder(&target)).map_err(|e| Error::io(&target, e))?;
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(lease.data());
+        let file = file.map_err(|e| Error::io(&target, e))?;
+        Ok(Self { target, overwrite, writer: BufWriter::with_capacity(1 << 20, file), lease })
+    }
+
+    /// Returns the final path of the file.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Syncs the file to disk and renames it to its target.
+    ///
+    /// # Errors
+    /// If the disk is full, or the target appeared meanwhile and may not be overwritten.
+    pub fn commit(self) -> Result<()> {
+        let Self { target, overwrite, writer, lease } = self;
+        let file = writer.into_inner().map_err(|e| Error::io(&target, e.into_error()))?;
+        sync_and_rename(&file, &lease.data(), &target, overwrite)
+    }
+}
+
+#[cfg(feature = "sql")]
+/// Syncs a finished file to disk and renames it, like [`AtomicFile::commit`].
+pub fn settle(temporary: &Path, target: &Path, overwrite: bool) -> Result<()> {
+    let file = File::open(temporary).map_err(|e| Error::io(temporary, e))?;
+    sync_and_rename(&file, temporary, target, overwrite)
+}
+
+fn sync_and_rename(file: &File, temporary: &Path, target: &Path, overwrite: bool) -> Result<()> {
+    let io = |e| Error::io(target, e);
+    file.sync_all().map_err(io)?;
+    let path = TempPath::try_from_path(temporary).map_err(io)?;
+    if overwrite {
+        path.persist(target).map_err(|e| io(e.error))?;
+    } else {
+        path.persist_noclobber(target).map_err(|e| match e.error.kind() {
+            io::ErrorKind::AlreadyExists => Error::Exists(target.to_path_buf()),
+            _ => io(e.error),
+        })?;
+    }
+    sync_folder(parent_folder(target))
+}
+
+/// Syncs a folder: a rename is durable only after this.
+fn sync_folder(folder: &Path) -> Result<()> {
+    if cfg!(unix) {
+        File::open(folder).and_then(|d| d.sync_all()).map_err(|e| Error::io(folder, e))?;
+    }
+    Ok(())
+}
+
+fn parent_folder(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.writer.write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+/// A folder that is filled under a temporary name next to its target; [`commit`](Self::commit)
+/// renames it. If it is dropped without a commit, it is removed; the next writer into the same
+/// folder removes what a killed process left.
+///
+/// Files in it are not synced to disk.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::atomic::AtomicFolder;
+/// let dir = tempfile::tempdir()?;
+/// let target = dir.path().join("out");
+/// let folder = AtomicFolder::create(&target)?;
+/// std::fs::write(folder.path().join("a.txt"), b"whole")?;
+/// assert!(!target.exists());
+/// folder.commit()?;
+/// assert_eq!(std::fs::read(target.join("a.txt"))?, b"whole");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct AtomicFolder {
+    target: PathBuf,
+    staging: PathBuf,
+    lease: Lease,
+}
+
+impl AtomicFolder {
+    /// Starts a folder that will be named `target`; creates missing parent folders.
+    ///
+    /// # Errors
+    /// If the parent folder cannot be created or written to.
+    pub fn create(target: impl AsRef<Path>) -> Result<Self> {
+        let target = target.as_ref().to_path_buf();
+        let folder = parent_folder(&target);
+        fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+        let (lease, staging) = create_staging(folder)?;
+        Ok(Self { target, staging, lease })
+    }
+
+    /// Returns the temporary folder to write into.
+    pub fn path(&self) -> &Path {
+        &self.staging
+    }
+
+    /// Renames the folder to its target. An existing folder is replaced with all its contents; a
+    /// caller that must not overwrite checks before.
+    ///
+    /// On Linux and macOS the two folders are exchanged in one step. Elsewhere the old folder is
+    /// moved aside first; if the process ends between the two renames, the next writer into the
+    /// parent folder moves it back.
+    ///
+    /// # Errors
+    /// If a rename fails; everything is as before then. If the old folder was moved aside and
+    /// cannot be moved back, the message names the path where it is.
+    pub fn commit(self) -> Result<()> {
+        let Self { target, staging, lease } = self;
+        let rename = |from: &Path, to: &Path| fs::rename(from, to).map_err(|e| Error::io(to, e));
+        if !target.exists() {
+            rename(&staging, &target)?;
+        } else if !exchange_folders(&staging, &target)? {
+            replace_folder(lease, &staging, &target, &rename)?;
+        }
+        sync_folder(parent_folder(&target))
+    }
+}
+
+/// Creates a folder under a temporary name.
+fn create_staging(folder: &Path) -> Result<(Lease, PathBuf)> {
+    let io = |e| Error::io(folder, e);
+    let lease = Lease::acquire(folder).map_err(io)?;
+    let staging = lease.data();
+    fs::create_dir(&staging).map_err(io)?;
+    Ok((lease, staging))
+}
+
+/// Exchanges two folders in one step; returns false if the system cannot do that.
+fn exchange_folders(staging: &Path, target: &Path) -> Result<bool> {
+    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        match renameat_with(CWD, staging, CWD, target, RenameFlags::EXCHANGE) {
+            Ok(()) => Ok(true),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Ok(false),
+            Err(e) => Err(Error::io(target, e.into())),
+        }
+    }
+    #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+    {
+        let _ = (staging, target);
+        Ok(false)
+    }
+}
+
+/// Replaces a folder by two renames.
+fn replace_folder(
+    mut lease: Lease,
+    staging: &Path,
+    target: &Path,
+    rename: &dyn Fn(&Path, &Path) -> Result<()>,
+) -> Result<()> {
+    // A rename cannot replace a folder that has entries.
+    let aside = lease.aside();
+    lease.record(&Commit::replace(target)).map_err(|e| Error::io(target, e))?;
+    rename(target, &aside)?;
+    if let Err(e) = rename(staging, target) {
+        if rename(&aside, target).is_err() {
+            lease.leave();
+            let message = format!("{e}; the old folder is now at {}", aside.display());
+            return Err(Error::file(target, message));
+        }
+        return Err(e);
+    }
+    fs::remove_dir_all(&aside).map_err(|e| Error::io(&aside, e))
+}
+
+/// Several files of one folder that appear together, in an existing folder or as a new one.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::atomic::AtomicFiles;
+/// let dir = tempfile::tempdir()?;
+/// std::fs::write(dir.path().join("kept.txt"), b"kept")?;
+/// let files = AtomicFiles::create(dir.path(), false)?;
+/// std::fs::write(files.path().join("a.txt"), b"whole")?;
+/// assert!(!dir.path().join("a.txt").exists());
+/// files.commit()?;
+/// assert!(dir.path().join("a.txt").exists() && dir.path().join("kept.txt").exists());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct AtomicFiles {
+    target: PathBuf,
+    staging: PathBuf,
+    overwrite: bool,
+    /// Whether the target exists. Its files are then staged inside it, because its parent may be on
+    /// another disk or not writable.
+    within: bool,
+    lease: Lease,
+}
+
+impl AtomicFiles {
+    /// Starts files for the folder `target`; creates missing parent folders.
+    ///
+    /// # Errors
+    /// If the folder or its parent cannot be created or written to.
+    pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
+        let target = target.as_ref().to_path_buf();
+        let within = target.is_dir();
+        let folder = if within { &target } else { parent_folder(&target) };
+        fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+        let (lease, staging) = create_staging(folder)?;
+        Ok(Self { target, staging, overwrite, within, lease })
+    }
+
+    /// Returns the temporary folder; its sub-folders become those of the target.
+    pub fn path(&self) -> &Path {
+        &self.staging
+    }
+
+    /// Moves all files to their targets. If the process ends halfway, the next writer into the
+    /// folder moves the rest.
+    ///
+    /// # Errors
+    /// If a file exists and may not be overwritten, or the new folder appeared meanwhile.
+    pub fn commit(self) -> Result<()> {
+        let Self { target, staging, overwrite, within, mut lease } = self;
+        let io = |e| Error::io(&target, e);
+        if !within {
+            if target.exists() {
+                return Err(Error::Exists(target));
+            }
+            fs::rename(&staging, &target).map_err(io)?;
+            return sync_folder(parent_folder(&target));
+        }
+        for entry in WalkDir::new(&staging) {
+            let entry = entry.map_err(|e| io(e.into()))?;
+            let place = target.join(entry.path().strip_prefix(&staging).unwrap_or(entry.path()));
+            if !entry.file_type().is_dir() && (place.is_dir() || !overwrite && place.exists()) {
+                return Err(Error::Exists(place));
+            }
+        }
+        lease.record(&Commit::Spread).map_err(io)?;
+        move_files(&staging, &target).map_err(io)?;
+        sync_folder(&target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_of_a_file_that_was_not_committed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let mut file = AtomicFile::create(&path, false).unwrap();
+        file.write_all(&[1; 100]).unwrap();
+        drop(file);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_exists_is_kept_unless_told_otherwise() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        std::fs::write(&path, b"old").unwrap();
+        assert!(matches!(AtomicFile::create(&path, false), Err(Error::Exists(_))));
+        let mut file = AtomicFile::create(&path, true).unwrap();
+        file.write_all(b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        file.commit().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_target_that_appears_meanwhile_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let file = AtomicFile::create(&path, false).unwrap();
+        std::fs::write(&path, b"theirs").unwrap();
+        assert!(matches!(file.commit(), Err(Error::Exists(_))));
+        assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn folders_appear_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("a").join("b");
+        let folder = AtomicFolder::create(&target).unwrap();
+        fs::write(folder.path().join("x"), b"1").unwrap();
+        drop(folder);
+        assert_eq!(fs::read_dir(dir.path().join("a")).unwrap().count(), 0);
+        for text in ["first", "second"] {
+            let folder = AtomicFolder::create(&target).unwrap();
+            fs::write(folder.path().join(text), text).unwrap();
+            folder.commit().unwrap();
+            let names: Vec<_> =
+                fs::read_dir(&target).unwrap().map(|e| e.unwrap().file_name()).collect();
+            assert_eq!(names, [text]);
+        }
+        assert_eq!(fs::read_dir(dir.path().join("a")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_put_back_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("out");
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("x"), "old").unwrap();
+        let (lease, staging) = create_staging(dir.path()).unwrap();
+        // Only the first rename succeeds.
+        let done = std::cell::Cell::new(false);
+        let error =
+            replace_folder(lease, &staging, &target, &|from, to| match done.replace(true) {
+                false => fs::rename(from, to).map_err(|e| Error::io(to, e)),
+                true => Err(Error::io(to, io::ErrorKind::PermissionDenied.into())),
+            })
+            .unwrap_err()
+            .to_string();
+        let mut names = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path());
+        let aside = names.find(|p| p.extension().is_some_and(|e| e == "old")).unwrap();
+        assert!(error.contains(&*aside.to_string_lossy()), "{error}");
+        assert_eq!(fs::read(aside.join("x")).unwrap(), b"old");
+    }
+
+    #[test]
+    fn without_an_exchange_a_folder_is_replaced_by_two_renames() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("out");
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("x"), "old").unwrap();
+        let (lease, staging) = create_staging(dir.path()).unwrap();
+        fs::write(staging.join("y"), "new").unwrap();
+        replace_folder(lease, &staging, &target, &|from, to| {
+            fs::rename(from, to).map_err(|e| Error::io(to, e))
+        })
+        .unwrap();
+        assert!(target.join("y").exists() && !target.join("x").exists());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn files_of_a_folder_appear_together_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        for (target, others) in [(dir.path().join("new"), 0), (dir.path().to_path_buf(), 1)] {
+            let write = |overwrite| {
+                let files = AtomicFiles::create(&target, overwrite).unwrap();
+                fs::create_dir(files.path().join("sub")).unwrap();
+                fs::write(files.path().join("a"), "1").unwrap();
+                fs::write(files.path().join("sub/b"), "2").unwrap();
+                files
+            };
+            drop(write(false));
+            assert!(!target.join("a").exists());
+            write(false).commit().unwrap();
+            assert!(target.join("a").exists() && target.join("sub/b").exists());
+            fs::remove_file(target.join("a")).unwrap();
+            assert!(matches!(write(false).commit(), Err(Error::Exists(p)) if p.ends_with("sub/b")));
+            assert!(!target.join("a").exists());
+            write(true).commit().unwrap();
+            assert_eq!(fs::read_dir(&target).unwrap().count(), 2 + others);
+        }
+    }
+}

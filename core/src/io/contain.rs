@@ -1,0 +1,41 @@
+//! Turns panics of readers into errors that name the file.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// Runs a reader of another crate. Arrow's and Parquet's readers trust many numbers in a file and
+/// panic on invalid ones; such a panic becomes an error of the file.
+///
+/// State left behind by a panic is not used: the reader is dropped.
+pub(crate) fn contained<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
+        let reason = panic_text(panic.as_ref());
+        let what = "the file is damaged: a length, an offset or a type in it is invalid";
+        Err(Error::file(path, format!("{what} ({reason})")))
+    })
+}
+
+/// Returns the message of a panic.
+pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_of_the_file() {
+        let error = contained::<()>(Path::new("x.arrow"), || panic!("{} of 3", 4)).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("x.arrow") && text.contains("4 of 3"), "{text}");
+        assert_eq!(contained(Path::new("x"), || Ok(1)).unwrap(), 1);
+    }
+}

@@ -1,0 +1,193 @@
+//! Dictionaries of keys in safetensors files.
+//!
+//! A file has a tensor per column, `keys/<name>` and `values/<name>`, one element per entry. A
+//! string column holds indices (uint32) of distinct strings; their bytes are concatenated in
+//! `.../bytes` (uint8), their end offsets are in `.../ends` (int64). The metadata has `format`
+//! (`serrate.dictionary`) and `columns`, a JSON list of names and Arrow types with the value column
+//! last.
+
+#![deny(clippy::indexing_slicing)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::StringArray;
+use arrow::buffer::{OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::{DataType, Field};
+use serde::{Deserialize, Serialize};
+
+use crate::dense::DenseTensor;
+use crate::dok::{ColumnParts, Dictionary, MapOptions};
+use crate::error::{Error, Result};
+use crate::io::safetensors::{SafetensorsFile, SaveOptions, dense};
+
+/// Value of `format` in the metadata of a dictionary file.
+pub const FORMAT: &str = "serrate.dictionary";
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Declared {
+    name: String,
+    r#type: String,
+}
+
+/// Returns the tensor name of column `i` of `count`.
+fn tensor_name(name: &str, i: usize, count: usize) -> String {
+    format!("{}/{name}", if i.saturating_add(1) == count { "values" } else { "keys" })
+}
+
+/// Writes a dictionary; the file appears whole or not at all. Entries are in insertion order.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::sync::Arc;
+/// use arrow::array::{ArrayRef, Int64Array};
+/// use arrow::datatypes::{DataType, Field};
+/// use serrate::dok::{Dictionary, MapOptions};
+/// use serrate::io::dictionary;
+/// use serrate::io::safetensors::SaveOptions;
+/// let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+/// let mut d = Dictionary::new(vec![field("subject_id")], field("visits"), MapOptions::default())?;
+/// let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+/// d.set(&[ids.clone()], &ids)?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("visits.safetensors");
+/// dictionary::write(&path, &d, &SaveOptions::default())?;
+/// assert_eq!(dictionary::read(&path)?.get(&[ids.clone()])?.as_ref(), ids.as_ref());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If the file exists and may not be replaced, it cannot be written, or two columns have the same
+/// tensor name.
+pub fn write(path: impl AsRef<Path>, dictionary: &Dictionary, options: &SaveOptions) -> Result<()> {
+    let path = path.as_ref();
+    let parts = dictionary.parts()?;
+    let mut tensors = Vec::new();
+    let mut declared = Vec::new();
+    for (i, part) in parts.iter().enumerate() {
+        let name = tensor_name(part.field.name(), i, parts.len());
+        let data_type = part.field.data_type();
+        if data_type.to_string().parse::<DataType>().ok().as_ref() != Some(data_type) {
+            return Err(Error::file(
+                path,
+                format!("columns of type {data_type} cannot be written to a dictionary file"),
+            ));
+        }
+        declared.push(Declared { name: part.field.name().clone(), r#type: data_type.to_string() });
+        if let Some(texts) = &part.texts {
+            let ends: Vec<i64> =
+                texts.value_offsets().iter().skip(1).map(|o| i64::from(*o)).collect();
+            let bytes = texts.values().as_slice().to_vec();
+            tensors.push((format!("{name}/ends"), DenseTensor::from_vec([ends.len()], ends)?));
+            tensors.push((format!("{name}/bytes"), DenseTensor::from_vec([bytes.len()], bytes)?));
+        }
+        tensors.push((name, part.values.clone()));
+    }
+    let columns = serde_json::to_string(&declared).map_err(|e| {
+        Error::file(path, format!("the list of columns cannot be written as JSON: {e}"))
+    })?;
+    let mut options = options.clone();
+    options.metadata.insert("format".into(), FORMAT.into());
+    options.metadata.insert("columns".into(), columns);
+    dense::write(path, tensors.iter().map(|(name, t)| (name.as_str(), t)), &options)
+}
+
+/// Whether the metadata of a file marks it as a dictionary.
+///
+/// # Errors
+/// If it is not a safetensors file.
+pub fn is_dictionary(path: impl AsRef<Path>) -> Result<bool> {
+    let file = SafetensorsFile::open(path, true)?;
+    Ok(file.header().metadata().get("format").is_some_and(|f| f == FORMAT))
+}
+
+/// Reads a dictionary.
+///
+/// # Errors
+/// If the file is not a dictionary, its tensors do not match the declared columns, columns differ
+/// in length, or two entries have the same key.
+pub fn read(path: impl AsRef<Path>) -> Result<Dictionary> {
+    read_file(&SafetensorsFile::open(path, true)?, MapOptions::default())
+}
+
+/// Like [`read`], for an open file.
+///
+/// # Errors
+/// See [`read`].
+pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictionary> {
+    let wrong = |message: String| Error::file(file.path(), message);
+    let metadata = file.header().metadata();
+    if metadata.get("format").is_none_or(|f| f != FORMAT) {
+        return Err(wrong(format!(
+            "the metadata has format {:?}, expected {FORMAT:?}",
+            metadata.get("format").map_or("", String::as_str)
+        )));
+    }
+    let columns =
+        metadata.get("columns").ok_or_else(|| wrong("the metadata has no \"columns\"".into()))?;
+    let declared: Vec<Declared> = serde_json::from_str(columns).map_err(|e| {
+        wrong(format!("the metadata entry \"columns\" is {columns:?}, not a list of columns: {e}"))
+    })?;
+    let mut parts = Vec::with_capacity(declared.len());
+    let mut rows = None;
+    let mut known = Vec::new();
+    for (i, column) in declared.iter().enumerate() {
+        let name = tensor_name(&column.name, i, declared.len());
+        let data_type: DataType = column
+            .r#type
+            .parse()
+            .map_err(|e| wrong(format!("{:?} is not an Arrow type: {e}", column.r#type)))?;
+        let values = dense::read_one(file, file.tensor(&name)?)?;
+        if values.ndim() != 1 || rows.is_some_and(|rows| rows != values.num_elements()) {
+            return Err(wrong(format!(
+                "tensor {name:?} has shape {:?}; the other columns have {} entries",
+                values.shape(),
+                rows.unwrap_or(0)
+            )));
+        }
+        rows = Some(values.num_elements());
+        let (bytes, ends) = (format!("{name}/bytes"), format!("{name}/ends"));
+        let texts = match (file.header().get(&bytes), file.header().get(&ends)) {
+            (Some(bytes), Some(ends)) => {
+                let bytes = dense::read_one(file, bytes)?;
+                let ends = dense::read_one(file, ends)?;
+                Some(
+                    build_strings(&bytes, &ends)
+                        .map_err(|e| wrong(format!("tensor {name:?}: {e}")))?,
+                )
+            }
+            _ => None,
+        };
+        known.extend([name, bytes, ends]);
+        parts.push(ColumnParts {
+            field: Arc::new(Field::new(&column.name, data_type, false)),
+            values,
+            texts,
+        });
+    }
+    if let Some(other) = file.tensors().iter().find(|t| !known.iter().any(|k| k == t.name())) {
+        return Err(wrong(format!(
+            "tensor {:?} does not belong to a declared column",
+            other.name()
+        )));
+    }
+    Dictionary::from_parts(parts, options).map_err(|e| wrong(e.to_string()))
+}
+
+/// Builds strings from their concatenated bytes and end offsets.
+fn build_strings(bytes: &DenseTensor, ends: &DenseTensor) -> Result<StringArray> {
+    let mut offsets = vec![0i32];
+    for end in ends.as_slice::<i64>()? {
+        let end = i32::try_from(*end).ok().filter(|end| offsets.last().is_some_and(|l| l <= end));
+        offsets.push(
+            end.ok_or_else(|| Error::invalid("the end offsets of its strings are not ascending"))?,
+        );
+    }
+    let last = offsets.last().copied().and_then(|l| usize::try_from(l).ok());
+    if last != Some(bytes.as_slice::<u8>()?.len()) {
+        return Err(Error::invalid("its last string does not end where its bytes end"));
+    }
+    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+    Ok(StringArray::try_new(offsets, bytes.buffer().clone(), None)?)
+}

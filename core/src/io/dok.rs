@@ -1,0 +1,223 @@
+//! Sparse tensors in safetensors files.
+//!
+//! A file has two tensors, `indices` (int64, `[ndim, nnz]`, one row per axis, entries in row-major
+//! order) and `values` (`[nnz]`), and in its metadata `format` (`serrate.dok`) and `shape`, a JSON
+//! list of sizes. In Python:
+//!
+//! ```python
+//! with safetensors.safe_open("m.safetensors", "np") as f:
+//!     shape = json.loads(f.metadata()["shape"])
+//!     matrix = scipy.sparse.coo_array((f.get_tensor("values"), f.get_tensor("indices")), shape)
+//! ```
+
+#![deny(clippy::indexing_slicing)]
+
+use std::path::Path;
+
+use arrow::array::ArrayRef;
+use bytes::Bytes;
+
+use crate::dense::{DType, DenseTensor};
+use crate::dok::{DokTensor, MapOptions};
+use crate::error::{Error, Result};
+use crate::io::safetensors::{SafetensorsFile, SaveOptions, TensorEntry, dense};
+
+/// Value of `format` in the metadata of a sparse tensor's file.
+pub const FORMAT: &str = "serrate.dok";
+
+const INDICES: &str = "indices";
+const VALUES: &str = "values";
+const SHAPE: &str = "shape";
+
+/// Writes a tensor; the file appears whole or not at all. Entries are in row-major order, so equal
+/// tensors give equal files regardless of how they were built.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::DType;
+/// use serrate::dok::DokTensor;
+/// use serrate::io::dok;
+/// use serrate::io::safetensors::SaveOptions;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("m.safetensors");
+/// let mut t = DokTensor::new([1 << 40, 1000], DType::F32)?;
+/// t.set_at(&[12_345, 7], 0.5)?;
+/// dok::write(&path, &t, &SaveOptions::default())?;
+/// let read = dok::read(&path)?;
+/// assert_eq!((read.shape(), read.at(&[12_345, 7])?.to_f64()?), (t.shape(), 0.5));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If the file exists and may not be replaced, or cannot be written.
+pub fn write(path: impl AsRef<Path>, tensor: &DokTensor, options: &SaveOptions) -> Result<()> {
+    let coo = tensor.to_coo()?;
+    write_coo(path, &coo.shape, &coo.indices, &coo.values, options)
+}
+
+/// Writes entries as given. The caller guarantees that each coordinate occurs once and lies within
+/// the shape.
+pub(crate) fn write_coo(
+    path: impl AsRef<Path>,
+    shape: &[usize],
+    indices: &DenseTensor,
+    values: &DenseTensor,
+    options: &SaveOptions,
+) -> Result<()> {
+    let mut options = options.clone();
+    options.metadata.insert("format".into(), FORMAT.into());
+    options.metadata.insert(SHAPE.into(), format!("{shape:?}"));
+    dense::write(path, [(INDICES, indices), (VALUES, values)], &options)
+}
+
+/// Reads a tensor.
+///
+/// # Errors
+/// See [`DokFile::open`] and [`DokFile::tensor`].
+pub fn read(path: impl AsRef<Path>) -> Result<DokTensor> {
+    DokFile::open(path, true)?.tensor(MapOptions::default())
+}
+
+/// A file whose header has been checked; its entries are read on demand.
+#[derive(Debug)]
+pub struct DokFile {
+    file: SafetensorsFile,
+    shape: Vec<usize>,
+    dtype: DType,
+    indices: TensorEntry,
+    values: TensorEntry,
+}
+
+impl DokFile {
+    /// Opens a file and checks its header. `mmap` maps the file instead of reading it.
+    ///
+    /// # Errors
+    /// If it is not a safetensors file, has tensors other than `indices` and `values`, their shapes
+    /// do not match each other or the tensor's shape, or the metadata has no shape.
+    pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
+        Self::new(SafetensorsFile::open(path, mmap)?)
+    }
+
+    /// Opens a file whose bytes are in memory; `path` names it in errors.
+    ///
+    /// # Errors
+    /// See [`open`](Self::open).
+    pub fn from_bytes(path: impl AsRef<Path>, bytes: Bytes) -> Result<Self> {
+        Self::new(SafetensorsFile::from_bytes(path, bytes)?)
+    }
+
+    pub(crate) fn new(file: SafetensorsFile) -> Result<Self> {
+        let path = file.path().to_path_buf();
+        let wrong = |message: String| Error::file(&path, message);
+        let metadata = file.header().metadata();
+        if let Some(format) = metadata.get("format")
+            && format != FORMAT
+        {
+            return Err(wrong(format!("the metadata has format {format:?}, expected {FORMAT:?}")));
+        }
+        let shape = metadata.get(SHAPE).ok_or_else(|| {
+            wrong("the metadata has no \"shape\", the list of axis sizes of a sparse tensor".into())
+        })?;
+        let shape: Vec<usize> = serde_json::from_str(shape)
+            .map_err(|e| wrong(format!("the shape {shape:?} is not a list of sizes: {e}")))?;
+        crate::dok::check_size(&shape).map_err(|e| wrong(e.to_string()))?;
+        if let Some(other) = file.tensors().iter().find(|t| ![INDICES, VALUES].contains(&t.name()))
+        {
+            return Err(wrong(format!(
+                "unexpected tensor {:?}; a sparse tensor has only {INDICES:?} and {VALUES:?}",
+                other.name()
+            )));
+        }
+        let (indices, values) = (file.tensor(INDICES)?.clone(), file.tensor(VALUES)?.clone());
+        let dtype = dense::from_dtype(values.dtype())
+            .ok_or_else(|| wrong(format!("values of type {} cannot be read", values.dtype())))?;
+        let (&[ndim, nnz], &[count]) = (indices.shape(), values.shape()) else {
+            return Err(wrong(format!(
+                "indices of shape {:?} and values of shape {:?}; expected [ndim, nnz] and [nnz]",
+                indices.shape(),
+                values.shape()
+            )));
+        };
+        if ndim != shape.len() || nnz != count {
+            return Err(wrong(format!(
+                "indices of shape {:?} for {count} values of a tensor of shape {shape:?}",
+                indices.shape()
+            )));
+        }
+        if !dense::from_dtype(indices.dtype()).is_some_and(DType::is_integer) {
+            return Err(wrong(format!("indices of type {}; expected integers", indices.dtype())));
+        }
+        Ok(Self { file, shape, dtype, indices, values })
+    }
+
+    /// Returns the size of every axis.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Returns the type of the values.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Returns the number of entries.
+    pub fn nnz(&self) -> usize {
+        self.values.elements()
+    }
+
+    /// Returns the underlying safetensors file.
+    pub fn file(&self) -> &SafetensorsFile {
+        &self.file
+    }
+
+    /// Returns the coordinates (int64, `[ndim, nnz]`) and the values, in file order. Aligned
+    /// tensors of a mapped file are not copied. All coordinates are within the shape.
+    ///
+    /// # Errors
+    /// If a coordinate is out of range, or the file cannot be read.
+    pub fn coo(&self) -> Result<(DenseTensor, DenseTensor)> {
+        let indices = dense::read_one(&self.file, &self.indices)?;
+        let indices = indices.cast(DType::I64)?;
+        let count = self.nnz();
+        let all = indices.as_slice::<i64>()?;
+        for (axis, size) in self.shape.iter().enumerate() {
+            let from = axis.saturating_mul(count);
+            let row = all.get(from..from.saturating_add(count)).unwrap_or_default();
+            let outside = |at: &i64| usize::try_from(*at).map_or(true, |at| at >= *size);
+            if let Some(entry) = row.iter().position(outside) {
+                return Err(Error::file(
+                    self.file.path(),
+                    format!(
+                        "entry {entry} has coordinate {} on axis {axis} of size {size}",
+                        row.get(entry).copied().unwrap_or_default()
+                    ),
+                ));
+            }
+        }
+        Ok((indices, dense::read_one(&self.file, &self.values)?))
+    }
+
+    /// Returns the entries as Arrow columns: one int64 column per axis, then the values.
+    ///
+    /// # Errors
+    /// See [`coo`](Self::coo).
+    pub fn columns(&self) -> Result<(Vec<ArrayRef>, ArrayRef)> {
+        let (indices, values) = self.coo()?;
+        let axes = (0..self.shape.len()).map(|axis| indices.row(axis)?.to_flat());
+        Ok((axes.collect::<Result<_>>()?, values.to_flat()?))
+    }
+
+    /// Reads the tensor into memory.
+    ///
+    /// # Errors
+    /// See [`coo`](Self::coo); also if two entries have the same coordinates.
+    pub fn tensor(&self, options: MapOptions) -> Result<DokTensor> {
+        let (indices, values) = self.coo()?;
+        DokTensor::from_unique(self.shape.clone(), &indices, &values, options).map_err(
+            |e| match e {
+                Error::Invalid(message) => Error::file(self.file.path(), message),
+                other => other,
+            },
+        )
+    }
+}

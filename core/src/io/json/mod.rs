@@ -1,0 +1,184 @@
+//! Reads and writes JSON and NDJSON of nested lists.
+//!
+//! A table has two JSON forms. **Columns**: an object with one member per column, a list of rows,
+//! each nested down to the column's axis: `{"time": [[1, 2], [5]], "code": [[[7], []], [[8, 9]]]}`.
+//! **Records**: a list of objects, one per row (`.json`), or one object per line (`.ndjson`):
+//! `{"time": [1, 2], "code": [[7], []]}`. Both are read and written; the first character of a file
+//! distinguishes them.
+//!
+//! **Depth** is inferred: all values of a column are nested in the same number of lists; otherwise
+//! the error names the path of the deviating value, such as `code[3][1]`. Empty lists and nulls fit
+//! any depth; if a column has nothing else, the deepest list determines the depth, unless the
+//! schema declares a list type. Columns must agree in their lengths on every axis they share.
+//!
+//! **Types** that the schema does not declare are inferred like nested_ragged_tensors does: if all
+//! values are booleans, `bool`; if any value is a float (a number with a fraction or an exponent:
+//! `1.0` is one, `1` is not), `float32`; for integers the smallest unsigned type if none is
+//! negative, otherwise the smallest signed one (`float32` if neither 64-bit type fits). In
+//! addition, columns of strings become `utf8`. Refused are floats beyond `float32`, infinities,
+//! integers beyond 64 bits, and columns without any value. A **declared** type accepts values that
+//! cast to it without exceeding its range: floats are truncated towards zero for integers (as numpy
+//! casts), and times and dates are read from ISO 8601 strings or from integers in their unit.
+//!
+//! **Missing values** are null, both lists and values; a null list differs from an empty one. A key
+//! that a record lacks is null. JSON has no NaN: floats are written as the strings `"NaN"`,
+//! `"Infinity"` and `"-Infinity"`, and these are read as floats in columns of numbers (or of only
+//! such strings; declare `utf8` to keep them strings). Floats are written as the shortest number
+//! that reads back the same, times as ISO 8601 strings (in UTC if they have a time zone), durations
+//! as integers, decimals and other types as strings.
+//!
+//! In the columns form, the names `bounds` and `mask` are reserved, as in `.nrt` files.
+
+mod parse;
+mod read;
+mod sink;
+#[cfg(feature = "sql")]
+pub(crate) mod text;
+mod write;
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use arrow::datatypes::DataType;
+use serde_json::Value;
+
+pub use read::NdjsonReader;
+pub use write::NdjsonWriter;
+
+use super::atomic::AtomicFile;
+use crate::error::{Error, Result};
+use crate::table::RaggedTable;
+
+/// Column names refused in the columns form.
+const RESERVED: [&str; 2] = ["bounds", "mask"];
+
+/// Options for reading JSON.
+#[derive(Clone, Debug)]
+pub struct JsonOptions {
+    /// Declared types of columns: of the values, or with the lists around them, which fixes the
+    /// depth. Other columns are inferred. In the records form, a declared column that no record has
+    /// is all null.
+    pub schema: Vec<(String, DataType)>,
+    /// Names of the axes, rows first.
+    pub axes: Vec<String>,
+    /// Number of rows per table of an [`NdjsonReader`].
+    pub batch_rows: usize,
+}
+
+impl Default for JsonOptions {
+    fn default() -> Self {
+        Self { schema: Vec::new(), axes: Vec::new(), batch_rows: 8192 }
+    }
+}
+
+impl JsonOptions {
+    /// Declares the type of another column.
+    pub fn with_column(mut self, name: impl Into<String>, data_type: DataType) -> Self {
+        self.schema.push((name.into(), data_type));
+        self
+    }
+
+    fn declared_type(&self, name: &str) -> Option<&DataType> {
+        self.schema.iter().find(|(n, _)| n == name).map(|(_, t)| t)
+    }
+}
+
+/// Layout of a table in JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JsonForm {
+    /// An object of columns.
+    #[default]
+    Columns,
+    /// A list of records.
+    Records,
+}
+
+/// Options for writing a JSON file.
+#[derive(Clone, Debug, Default)]
+pub struct JsonWriteOptions {
+    /// Columns or records; NDJSON is always records.
+    pub form: JsonForm,
+    /// Replaces an existing file; otherwise it is an error.
+    pub overwrite: bool,
+}
+
+/// Whether a value is lists nested exactly `ndim` deep around numbers or booleans.
+///
+/// An empty list fits any depth. The strings for floats that JSON lacks (`"NaN"`) are numbers; null
+/// and other strings are not.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serde_json::json;
+/// use serrate::io::json::is_ndim_list;
+/// assert!(is_ndim_list(&json!([[1, 2], []]), 2)?);
+/// assert!(!is_ndim_list(&json!([[1], 2]), 2)?);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// If `ndim` is 0.
+pub fn is_ndim_list(value: &Value, ndim: usize) -> Result<bool> {
+    fn is_number(value: &Value) -> bool {
+        match value {
+            Value::Bool(_) | Value::Number(_) => true,
+            Value::String(text) => sink::parse_special(text).is_some(),
+            _ => false,
+        }
+    }
+    fn is_nested(value: &Value, ndim: usize) -> bool {
+        let Value::Array(list) = value else { return false };
+        list.iter().all(|v| if ndim == 1 { is_number(v) } else { is_nested(v, ndim - 1) })
+    }
+    if ndim == 0 {
+        return Err(Error::invalid("the depth of a list is at least 1; 0 was given"));
+    }
+    Ok(is_nested(value, ndim))
+}
+
+/// Reads a JSON file in either form.
+///
+/// # Errors
+/// Errors of the file, with its path; see [`RaggedTable::from_json_text`].
+pub fn read_json(path: impl AsRef<Path>, options: &JsonOptions) -> Result<RaggedTable> {
+    let path = path.as_ref();
+    let text = std::fs::read(path).map_err(|e| Error::io(path, e))?;
+    RaggedTable::from_json_text(&text, options).map_err(|e| Error::file(path, e.to_string()))
+}
+
+/// Writes a JSON file, whole or not at all.
+pub fn write_json(
+    path: impl AsRef<Path>,
+    table: &RaggedTable,
+    options: &JsonWriteOptions,
+) -> Result<()> {
+    let path = path.as_ref();
+    let mut file = AtomicFile::create(path, options.overwrite)?;
+    write::write_text(table, options.form, &mut file)
+        .map_err(|e| Error::file(path, e.to_string()))?;
+    file.commit()
+}
+
+/// Reads a file of one record per line as one table, with types inferred from all of it.
+///
+/// [`NdjsonReader`] reads files larger than memory.
+pub fn read_ndjson(path: impl AsRef<Path>, options: &JsonOptions) -> Result<RaggedTable> {
+    let path = path.as_ref();
+    let file = File::open(path).map_err(|e| Error::io(path, e))?;
+    NdjsonReader::new(BufReader::with_capacity(1 << 18, file), options.clone())
+        .read_all()
+        .map_err(|e| Error::file(path, e.to_string()))
+}
+
+/// Writes a file of one record per line, whole or not at all.
+pub fn write_ndjson(
+    path: impl AsRef<Path>,
+    table: &RaggedTable,
+    options: &JsonWriteOptions,
+) -> Result<()> {
+    let path = path.as_ref();
+    let mut writer = NdjsonWriter::new(AtomicFile::create(path, options.overwrite)?);
+    writer.write(table).map_err(|e| Error::file(path, e.to_string()))?;
+    writer.finish()?.commit()
+}

@@ -1,0 +1,277 @@
+//! Parses JSON text directly into columns, without building a tree of values.
+
+use std::borrow::Cow;
+
+use super::sink::{ColumnSink, JsonScalar};
+use crate::error::{Error, Result};
+
+/// Parser of one JSON text. Numbers are read exactly, and integers stay distinct from floats.
+#[derive(Debug)]
+pub(super) struct Parser<'a> {
+    bytes: &'a [u8],
+    pos: usize,
+    line: usize,
+}
+
+impl<'a> Parser<'a> {
+    pub(super) fn new(bytes: &'a [u8], line: usize) -> Self {
+        Self { bytes, pos: 0, line }
+    }
+
+    pub(super) fn error_here(&self, message: impl std::fmt::Display) -> Error {
+        let before = &self.bytes[..self.pos.min(self.bytes.len())];
+        let newlines = before.iter().filter(|b| **b == b'\n').count();
+        let column = before.iter().rev().take_while(|b| **b != b'\n').count() + 1;
+        Error::invalid(format!("line {}, column {column}: {message}", self.line + newlines))
+    }
+
+    fn unexpected(&self, expected: &str) -> Error {
+        match self.bytes.get(self.pos) {
+            None => self.error_here(format!("expected {expected}, found the end of the input")),
+            Some(b) => self.error_here(format!(
+                "expected {expected}, found {:?}",
+                char::from_u32(u32::from(*b)).unwrap_or('?')
+            )),
+        }
+    }
+
+    /// Returns the next byte that is not white space without consuming it.
+    pub(super) fn peek(&mut self) -> Option<u8> {
+        while let Some(b) = self.bytes.get(self.pos) {
+            if !matches!(b, b' ' | b'\t' | b'\n' | b'\r') {
+                return Some(*b);
+            }
+            self.pos += 1;
+        }
+        None
+    }
+
+    /// Consumes the next byte if it is `byte`.
+    pub(super) fn accept(&mut self, byte: u8) -> bool {
+        let next = self.peek() == Some(byte);
+        self.pos += usize::from(next);
+        next
+    }
+
+    pub(super) fn expect(&mut self, byte: u8, what: &str) -> Result<()> {
+        if self.accept(byte) { Ok(()) } else { Err(self.unexpected(what)) }
+    }
+
+    /// Checks that only white space follows.
+    pub(super) fn end(&mut self) -> Result<()> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.unexpected("the end of the input")),
+        }
+    }
+
+    /// Parses an object and calls `member` at the value of every member.
+    pub(super) fn parse_object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, &str) -> Result<()>,
+    ) -> Result<()> {
+        self.expect(b'{', "an object")?;
+        if self.accept(b'}') {
+            return Ok(());
+        }
+        loop {
+            self.peek();
+            let key = self.parse_string()?;
+            self.expect(b':', "a colon")?;
+            member(self, &key)?;
+            if self.accept(b'}') {
+                return Ok(());
+            }
+            self.expect(b',', "a comma or a closing brace")?;
+        }
+    }
+
+    /// Parses an array and calls `element` at every element.
+    pub(super) fn parse_array(
+        &mut self,
+        mut element: impl FnMut(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        self.expect(b'[', "a list")?;
+        if self.accept(b']') {
+            return Ok(());
+        }
+        loop {
+            element(self)?;
+            if self.accept(b']') {
+                return Ok(());
+            }
+            self.expect(b',', "a comma or a closing bracket")?;
+        }
+    }
+
+    /// Parses one element of a column: a list, null or a value.
+    pub(super) fn parse_element(&mut self, sink: &mut ColumnSink) -> Result<()> {
+        match self.peek() {
+            Some(b'[') => {
+                sink.begin()?;
+                self.parse_array(|p| p.parse_element(sink))?;
+                sink.end();
+                Ok(())
+            }
+            Some(b'{') => Err(sink.wrong_value("a value or a list of values", "an object".into())),
+            Some(b'"') => {
+                let text = self.parse_string()?;
+                sink.scalar(JsonScalar::Text(&text))
+            }
+            Some(b'n') => {
+                self.parse_word("null")?;
+                sink.null();
+                Ok(())
+            }
+            Some(b't') => {
+                self.parse_word("true")?;
+                sink.scalar(JsonScalar::Bool(true))
+            }
+            Some(b'f') => {
+                self.parse_word("false")?;
+                sink.scalar(JsonScalar::Bool(false))
+            }
+            Some(b'-' | b'0'..=b'9') => {
+                let number = self.parse_number()?;
+                sink.scalar(number)
+            }
+            _ => Err(self.unexpected("a value")),
+        }
+    }
+
+    fn parse_word(&mut self, word: &str) -> Result<()> {
+        if self.bytes[self.pos..].starts_with(word.as_bytes()) {
+            self.pos += word.len();
+            Ok(())
+        } else {
+            Err(self.unexpected(word))
+        }
+    }
+
+    fn skip_digits(&mut self) -> usize {
+        let rest = &self.bytes[self.pos..];
+        let n = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+        self.pos += n;
+        n
+    }
+
+    fn parse_number(&mut self) -> Result<JsonScalar<'static>> {
+        let start = self.pos;
+        let next = |p: &Self| p.bytes.get(p.pos).copied();
+        self.pos += usize::from(next(self) == Some(b'-'));
+        let leading_zero = next(self) == Some(b'0');
+        let whole = self.skip_digits();
+        if whole == 0 || (leading_zero && whole > 1) {
+            self.pos = start;
+            return Err(self.error_here("a number must have digits and no leading zero"));
+        }
+        let mut float = false;
+        if next(self) == Some(b'.') {
+            self.pos += 1;
+            float = true;
+            if self.skip_digits() == 0 {
+                return Err(self.unexpected("a digit"));
+            }
+        }
+        if matches!(next(self), Some(b'e' | b'E')) {
+            self.pos += 1;
+            float = true;
+            self.pos += usize::from(matches!(next(self), Some(b'+' | b'-')));
+            if self.skip_digits() == 0 {
+                return Err(self.unexpected("a digit"));
+            }
+        }
+        // The slice only holds ASCII.
+        let text = std::str::from_utf8(&self.bytes[start..self.pos]).unwrap_or_default();
+        if !float {
+            // An integer beyond 128 bits is also beyond 64.
+            let most = if text.starts_with('-') { i128::MIN } else { i128::MAX };
+            return Ok(JsonScalar::Int(text.parse().unwrap_or(most)));
+        }
+        text.parse().map(JsonScalar::Float).map_err(|_| self.error_here("not a number"))
+    }
+
+    fn parse_string(&mut self) -> Result<Cow<'a, str>> {
+        if self.bytes.get(self.pos) != Some(&b'"') {
+            return Err(self.unexpected("a quoted string"));
+        }
+        let start = self.pos + 1;
+        let mut end = start;
+        let mut escaped = false;
+        loop {
+            match self.bytes.get(end) {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    end += 2;
+                }
+                Some(0..0x20) => {
+                    self.pos = end;
+                    return Err(self.error_here("a control character in a string must be escaped"));
+                }
+                Some(_) => end += 1,
+                None => return Err(self.error_here("the string has no closing quote")),
+            }
+        }
+        let text = if escaped {
+            let quoted = &self.bytes[start - 1..=end];
+            serde_json::from_slice::<String>(quoted)
+                .map(Cow::Owned)
+                .map_err(|e| self.error_here(e))?
+        } else {
+            std::str::from_utf8(&self.bytes[start..end])
+                .map(Cow::Borrowed)
+                .map_err(|_| self.error_here("the string is not UTF-8"))?
+        };
+        self.pos = end + 1;
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_number(text: &str) -> Result<JsonScalar<'static>> {
+        let mut parser = Parser::new(text.as_bytes(), 1);
+        let number = parser.parse_number()?;
+        parser.end()?;
+        Ok(number)
+    }
+
+    #[test]
+    fn numbers_are_read_as_written() {
+        assert!(matches!(parse_number("-0"), Ok(JsonScalar::Int(0))));
+        assert!(
+            matches!(parse_number("18446744073709551615"), Ok(JsonScalar::Int(i)) if i == u64::MAX.into())
+        );
+        assert!(matches!(parse_number(&"9".repeat(60)), Ok(JsonScalar::Int(i128::MAX))));
+        assert!(matches!(parse_number("-1.5e-3"), Ok(JsonScalar::Float(x)) if x == -1.5e-3));
+        assert!(matches!(parse_number("1E400"), Ok(JsonScalar::Float(x)) if x.is_infinite()));
+        // The nearest float, exact to the last bit.
+        assert!(
+            matches!(parse_number("0.1000000000000000055511151231257827"), Ok(JsonScalar::Float(x)) if x == 0.1)
+        );
+        for wrong in ["-", "01", "1.", ".5", "1e", "1e+", "+1", "0x1", "1 2", "Infinity"] {
+            assert!(parse_number(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn texts_are_unescaped() {
+        let text = |t: &str| Parser::new(t.as_bytes(), 1).parse_string().map(Cow::into_owned);
+        assert_eq!(text(r#""a\u00e9\"\\\ud83d\ude00""#).unwrap(), "a\u{e9}\"\\\u{1F600}");
+        assert_eq!(text("\"plain \u{1F600}\"").unwrap(), "plain \u{1F600}");
+        for wrong in ["\"open", "\"\\", "\"\\\"", "\"\\q\"", "\"\n\"", r#""\ud83d""#, "bare"] {
+            assert!(text(wrong).is_err(), "{wrong}");
+        }
+        assert!(Parser::new(b"\"\xff\"", 1).parse_string().is_err());
+    }
+
+    #[test]
+    fn places_are_counted_from_one() {
+        let mut parser = Parser::new(b"\n  [1,\n  ?]", 7);
+        let error = parser.parse_array(|p| p.expect(b'1', "a one")).unwrap_err();
+        assert!(error.to_string().starts_with("line 9, column 3: expected a one"), "{error}");
+    }
+}

@@ -1,0 +1,367 @@
+//! Reads tables from JSON, in the columns or records form.
+
+use std::collections::HashMap;
+use std::io::BufRead;
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use serde_json::Value;
+
+use super::parse::Parser;
+use super::sink::{ColumnSink, JsonScalar};
+use super::{JsonOptions, RESERVED};
+use crate::error::{Error, Result};
+use crate::table::{Incoming, RaggedTable, assemble};
+
+/// Columns being read.
+#[derive(Debug, Default)]
+pub(super) struct ColumnSinks {
+    columns: Vec<ColumnSink>,
+    positions: HashMap<String, usize>,
+    /// Number of complete records.
+    rows: usize,
+    first_row: usize,
+    /// Whether the current record has each column.
+    seen: Vec<bool>,
+}
+
+impl ColumnSinks {
+    fn starting_at(first_row: usize) -> Self {
+        Self { first_row, ..Self::default() }
+    }
+
+    /// Returns the index of a column's sink, creating it for a new column.
+    fn add(&mut self, name: &str, options: &JsonOptions) -> usize {
+        if let Some(i) = self.positions.get(name) {
+            return *i;
+        }
+        let i = self.columns.len();
+        self.columns.push(ColumnSink::new(name, options.declared_type(name), self.first_row));
+        self.positions.insert(name.to_owned(), i);
+        self.seen.push(false);
+        i
+    }
+
+    /// Returns the sink for a member of a record; rows before the first occurrence of the column
+    /// are null.
+    fn start_member(&mut self, name: &str, options: &JsonOptions) -> Result<&mut ColumnSink> {
+        let i = self.add(name, options);
+        let row = self.first_row + self.rows;
+        if std::mem::replace(&mut self.seen[i], true) {
+            return Err(Error::invalid(format!("record {row} has the key {name:?} twice")));
+        }
+        let sink = &mut self.columns[i];
+        while sink.rows() < self.rows {
+            sink.null();
+        }
+        Ok(sink)
+    }
+
+    fn end_record(&mut self) {
+        self.rows += 1;
+        for (sink, seen) in self.columns.iter_mut().zip(&mut self.seen) {
+            if !std::mem::replace(seen, false) {
+                while sink.rows() < self.rows {
+                    sink.null();
+                }
+            }
+        }
+    }
+
+    fn finish(
+        self,
+        rows: Option<usize>,
+        options: &JsonOptions,
+        known: &HashMap<String, DataType>,
+    ) -> Result<RaggedTable> {
+        let rows = rows.or_else(|| self.columns.first().map(ColumnSink::rows)).unwrap_or(0);
+        if let Some(other) = self.columns.iter().find(|c| c.rows() != rows) {
+            return Err(Error::Disagree {
+                left: self.columns[0].name().to_owned(),
+                right: other.name().to_owned(),
+                axis: 0,
+                list: 0,
+                left_len: rows,
+                right_len: other.rows(),
+            });
+        }
+        let columns = self
+            .columns
+            .into_iter()
+            .map(|c| {
+                let known = known.get(c.name());
+                c.finish(known)
+            })
+            .collect::<Result<Vec<Incoming>>>()?;
+        let names: Vec<Option<Arc<str>>> =
+            options.axes.iter().map(|n| Some(Arc::from(n.as_str()))).collect();
+        assemble(rows, &names, columns)
+    }
+}
+
+fn refuse_reserved(name: &str) -> Result<()> {
+    if RESERVED.contains(&name) {
+        return Err(Error::invalid(format!(
+            "{name:?} is reserved and cannot be a column name in the columns form; reserved names are {RESERVED:?}"
+        )));
+    }
+    Ok(())
+}
+
+impl RaggedTable {
+    /// Reads JSON values: an object of columns, each a list (rows) of lists down to its depth, or a
+    /// list of records, each an object with one element per column.
+    ///
+    /// See [`crate::io::json`] for depth, types and nulls.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::datatypes::DataType;
+    /// use serrate::io::json::JsonOptions;
+    /// use serrate::table::RaggedTable;
+    ///
+    /// let value = serde_json::json!({
+    ///     "time": [[1, 2.5], [0]],
+    ///     "code": [[[10, 11], []], [[300]]],
+    /// });
+    /// let table = RaggedTable::from_json(&value, &JsonOptions::default())?;
+    /// assert_eq!(table.column("time")?.data_type(), &DataType::Float32);
+    /// assert_eq!(table.column("code")?.data_type(), &DataType::UInt16);
+    ///
+    /// let uneven = serde_json::json!({"code": [[[1, 2]], [[3], 4]]});
+    /// let error = RaggedTable::from_json(&uneven, &JsonOptions::default()).unwrap_err();
+    /// assert!(error.to_string().contains("code[1][1]"));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    pub fn from_json(value: &Value, options: &JsonOptions) -> Result<Self> {
+        let mut sinks = ColumnSinks::default();
+        match value {
+            Value::Object(columns) => {
+                for (name, rows) in columns {
+                    refuse_reserved(name)?;
+                    let i = sinks.add(name, options);
+                    let Value::Array(rows) = rows else {
+                        return Err(not_rows_error(name, kind_name(rows)));
+                    };
+                    rows.iter().try_for_each(|row| push_element(row, &mut sinks.columns[i]))?;
+                }
+                sinks.finish(None, options, &HashMap::new())
+            }
+            Value::Array(records) => {
+                options.schema.iter().for_each(|(name, _)| {
+                    sinks.add(name, options);
+                });
+                for (i, record) in records.iter().enumerate() {
+                    let Value::Object(members) = record else {
+                        return Err(Error::ValueType {
+                            path: format!("[{i}]"),
+                            expected: "a record, an object with one element per column".into(),
+                            found: kind_name(record).into(),
+                        });
+                    };
+                    for (name, element) in members {
+                        push_element(element, sinks.start_member(name, options)?)?;
+                    }
+                    sinks.end_record();
+                }
+                sinks.finish(Some(records.len()), options, &HashMap::new())
+            }
+            other => Err(unknown_form_error(kind_name(other))),
+        }
+    }
+
+    /// Reads JSON text like [`from_json`](Self::from_json), without building a tree of values.
+    ///
+    /// Integers of any length are distinguished from floats here (a tree holds both as floats
+    /// beyond 64 bits), and duplicate names are refused.
+    pub fn from_json_text(text: &[u8], options: &JsonOptions) -> Result<Self> {
+        let mut parser = Parser::new(text, 1);
+        let mut sinks = ColumnSinks::default();
+        let rows = match parser.peek() {
+            Some(b'{') => {
+                parser.parse_object(|p, name| {
+                    refuse_reserved(name)?;
+                    if sinks.positions.contains_key(name) {
+                        return Err(p.error_here(format!("the column {name:?} occurs twice")));
+                    }
+                    let i = sinks.add(name, options);
+                    if p.peek() != Some(b'[') {
+                        return Err(not_rows_error(name, "another value"));
+                    }
+                    p.parse_array(|p| p.parse_element(&mut sinks.columns[i]))
+                })?;
+                None
+            }
+            Some(b'[') => {
+                options.schema.iter().for_each(|(name, _)| {
+                    sinks.add(name, options);
+                });
+                parser.parse_array(|p| parse_record(p, &mut sinks, options))?;
+                Some(sinks.rows)
+            }
+            _ => return Err(unknown_form_error("another value")),
+        };
+        parser.end()?;
+        sinks.finish(rows, options, &HashMap::new())
+    }
+}
+
+fn parse_record(
+    parser: &mut Parser<'_>,
+    sinks: &mut ColumnSinks,
+    options: &JsonOptions,
+) -> Result<()> {
+    parser.parse_object(|p, name| p.parse_element(sinks.start_member(name, options)?))?;
+    sinks.end_record();
+    Ok(())
+}
+
+fn not_rows_error(name: &str, found: &str) -> Error {
+    Error::ValueType {
+        path: name.to_owned(),
+        expected: "a list with one element per row".into(),
+        found: found.to_owned(),
+    }
+}
+
+fn unknown_form_error(found: &str) -> Error {
+    Error::invalid(format!(
+        "expected an object of columns or a list of records as the whole JSON value, found {found}"
+    ))
+}
+
+fn kind_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
+    match value {
+        Value::Null => {
+            sink.null();
+            Ok(())
+        }
+        Value::Bool(b) => sink.scalar(JsonScalar::Bool(*b)),
+        Value::String(s) => sink.scalar(JsonScalar::Text(s)),
+        Value::Number(n) => sink.scalar(match (n.as_i128(), n.as_f64()) {
+            (Some(i), _) => JsonScalar::Int(i),
+            // serde_json reads integers beyond its range as floats of this size.
+            (None, Some(x)) if x.abs() >= 9_223_372_036_854_775_808.0 && x.abs() < 1e30 => {
+                JsonScalar::Huge(x)
+            }
+            (None, x) => JsonScalar::Float(x.unwrap_or(f64::NAN)),
+        }),
+        Value::Array(list) => {
+            sink.begin()?;
+            list.iter().try_for_each(|v| push_element(v, sink))?;
+            sink.end();
+            Ok(())
+        }
+        Value::Object(_) => {
+            Err(sink.wrong_value("a value or a list of values", "an object".into()))
+        }
+    }
+}
+
+/// Reads records, one JSON object per line, in tables of [`JsonOptions::batch_rows`] rows.
+///
+/// Empty lines are skipped. Types that are not declared are inferred for each table separately, so
+/// their widths may differ ([`RaggedTable::concat`] unifies them). A column without any value in
+/// one table keeps its previous type. A column that is missing in a later table is null there.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::json::{JsonOptions, NdjsonReader};
+/// let text = "{\"id\": 1, \"code\": [5, 6]}\n{\"id\": 2, \"code\": []}\n";
+/// let tables: Vec<_> = NdjsonReader::new(text.as_bytes(), JsonOptions::default())
+///     .collect::<Result<_, _>>()?;
+/// assert_eq!(tables[0].array("code")?.lengths(1)?, [2, 0]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct NdjsonReader<R> {
+    input: R,
+    options: JsonOptions,
+    known: Vec<(String, DataType)>,
+    line: usize,
+    rows: usize,
+    done: bool,
+}
+
+impl<R: BufRead> NdjsonReader<R> {
+    /// Starts reading.
+    pub fn new(input: R, options: JsonOptions) -> Self {
+        Self { input, options, known: Vec::new(), line: 0, rows: 0, done: false }
+    }
+
+    /// Reads up to `limit` more rows; returns `None` at the end. Input without any record gives one
+    /// table without rows.
+    fn next_table(&mut self, limit: usize) -> Result<Option<RaggedTable>> {
+        let mut sinks = ColumnSinks::starting_at(self.rows);
+        for (name, _) in &self.options.schema {
+            sinks.add(name, &self.options);
+        }
+        for (name, _) in &self.known {
+            sinks.add(name, &self.options);
+        }
+        let mut line = Vec::new();
+        while sinks.rows < limit {
+            line.clear();
+            let read = self.input.read_until(b'\n', &mut line);
+            self.line += 1;
+            if read.map_err(|e| Error::invalid(format!("line {}: {e}", self.line)))? == 0 {
+                self.done = true;
+                break;
+            }
+            let mut parser = Parser::new(&line, self.line);
+            if parser.peek().is_none() {
+                continue;
+            }
+            parse_record(&mut parser, &mut sinks, &self.options)?;
+            parser.end()?;
+        }
+        if sinks.rows == 0 && self.rows > 0 {
+            return Ok(None);
+        }
+        self.rows += sinks.rows;
+        let rows = sinks.rows;
+        let known = self.known.iter().cloned().collect();
+        let table = sinks.finish(Some(rows), &self.options, &known)?;
+        self.known = table
+            .arrow_schema()?
+            .fields()
+            .iter()
+            .map(|f| (f.name().clone(), f.data_type().clone()))
+            .collect();
+        Ok(Some(table))
+    }
+
+    /// Reads all rows as one table, with types inferred from all of them.
+    pub fn read_all(mut self) -> Result<RaggedTable> {
+        let table = self.next_table(usize::MAX)?;
+        table.ok_or_else(|| {
+            Error::invalid("the reader is exhausted: all rows have been read before")
+        })
+    }
+}
+
+impl<R: BufRead> Iterator for NdjsonReader<R> {
+    type Item = Result<RaggedTable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let next = self.next_table(self.options.batch_rows.max(1));
+        if next.is_err() {
+            self.done = true;
+        }
+        next.transpose()
+    }
+}

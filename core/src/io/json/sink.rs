@@ -1,0 +1,758 @@
+//! Collects the values of one column in document order and infers its depth and type.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, BooleanArray, Float16Array, Float32Array, Float64Array, Int8Array, Int16Array,
+    Int32Array, Int64Array, LargeStringArray, NullArray, NullBufferBuilder, UInt8Array,
+    UInt16Array, UInt32Array, UInt64Array, new_empty_array, new_null_array,
+};
+use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
+use arrow::compute::{can_cast_types, cast};
+use arrow::datatypes::{DataType, Field};
+use half::f16;
+
+use super::write::reinterpret_as;
+use crate::array::{ListAxis, Offsets, leaf_type, list_depth};
+use crate::error::{Error, Result};
+use crate::table::Incoming;
+
+/// Deepest nesting that is followed; deeper input is not a table and would exhaust the stack.
+const MAX_DEPTH: usize = 64;
+
+#[derive(Clone, Copy, Debug)]
+enum ElementKind {
+    /// Only nulls so far, this many.
+    Unknown(usize),
+    List,
+    Leaf,
+}
+
+#[derive(Debug)]
+struct ListLevel {
+    ends: Vec<i64>,
+    nulls: NullBufferBuilder,
+}
+
+impl ListLevel {
+    fn new() -> Self {
+        Self { ends: Vec::new(), nulls: NullBufferBuilder::new(0) }
+    }
+
+    fn push(&mut self, end: usize, valid: bool) {
+        // Ends count values in memory, so they fit.
+        self.ends.push(i64::try_from(end).unwrap_or(i64::MAX));
+        self.nulls.append(valid);
+    }
+}
+
+/// A number, string or boolean.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum JsonScalar<'a> {
+    Bool(bool),
+    /// A number without fraction or exponent.
+    Int(i128),
+    /// An integer beyond all integer types, or a float with the same text.
+    Huge(f64),
+    Float(f64),
+    Text(&'a str),
+}
+
+impl std::fmt::Display for JsonScalar<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Bool(b) => write!(f, "{b}"),
+            Self::Int(i) => write!(f, "the number {i}"),
+            Self::Huge(x) | Self::Float(x) => write!(f, "the number {x:?}"),
+            Self::Text(t) => {
+                let short: String = t.chars().take(40).collect();
+                write!(f, "the string {short:?}")
+            }
+        }
+    }
+}
+
+/// A column being read: `begin`, `end`, `null` and `scalar` are called in document order.
+#[derive(Debug)]
+pub(super) struct ColumnSink {
+    name: String,
+    /// Offset of row numbers in paths.
+    first_row: usize,
+    declared: Option<DataType>,
+    kinds: Vec<ElementKind>,
+    levels: Vec<ListLevel>,
+    /// Number of elements so far at each depth.
+    counts: Vec<usize>,
+    /// Index of the current element within each open list.
+    at: Vec<usize>,
+    leaves: LeafValues,
+}
+
+impl ColumnSink {
+    /// Creates a sink. `declared` is the type of the leaves, or a list type that also fixes the
+    /// depth.
+    pub(super) fn new(name: &str, declared: Option<&DataType>, first_row: usize) -> Self {
+        let depth = declared.map_or(0, list_depth);
+        let mut kinds = vec![ElementKind::List; depth];
+        kinds.push(if depth > 0 { ElementKind::Leaf } else { ElementKind::Unknown(0) });
+        let declared = declared.map(leaf_type).cloned();
+        Self {
+            name: name.to_owned(),
+            first_row,
+            kinds,
+            levels: (0..depth).map(|_| ListLevel::new()).collect(),
+            counts: vec![0; depth + 1],
+            at: vec![0],
+            leaves: LeafValues::new(declared.as_ref()),
+            declared,
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.counts[0]
+    }
+
+    fn depth(&self) -> usize {
+        self.at.len() - 1
+    }
+
+    pub(super) fn begin(&mut self) -> Result<()> {
+        let d = self.depth();
+        match self.kinds[d] {
+            ElementKind::List => {}
+            ElementKind::Leaf => return Err(self.depth_varies("a value", "a list")),
+            ElementKind::Unknown(nulls) => {
+                if d + 1 >= MAX_DEPTH {
+                    return Err(self.depth_varies("at most 64 nested lists", "another"));
+                }
+                self.open_level(nulls);
+            }
+        }
+        self.at.push(0);
+        Ok(())
+    }
+
+    /// Turns the deepest elements, so far only nulls, into lists.
+    fn open_level(&mut self, nulls: usize) {
+        self.kinds.pop();
+        self.kinds.extend([ElementKind::List, ElementKind::Unknown(0)]);
+        self.counts.push(0);
+        let mut level = ListLevel::new();
+        (0..nulls).for_each(|_| level.push(0, false));
+        self.levels.push(level);
+    }
+
+    pub(super) fn end(&mut self) {
+        self.at.pop();
+        let d = self.depth();
+        self.levels[d].push(self.counts[d + 1], true);
+        self.step();
+    }
+
+    pub(super) fn null(&mut self) {
+        let d = self.depth();
+        match &mut self.kinds[d] {
+            ElementKind::List => self.levels[d].push(self.counts[d + 1], false),
+            ElementKind::Leaf => self.leaves.push_null(),
+            ElementKind::Unknown(nulls) => *nulls += 1,
+        }
+        self.step();
+    }
+
+    pub(super) fn scalar(&mut self, value: JsonScalar<'_>) -> Result<()> {
+        let d = self.depth();
+        match self.kinds[d] {
+            ElementKind::Leaf => {}
+            ElementKind::List => return Err(self.depth_varies("a list", &value.to_string())),
+            ElementKind::Unknown(nulls) => {
+                self.kinds[d] = ElementKind::Leaf;
+                (0..nulls).for_each(|_| self.leaves.push_null());
+            }
+        }
+        let known = self.declared.as_ref();
+        let pushed = match known {
+            None => self.leaves.push(value).map_err(str::to_owned),
+            Some(t) => self.leaves.push_as(t, value),
+        };
+        if let Err(expected) = pushed {
+            return Err(self.wrong_value(expected, value.to_string()));
+        }
+        self.step();
+        Ok(())
+    }
+
+    fn step(&mut self) {
+        let d = self.depth();
+        self.counts[d] += 1;
+        self.at[d] += 1;
+    }
+
+    fn current_path(&self) -> String {
+        format_path(&self.name, self.first_row, &self.at)
+    }
+
+    pub(super) fn depth_varies(&self, expected: &str, found: &str) -> Error {
+        Error::DepthVaries {
+            path: self.current_path(),
+            expected: expected.to_owned(),
+            found: found.to_owned(),
+        }
+    }
+
+    pub(super) fn wrong_value(&self, expected: impl Into<String>, found: String) -> Error {
+        Error::ValueType { path: self.current_path(), expected: expected.into(), found }
+    }
+
+    /// Builds the column; `known` is its type with lists, if an earlier part of the input
+    /// determined it.
+    pub(super) fn finish(mut self, known: Option<&DataType>) -> Result<Incoming> {
+        // A column without any value takes the known type.
+        if let Some(known) = known.filter(|_| self.is_undecided()) {
+            while self.levels.len() < list_depth(known)
+                && let Some(ElementKind::Unknown(nulls)) = self.kinds.last().copied()
+            {
+                self.open_level(nulls);
+            }
+            if self.declared.is_none() {
+                self.declared = Some(leaf_type(known).clone());
+            }
+        }
+        if let Some(ElementKind::Unknown(nulls)) = self.kinds.last().copied() {
+            (0..nulls).for_each(|_| self.leaves.push_null());
+        }
+        let Self { name, first_row, declared, levels, mut leaves, .. } = self;
+        let nulls = leaves.nulls.finish();
+        let values = match &declared {
+            None => leaves.store.infer(nulls).map_err(|why| why.error(&name))?,
+            Some(t) => leaves.store.into_array(t, nulls).map_err(|failure| match failure {
+                CastFailure::NoCast(found) => {
+                    Error::type_of(format!("column {name:?}"), t.to_string(), &found)
+                }
+                CastFailure::Leaf(i, found) => Error::ValueType {
+                    path: leaf_path(&name, first_row, &levels, i),
+                    expected: t.to_string(),
+                    found,
+                },
+                CastFailure::Arrow(e) => e.into(),
+            })?,
+        };
+        let levels = levels
+            .into_iter()
+            .map(|mut l| ListAxis::try_new(Offsets::from_bounds(l.ends, &name)?, l.nulls.finish()))
+            .collect::<Result<_>>()?;
+        let field = Arc::new(Field::new(&name, values.data_type().clone(), true));
+        Ok(Incoming { path: vec![name], field, levels, values })
+    }
+
+    fn is_undecided(&self) -> bool {
+        matches!(self.kinds.last(), Some(ElementKind::Unknown(_)))
+    }
+}
+
+fn format_path(name: &str, first_row: usize, at: &[usize]) -> String {
+    let mut path = name.to_owned();
+    for (d, i) in at.iter().enumerate() {
+        // Writing to a string cannot fail.
+        let _ = write!(path, "[{}]", if d == 0 { first_row + i } else { *i });
+    }
+    path
+}
+
+/// Returns the path of leaf number `leaf`.
+fn leaf_path(name: &str, first_row: usize, levels: &[ListLevel], leaf: usize) -> String {
+    let mut at = Vec::with_capacity(levels.len() + 1);
+    let mut i = leaf;
+    for level in levels.iter().rev() {
+        let wanted = i64::try_from(i).unwrap_or(i64::MAX);
+        let list = level.ends.partition_point(|e| *e <= wanted);
+        let start = list.checked_sub(1).map_or(0, |p| level.ends[p]);
+        at.push(i - usize::try_from(start).unwrap_or(0));
+        i = list;
+    }
+    at.push(i);
+    at.reverse();
+    format_path(name, first_row, &at)
+}
+
+/// The values so far, in the narrowest of a few representations.
+#[derive(Debug)]
+enum Store {
+    /// Only nulls.
+    Nothing(usize),
+    Bool(Vec<bool>),
+    Int(Vec<i64>),
+    /// Integers, at least one of them beyond 63 bits.
+    Wide(Vec<i128>),
+    Float(Floats),
+    Text(StringValues),
+}
+
+#[derive(Debug, Default)]
+struct Floats {
+    values: Vec<f64>,
+    /// Whether all values are the strings NaN, Infinity and -Infinity.
+    only_texts: bool,
+    /// A value that may be an integer of more than 64 bits. `only_huge` is false once another float
+    /// was seen.
+    huge: Option<f64>,
+    only_huge: bool,
+}
+
+#[derive(Debug, Default)]
+struct StringValues {
+    bytes: Vec<u8>,
+    ends: Vec<i64>,
+}
+
+impl StringValues {
+    fn push(&mut self, text: &str) {
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.ends.push(i64::try_from(self.bytes.len()).unwrap_or(i64::MAX));
+    }
+}
+
+#[derive(Debug)]
+struct LeafValues {
+    store: Store,
+    nulls: NullBufferBuilder,
+}
+
+/// Parses the floats that JSON numbers cannot express.
+pub(super) fn parse_special(text: &str) -> Option<f64> {
+    match text {
+        "NaN" => Some(f64::NAN),
+        "Infinity" => Some(f64::INFINITY),
+        "-Infinity" => Some(f64::NEG_INFINITY),
+        _ => None,
+    }
+}
+
+/// Inverse of [`parse_special`].
+pub(super) fn special_name(x: f64) -> Option<&'static str> {
+    if x.is_nan() {
+        Some("NaN")
+    } else if x == f64::INFINITY {
+        Some("Infinity")
+    } else if x == f64::NEG_INFINITY {
+        Some("-Infinity")
+    } else {
+        None
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "numbers become the nearest float, as in numpy")]
+fn int_to_float(i: i128) -> f64 {
+    i as f64
+}
+
+impl LeafValues {
+    fn new(declared: Option<&DataType>) -> Self {
+        let store = match declared {
+            Some(DataType::Boolean) => Store::Bool(Vec::new()),
+            Some(t) if t.is_floating() => Store::Float(Floats::default()),
+            Some(DataType::UInt64) => Store::Wide(Vec::new()),
+            Some(t) if t.is_integer() => Store::Int(Vec::new()),
+            Some(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => {
+                Store::Text(StringValues::default())
+            }
+            _ => Store::Nothing(0),
+        };
+        Self { store, nulls: NullBufferBuilder::new(0) }
+    }
+
+    fn push_null(&mut self) {
+        self.nulls.append_null();
+        match &mut self.store {
+            Store::Nothing(n) => *n += 1,
+            Store::Bool(v) => v.push(false),
+            Store::Int(v) => v.push(0),
+            Store::Wide(v) => v.push(0),
+            Store::Float(f) => f.values.push(0.0),
+            Store::Text(t) => t.push(""),
+        }
+    }
+
+    /// Adds a value to a column without a declared type; the error is the expected kind.
+    fn push(&mut self, value: JsonScalar<'_>) -> Result<(), &'static str> {
+        if !self.fits(value) {
+            self.widen_store(value)?;
+        }
+        match (&mut self.store, value) {
+            (Store::Bool(v), JsonScalar::Bool(b)) => v.push(b),
+            (Store::Int(v), JsonScalar::Bool(b)) => v.push(b.into()),
+            (Store::Int(v), JsonScalar::Int(i)) => v.push(i64::try_from(i).unwrap_or(0)),
+            (Store::Wide(v), JsonScalar::Bool(b)) => v.push(b.into()),
+            (Store::Wide(v), JsonScalar::Int(i)) => v.push(i),
+            (Store::Float(f), value) => {
+                let (x, text) = match value {
+                    JsonScalar::Bool(b) => (f64::from(u8::from(b)), false),
+                    JsonScalar::Int(i) => (int_to_float(i), false),
+                    JsonScalar::Float(x) | JsonScalar::Huge(x) => (x, false),
+                    JsonScalar::Text(t) => (parse_special(t).unwrap_or(f64::NAN), true),
+                };
+                f.only_texts &= text;
+                match value {
+                    JsonScalar::Huge(x) => f.huge = Some(x),
+                    JsonScalar::Float(_) | JsonScalar::Text(_) => f.only_huge = false,
+                    _ => {}
+                }
+                f.values.push(x);
+            }
+            (Store::Text(t), JsonScalar::Text(s)) => t.push(s),
+            // `widen_store` leaves no other combination.
+            _ => return Err("a value of the same kind as the others"),
+        }
+        self.nulls.append_non_null();
+        Ok(())
+    }
+
+    /// Whether the store already holds values of this kind, which is the common case.
+    fn fits(&self, value: JsonScalar<'_>) -> bool {
+        match (&self.store, value) {
+            (Store::Bool(_), JsonScalar::Bool(_))
+            | (Store::Float(_), JsonScalar::Float(_))
+            | (Store::Text(_), JsonScalar::Text(_)) => true,
+            (Store::Int(_), JsonScalar::Int(i)) => i64::try_from(i).is_ok(),
+            _ => false,
+        }
+    }
+
+    /// Converts the store so that it can hold `value`.
+    fn widen_store(&mut self, value: JsonScalar<'_>) -> Result<(), &'static str> {
+        const NUMBER: &str = "a number or a boolean, like the values before it in this column";
+        let store = std::mem::replace(&mut self.store, Store::Nothing(0));
+        let wide = |i: i128| i64::try_from(i).is_err();
+        let floats = |values: Vec<f64>, only_texts, only_huge| {
+            Store::Float(Floats { values, only_texts, huge: None, only_huge })
+        };
+        let is_huge = matches!(value, JsonScalar::Huge(_));
+        let is_float = is_huge
+            || matches!(value, JsonScalar::Float(_))
+            || matches!(value, JsonScalar::Text(t) if parse_special(t).is_some());
+        let mut refused = None;
+        self.store = match (store, value) {
+            (Store::Nothing(n), JsonScalar::Bool(_)) => Store::Bool(vec![false; n]),
+            (Store::Nothing(n), JsonScalar::Int(i)) if wide(i) => Store::Wide(vec![0; n]),
+            (Store::Nothing(n), JsonScalar::Int(_)) => Store::Int(vec![0; n]),
+            (Store::Nothing(n), JsonScalar::Text(_)) if is_float => {
+                floats(vec![0.0; n], true, false)
+            }
+            (Store::Nothing(n), JsonScalar::Text(_)) => {
+                Store::Text(StringValues { bytes: Vec::new(), ends: vec![0; n] })
+            }
+            (Store::Nothing(n), _) => floats(vec![0.0; n], false, is_huge),
+            (Store::Bool(v), JsonScalar::Int(i)) if wide(i) => {
+                Store::Wide(v.into_iter().map(i128::from).collect())
+            }
+            (Store::Bool(v), JsonScalar::Int(_)) => {
+                Store::Int(v.into_iter().map(i64::from).collect())
+            }
+            (Store::Bool(v), _) if is_float => {
+                floats(v.into_iter().map(|b| u8::from(b).into()).collect(), false, is_huge)
+            }
+            (Store::Int(v), JsonScalar::Int(i)) if wide(i) => {
+                Store::Wide(v.into_iter().map(i128::from).collect())
+            }
+            (Store::Int(v), _) if is_float => {
+                floats(v.into_iter().map(|i| int_to_float(i.into())).collect(), false, is_huge)
+            }
+            (Store::Wide(v), _) if is_float => {
+                floats(v.into_iter().map(int_to_float).collect(), false, is_huge)
+            }
+            // Strings such as "NaN" came first and were taken for floats.
+            (Store::Float(f), JsonScalar::Text(_)) if f.only_texts && !is_float => {
+                let mut texts = StringValues::default();
+                for x in f.values {
+                    texts.push(special_name(x).unwrap_or(""));
+                }
+                Store::Text(texts)
+            }
+            (store @ (Store::Bool(_) | Store::Int(_) | Store::Wide(_)), JsonScalar::Text(_)) => {
+                refused = Some(NUMBER);
+                store
+            }
+            (store @ Store::Float(_), JsonScalar::Text(_)) if !is_float => {
+                refused = Some(NUMBER);
+                store
+            }
+            (store @ Store::Text(_), value) if !matches!(value, JsonScalar::Text(_)) => {
+                refused = Some("a string, like the values before it in this column");
+                store
+            }
+            (store, _) => store,
+        };
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Adds a value to a column of a declared type; the error is the expected type.
+    fn push_as(&mut self, declared: &DataType, value: JsonScalar<'_>) -> Result<(), String> {
+        let expected = || declared.to_string();
+        match &mut self.store {
+            Store::Bool(v) if *declared == DataType::Boolean => v.push(match value {
+                JsonScalar::Bool(b) => b,
+                JsonScalar::Int(0) => false,
+                JsonScalar::Int(1) => true,
+                _ => return Err(expected()),
+            }),
+            Store::Int(v) if declared.is_integer() => {
+                let i = to_integer(value, declared).ok_or_else(expected)?;
+                v.push(i64::try_from(i).map_err(|_| expected())?);
+            }
+            Store::Wide(v) if declared.is_integer() => {
+                v.push(to_integer(value, declared).ok_or_else(expected)?);
+            }
+            Store::Float(f) if declared.is_floating() => {
+                let x = match value {
+                    JsonScalar::Bool(b) => f64::from(u8::from(b)),
+                    JsonScalar::Int(i) => int_to_float(i),
+                    JsonScalar::Float(x) | JsonScalar::Huge(x) => x,
+                    JsonScalar::Text(t) => parse_special(t).ok_or_else(expected)?,
+                };
+                let most = match declared {
+                    DataType::Float16 => f16::MAX.to_f64(),
+                    DataType::Float32 => f32::MAX.into(),
+                    _ => f64::MAX,
+                };
+                if x.is_finite() && x.abs() > most {
+                    return Err(expected());
+                }
+                f.values.push(x);
+            }
+            Store::Text(t) if is_text(declared) => match value {
+                JsonScalar::Text(s) => t.push(s),
+                _ => return Err(expected()),
+            },
+            // Times, decimals and similar types are collected as they come and cast at the end.
+            _ => return self.push(value).map_err(|_| expected()),
+        }
+        self.nulls.append_non_null();
+        Ok(())
+    }
+}
+
+fn is_text(t: &DataType) -> bool {
+    matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// Converts to an integer of the declared type; floats are truncated towards zero, as numpy casts.
+fn to_integer(value: JsonScalar<'_>, declared: &DataType) -> Option<i128> {
+    let i = match value {
+        JsonScalar::Bool(b) => b.into(),
+        JsonScalar::Int(i) => i,
+        #[expect(clippy::cast_possible_truncation, reason = "below 2^65, truncation is intended")]
+        JsonScalar::Float(x) if x.abs() < 3.0e19 => x as i128,
+        _ => return None,
+    };
+    let (least, most) = match declared {
+        DataType::Int8 => (i8::MIN.into(), i8::MAX.into()),
+        DataType::Int16 => (i16::MIN.into(), i16::MAX.into()),
+        DataType::Int32 => (i32::MIN.into(), i32::MAX.into()),
+        DataType::Int64 => (i64::MIN.into(), i64::MAX.into()),
+        DataType::UInt8 => (0, u8::MAX.into()),
+        DataType::UInt16 => (0, u16::MAX.into()),
+        DataType::UInt32 => (0, u32::MAX.into()),
+        _ => (0, u64::MAX.into()),
+    };
+    (least..=most).contains(&i).then_some(i)
+}
+
+/// Reasons why no type can be inferred.
+enum NoType {
+    Nothing,
+    Floats(f64),
+    Huge(f64),
+    Ints(String, String),
+}
+
+impl NoType {
+    fn error(self, name: &str) -> Error {
+        Error::invalid(match self {
+            Self::Nothing => format!(
+                "column {name:?} has no values to infer a type from; declare its type in the schema"
+            ),
+            Self::Floats(x) => format!(
+                "column {name:?} holds {x:?}, which does not fit the float32 that numbers with a fraction become; declare it as float64"
+            ),
+            Self::Huge(x) => format!(
+                "column {name:?} holds {x:?}, an integer of more than 64 bits or a float of that size; declare it as float32 or float64 to read floats"
+            ),
+            Self::Ints(least, most) => format!(
+                "column {name:?} holds integers from {least} to {most}, which fit no 64-bit integer type; declare it as float64"
+            ),
+        })
+    }
+}
+
+/// Reasons why the values cannot become an array of the declared type.
+enum CastFailure {
+    /// The source type never casts to it.
+    NoCast(DataType),
+    /// This leaf does not cast to it.
+    Leaf(usize, String),
+    Arrow(arrow::error::ArrowError),
+}
+
+/// Builds an array of integers that are known to fit.
+macro_rules! narrow_array {
+    ($array:ident, $values:expr, $nulls:expr) => {
+        Arc::new($array::new(
+            $values.into_iter().map(|i| i.try_into().unwrap_or_default()).collect(),
+            $nulls,
+        ))
+    };
+}
+
+impl Store {
+    /// Builds an array of the type that nested_ragged_tensors would choose.
+    fn infer(self, nulls: Option<NullBuffer>) -> Result<ArrayRef, NoType> {
+        fn valid<T: Copy>(v: &[T], nulls: Option<&NullBuffer>) -> impl Iterator<Item = T> {
+            v.iter()
+                .enumerate()
+                .filter(move |(i, _)| nulls.is_none_or(|n| n.is_valid(*i)))
+                .map(|(_, x)| *x)
+        }
+        Ok(match self {
+            Self::Nothing(_) => return Err(NoType::Nothing),
+            Self::Bool(v) => Arc::new(BooleanArray::new(v.into(), nulls)),
+            Self::Int(v) => {
+                let (least, most) = valid(&v, nulls.as_ref())
+                    .fold((i64::MAX, i64::MIN), |(a, b), x| (a.min(x), b.max(x)));
+                if least >= 0 {
+                    if u8::try_from(most).is_ok() {
+                        narrow_array!(UInt8Array, v, nulls)
+                    } else if u16::try_from(most).is_ok() {
+                        narrow_array!(UInt16Array, v, nulls)
+                    } else if u32::try_from(most).is_ok() {
+                        narrow_array!(UInt32Array, v, nulls)
+                    } else {
+                        narrow_array!(UInt64Array, v, nulls)
+                    }
+                } else if i8::try_from(least).is_ok() && i8::try_from(most).is_ok() {
+                    narrow_array!(Int8Array, v, nulls)
+                } else if i16::try_from(least).is_ok() && i16::try_from(most).is_ok() {
+                    narrow_array!(Int16Array, v, nulls)
+                } else if i32::try_from(least).is_ok() && i32::try_from(most).is_ok() {
+                    narrow_array!(Int32Array, v, nulls)
+                } else {
+                    Arc::new(Int64Array::new(v.into(), nulls))
+                }
+            }
+            Self::Wide(v) => {
+                let (least, most) = valid(&v, nulls.as_ref())
+                    .fold((i128::MAX, i128::MIN), |(a, b), x| (a.min(x), b.max(x)));
+                if least < i64::MIN.into() || most > u64::MAX.into() {
+                    return Err(NoType::Ints(least.to_string(), most.to_string()));
+                }
+                if least >= 0 {
+                    narrow_array!(UInt64Array, v, nulls)
+                } else {
+                    // No integer type holds both signs: numpy converts them to floats.
+                    let floats = v.into_iter().map(int_to_float).collect();
+                    float32_array(floats, nulls)
+                }
+            }
+            Self::Float(f) => {
+                if let Some(x) = f.huge.filter(|_| f.only_huge) {
+                    return Err(NoType::Huge(x));
+                }
+                let most = f64::from(f32::MAX);
+                let bad = valid(&f.values, nulls.as_ref()).find(|x| x.abs() > most);
+                if let Some(x) = bad {
+                    return Err(NoType::Floats(x));
+                }
+                float32_array(f.values, nulls)
+            }
+            Self::Text(t) => {
+                let text = text_array(t, nulls);
+                // 32-bit offsets are used if they suffice.
+                cast(&text, &DataType::Utf8).unwrap_or(text)
+            }
+        })
+    }
+
+    fn into_array(self, t: &DataType, nulls: Option<NullBuffer>) -> Result<ArrayRef, CastFailure> {
+        Ok(match (self, t) {
+            (Self::Nothing(n), DataType::Null) => Arc::new(NullArray::new(n)),
+            (Self::Nothing(0), _) => new_empty_array(t),
+            (Self::Nothing(n), _) => new_null_array(t, n),
+            (Self::Bool(v), DataType::Boolean) => Arc::new(BooleanArray::new(v.into(), nulls)),
+            (Self::Float(f), DataType::Float16) => {
+                let values = f.values.into_iter().map(f16::from_f64).collect();
+                Arc::new(Float16Array::new(values, nulls))
+            }
+            (Self::Float(f), DataType::Float32) => float32_array(f.values, nulls),
+            (Self::Float(f), DataType::Float64) => {
+                Arc::new(Float64Array::new(f.values.into(), nulls))
+            }
+            (Self::Int(v), DataType::Int8) => narrow_array!(Int8Array, v, nulls),
+            (Self::Int(v), DataType::Int16) => narrow_array!(Int16Array, v, nulls),
+            (Self::Int(v), DataType::Int32) => narrow_array!(Int32Array, v, nulls),
+            (Self::Int(v), DataType::Int64) => Arc::new(Int64Array::new(v.into(), nulls)),
+            (Self::Int(v), DataType::UInt8) => narrow_array!(UInt8Array, v, nulls),
+            (Self::Int(v), DataType::UInt16) => narrow_array!(UInt16Array, v, nulls),
+            (Self::Int(v), DataType::UInt32) => narrow_array!(UInt32Array, v, nulls),
+            (Self::Wide(v), DataType::UInt64) => narrow_array!(UInt64Array, v, nulls),
+            (store, _) => {
+                let from: ArrayRef = match store {
+                    Self::Text(t) => text_array(t, nulls),
+                    Self::Int(v) => Arc::new(Int64Array::new(v.into(), nulls)),
+                    Self::Wide(v) => narrow_array!(UInt64Array, v, nulls),
+                    Self::Float(f) => Arc::new(Float64Array::new(f.values.into(), nulls)),
+                    Self::Bool(v) => Arc::new(BooleanArray::new(v.into(), nulls)),
+                    Self::Nothing(n) => new_null_array(t, n),
+                };
+                cast_all(&from, t)?
+            }
+        })
+    }
+}
+
+/// Casts values; a value that becomes null is a failure.
+fn cast_all(from: &ArrayRef, t: &DataType) -> Result<ArrayRef, CastFailure> {
+    // The time zone only labels instants; a string states its own offset.
+    if let DataType::Timestamp(unit, Some(_)) = t {
+        let utc = DataType::Timestamp(*unit, Some("+00:00".into()));
+        if *t != utc {
+            return reinterpret_as(&cast_all(from, &utc)?, t.clone()).map_err(CastFailure::Arrow);
+        }
+    }
+    // Days come as 32-bit integers or strings.
+    let step = match (from.data_type(), t) {
+        (DataType::Int64, DataType::Date32 | DataType::Time32(_)) => {
+            cast(from, &DataType::Int32).map_err(CastFailure::Arrow)?
+        }
+        _ => from.clone(),
+    };
+    if !can_cast_types(step.data_type(), t) {
+        return Err(CastFailure::NoCast(from.data_type().clone()));
+    }
+    let made = cast(&step, t).map_err(CastFailure::Arrow)?;
+    if made.null_count() > from.null_count()
+        && let Some(i) = (0..made.len()).find(|i| made.is_null(*i) && from.is_valid(*i))
+    {
+        let found = arrow::util::display::array_value_to_string(from, i).unwrap_or_default();
+        return Err(CastFailure::Leaf(i, format!("{found:?}")));
+    }
+    Ok(made)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "rounding to float32 is intended")]
+fn float32_array(values: Vec<f64>, nulls: Option<NullBuffer>) -> ArrayRef {
+    Arc::new(Float32Array::new(values.into_iter().map(|x| x as f32).collect(), nulls))
+}
+
+fn text_array(texts: StringValues, nulls: Option<NullBuffer>) -> ArrayRef {
+    let mut offsets = Vec::with_capacity(texts.ends.len() + 1);
+    offsets.push(0);
+    offsets.extend(texts.ends);
+    let offsets = OffsetBuffer::new(offsets.into());
+    // SAFETY: `bytes` is a concatenation of `str`s, and the offsets are their ends.
+    Arc::new(unsafe {
+        LargeStringArray::new_unchecked(offsets, Buffer::from_vec(texts.bytes), nulls)
+    })
+}

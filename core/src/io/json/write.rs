@@ -1,0 +1,379 @@
+//! Writes tables as JSON, in the columns or records form.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use arrow::array::{Array, ArrayRef, AsArray, make_array};
+use arrow::buffer::NullBuffer;
+use arrow::compute::cast;
+use arrow::datatypes::{
+    DataType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow::error::ArrowError;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use serde_json::{Map, Number, Value};
+
+use super::JsonForm;
+use super::sink::special_name;
+use crate::array::Layout;
+use crate::error::{Error, Result};
+use crate::table::{Column, RaggedTable};
+
+/// A value to be written.
+enum Leaf {
+    Null,
+    Bool(bool),
+    Int(i64),
+    UInt(u64),
+    Single(f32),
+    Double(f64),
+    Text(String),
+}
+
+impl Leaf {
+    fn write(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        let special = match self {
+            Self::Single(x) => special_name((*x).into()),
+            Self::Double(x) => special_name(*x),
+            _ => None,
+        };
+        if let Some(name) = special {
+            return write!(out, "\"{name}\"");
+        }
+        match self {
+            Self::Null => write!(out, "null"),
+            Self::Bool(b) => write!(out, "{b}"),
+            Self::Int(i) => write!(out, "{i}"),
+            Self::UInt(i) => write!(out, "{i}"),
+            Self::Single(x) => serde_json::to_writer(out, x).map_err(Into::into),
+            Self::Double(x) => serde_json::to_writer(out, x).map_err(Into::into),
+            Self::Text(s) => serde_json::to_writer(out, s).map_err(Into::into),
+        }
+    }
+
+    fn value(self) -> Value {
+        let float = |x: f64| match Number::from_f64(x) {
+            Some(n) => Value::Number(n),
+            None => special_name(x).into(),
+        };
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(b) => b.into(),
+            Self::Int(i) => i.into(),
+            Self::UInt(i) => i.into(),
+            // The shortest decimal number that parses to this float32.
+            Self::Single(x) => float(x.to_string().parse().unwrap_or_else(|_| x.into())),
+            Self::Double(x) => float(x),
+            Self::Text(s) => s.into(),
+        }
+    }
+}
+
+type Getter<'a> = Box<dyn Fn(usize) -> Leaf + 'a>;
+
+/// A column ready to be written.
+struct JsonColumn<'a> {
+    name: &'a str,
+    layouts: Vec<(&'a Layout, Option<&'a NullBuffer>)>,
+    nulls: Option<NullBuffer>,
+    get: Getter<'a>,
+}
+
+impl<'a> JsonColumn<'a> {
+    fn new(table: &'a RaggedTable, column: &'a Column, values: &'a ArrayRef) -> Result<Self> {
+        let layouts = table.axes()[..column.axis()]
+            .iter()
+            .zip(column.list_nulls())
+            .map(|(a, n)| (a.layout(), n.as_ref()))
+            .collect();
+        let nulls = values.logical_nulls().filter(|n| n.null_count() > 0);
+        Ok(Self { name: column.name(), layouts, nulls, get: make_getter(column.name(), values)? })
+    }
+
+    fn leaf(&self, i: usize) -> Leaf {
+        match &self.nulls {
+            Some(n) if n.is_null(i) => Leaf::Null,
+            _ => (self.get)(i),
+        }
+    }
+
+    /// Returns the children of element `i` of axis `axis`; `None` for a null list.
+    fn children(&self, axis: usize, i: usize) -> Option<Range<usize>> {
+        let (layout, nulls) = self.layouts[axis];
+        nulls.is_none_or(|n| n.is_valid(i)).then(|| layout.range(i))
+    }
+
+    fn write(&self, axis: usize, i: usize, out: &mut Vec<u8>) -> io::Result<()> {
+        if axis == self.layouts.len() {
+            return self.leaf(i).write(out);
+        }
+        let Some(children) = self.children(axis, i) else { return Leaf::Null.write(out) };
+        out.push(b'[');
+        for (k, child) in children.enumerate() {
+            if k > 0 {
+                out.push(b',');
+            }
+            self.write(axis + 1, child, out)?;
+        }
+        out.push(b']');
+        Ok(())
+    }
+
+    fn value(&self, axis: usize, i: usize) -> Value {
+        if axis == self.layouts.len() {
+            return self.leaf(i).value();
+        }
+        match self.children(axis, i) {
+            None => Value::Null,
+            Some(children) => children.map(|c| self.value(axis + 1, c)).collect(),
+        }
+    }
+}
+
+/// Converts values to types that can be written: decodes dictionaries, casts durations to integers.
+fn to_writable(column: &Column) -> Result<ArrayRef> {
+    let values = column.values();
+    Ok(match values.data_type() {
+        DataType::Dictionary(_, inner) => cast(values, inner)?,
+        DataType::Duration(_) => cast(values, &DataType::Int64)?,
+        // An instant is written in UTC, regardless of its time zone.
+        DataType::Timestamp(unit, Some(_)) => {
+            reinterpret_as(values, DataType::Timestamp(*unit, Some("+00:00".into())))?
+        }
+        DataType::LargeUtf8 | DataType::Utf8View => cast(values, &DataType::Utf8)?,
+        t if t.is_nested() || matches!(t, DataType::RunEndEncoded(..)) => {
+            let what = format!("column {:?}", column.name());
+            return Err(Error::type_of(what, "values that are not nested, for JSON", t));
+        }
+        _ => values.clone(),
+    })
+}
+
+/// Reinterprets values as another type of the same physical layout.
+pub(super) fn reinterpret_as(
+    values: &ArrayRef,
+    data_type: DataType,
+) -> Result<ArrayRef, ArrowError> {
+    Ok(make_array(values.to_data().into_builder().data_type(data_type).build()?))
+}
+
+fn make_getter<'a>(name: &str, values: &'a ArrayRef) -> Result<Getter<'a>> {
+    macro_rules! primitive {
+        ($t:ty, $leaf:expr) => {{
+            let values = &values.as_primitive::<$t>().values()[..];
+            Box::new(move |i| $leaf(values[i].into()))
+        }};
+    }
+    Ok(match values.data_type() {
+        DataType::Null => Box::new(|_| Leaf::Null),
+        DataType::Boolean => {
+            let values = values.as_boolean();
+            Box::new(|i| Leaf::Bool(values.value(i)))
+        }
+        DataType::Int8 => primitive!(Int8Type, Leaf::Int),
+        DataType::Int16 => primitive!(Int16Type, Leaf::Int),
+        DataType::Int32 => primitive!(Int32Type, Leaf::Int),
+        DataType::Int64 => primitive!(Int64Type, Leaf::Int),
+        DataType::UInt8 => primitive!(UInt8Type, Leaf::UInt),
+        DataType::UInt16 => primitive!(UInt16Type, Leaf::UInt),
+        DataType::UInt32 => primitive!(UInt32Type, Leaf::UInt),
+        DataType::UInt64 => primitive!(UInt64Type, Leaf::UInt),
+        DataType::Float16 => primitive!(Float16Type, Leaf::Single),
+        DataType::Float32 => primitive!(Float32Type, Leaf::Single),
+        DataType::Float64 => primitive!(Float64Type, Leaf::Double),
+        DataType::Utf8 => {
+            let values = values.as_string::<i32>();
+            Box::new(|i| Leaf::Text(values.value(i).to_owned()))
+        }
+        _ => {
+            static OPTIONS: FormatOptions<'static> = FormatOptions::new();
+            let formatter = ArrayFormatter::try_new(values.as_ref(), &OPTIONS)?;
+            // Each value is formatted once in advance, so that a date out of range is reported
+            // here.
+            for i in (0..values.len()).filter(|i| values.is_valid(*i)) {
+                formatter.value(i).try_to_string().map_err(|e| {
+                    Error::invalid(format!("value {i} of column {name:?} cannot be formatted: {e}"))
+                })?;
+            }
+            Box::new(move |i| formatter.value(i).try_to_string().map_or(Leaf::Null, Leaf::Text))
+        }
+    })
+}
+
+fn with_sources<T>(
+    table: &RaggedTable,
+    run: impl FnOnce(&[JsonColumn<'_>]) -> Result<T>,
+) -> Result<T> {
+    table.refuse_scalars("JSON of a table")?;
+    let values: Vec<ArrayRef> = table.columns().iter().map(to_writable).collect::<Result<_>>()?;
+    let sources: Vec<JsonColumn<'_>> = table
+        .columns()
+        .iter()
+        .zip(&values)
+        .map(|(c, v)| JsonColumn::new(table, c, v))
+        .collect::<Result<_>>()?;
+    run(&sources)
+}
+
+impl RaggedTable {
+    /// Converts the table to JSON values: an object of columns or a list of records.
+    ///
+    /// See [`crate::io::json`] for how values are written.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::json::{JsonForm, JsonOptions};
+    /// use serrate::table::RaggedTable;
+    /// let value = serde_json::json!({"id": [1, 2], "code": [[5, 6], []]});
+    /// let table = RaggedTable::from_json(&value, &JsonOptions::default())?;
+    /// assert_eq!(table.to_json(JsonForm::Columns)?, value);
+    /// assert_eq!(
+    ///     table.to_json(JsonForm::Records)?,
+    ///     serde_json::json!([{"id": 1, "code": [5, 6]}, {"id": 2, "code": []}])
+    /// );
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    pub fn to_json(&self, form: JsonForm) -> Result<Value> {
+        with_sources(self, |sources| {
+            Ok(match form {
+                JsonForm::Columns => {
+                    let column = |s: &JsonColumn<'_>| {
+                        (0..self.num_rows()).map(|r| s.value(0, r)).collect::<Value>()
+                    };
+                    let columns = sources.iter().map(|s| (s.name.to_owned(), column(s)));
+                    Value::Object(columns.collect())
+                }
+                JsonForm::Records => (0..self.num_rows())
+                    .map(|r| {
+                        let members = sources.iter().map(|s| (s.name.to_owned(), s.value(0, r)));
+                        Value::Object(members.collect::<Map<_, _>>())
+                    })
+                    .collect(),
+            })
+        })
+    }
+}
+
+/// Number of bytes buffered before they are written to the output.
+const CHUNK: usize = 1 << 16;
+
+fn write_error(e: io::Error) -> Error {
+    Error::invalid(format!("writing JSON: {e}"))
+}
+
+pub(super) fn write_text(table: &RaggedTable, form: JsonForm, out: &mut impl Write) -> Result<()> {
+    with_sources(table, |sources| {
+        write_value(table.num_rows(), sources, form, out).map_err(write_error)
+    })
+}
+
+fn write_value(
+    rows: usize,
+    sources: &[JsonColumn<'_>],
+    form: JsonForm,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut text = Vec::with_capacity(CHUNK);
+    match form {
+        JsonForm::Columns => {
+            text.push(b'{');
+            for (k, source) in sources.iter().enumerate() {
+                if k > 0 {
+                    text.extend_from_slice(b",\n ");
+                }
+                serde_json::to_writer(&mut text, source.name)?;
+                text.extend_from_slice(b": [");
+                for row in 0..rows {
+                    if row > 0 {
+                        text.push(b',');
+                    }
+                    source.write(0, row, &mut text)?;
+                    drain(&mut text, CHUNK, out)?;
+                }
+                text.push(b']');
+            }
+            text.extend_from_slice(b"}\n");
+        }
+        JsonForm::Records => {
+            text.push(b'[');
+            for row in 0..rows {
+                text.extend_from_slice(if row > 0 { b",\n " } else { b"" });
+                write_record(sources, row, &mut text)?;
+                drain(&mut text, CHUNK, out)?;
+            }
+            text.extend_from_slice(b"]\n");
+        }
+    }
+    drain(&mut text, 0, out)
+}
+
+fn write_record(sources: &[JsonColumn<'_>], row: usize, text: &mut Vec<u8>) -> io::Result<()> {
+    text.push(b'{');
+    for (k, source) in sources.iter().enumerate() {
+        if k > 0 {
+            text.push(b',');
+        }
+        serde_json::to_writer(&mut *text, source.name)?;
+        text.push(b':');
+        source.write(0, row, text)?;
+    }
+    text.push(b'}');
+    Ok(())
+}
+
+fn drain(text: &mut Vec<u8>, at_least: usize, out: &mut impl Write) -> io::Result<()> {
+    if text.len() >= at_least {
+        out.write_all(text)?;
+        text.clear();
+    }
+    Ok(())
+}
+
+/// Writes rows as one JSON object per line, for any number of tables.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::json::{JsonOptions, NdjsonWriter};
+/// use serrate::table::RaggedTable;
+/// let value = serde_json::json!({"id": [1, 2], "code": [[5, 6], []]});
+/// let table = RaggedTable::from_json(&value, &JsonOptions::default())?;
+/// let mut writer = NdjsonWriter::new(Vec::new());
+/// writer.write(&table)?;
+/// assert_eq!(writer.finish()?, b"{\"id\":1,\"code\":[5,6]}\n{\"id\":2,\"code\":[]}\n");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct NdjsonWriter<W> {
+    out: W,
+}
+
+impl<W: Write> NdjsonWriter<W> {
+    /// Starts writing.
+    pub fn new(out: W) -> Self {
+        Self { out }
+    }
+
+    /// Appends all rows of a table.
+    ///
+    /// # Errors
+    /// If a column has nested values below its axis, or the disk is full.
+    pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
+        let out = &mut self.out;
+        with_sources(table, |sources| {
+            let mut text = Vec::with_capacity(CHUNK);
+            for row in 0..table.num_rows() {
+                write_record(sources, row, &mut text).map_err(write_error)?;
+                text.push(b'\n');
+                drain(&mut text, CHUNK, out).map_err(write_error)?;
+            }
+            drain(&mut text, 0, out).map_err(write_error)
+        })
+    }
+
+    /// Flushes and returns the output.
+    pub fn finish(mut self) -> Result<W> {
+        self.out.flush().map_err(write_error)?;
+        Ok(self.out)
+    }
+}

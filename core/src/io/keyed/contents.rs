@@ -1,0 +1,496 @@
+//! The contents of a file: a sparse tensor, or a dictionary of keys.
+
+use std::cmp::Ordering;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
+use arrow::compute::{CastOptions, cast, cast_with_options, filter, is_not_null, take};
+use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema, SchemaRef};
+
+use crate::dense::{DType, DenseTensor};
+use crate::dok::{Coo, Dictionary, DokTensor, Duplicates, Fallback, MapOptions};
+use crate::error::{Error, Result};
+use crate::io::dictionary;
+use crate::io::dok::DokFile;
+use crate::io::safetensors::{SafetensorsFile, SaveOptions};
+use crate::kernels::text::is_text;
+
+/// Metadata entry of a tensor with the names of its columns.
+const NAMES: &str = "names";
+
+/// Entries as stored in a file. Immutable; statements create new ones.
+#[derive(Debug)]
+pub enum Contents {
+    /// The entries of a sparse tensor.
+    Tensor(TensorContents),
+    /// The entries of a dictionary of keys.
+    Keys(KeysContents),
+}
+
+/// Entries of a dictionary of keys.
+#[derive(Debug)]
+pub struct KeysContents {
+    dictionary: Dictionary,
+    /// Key columns and the value column, in insertion order.
+    columns: Vec<ArrayRef>,
+}
+
+impl KeysContents {
+    /// Returns the dictionary with its hash table.
+    pub fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
+    fn of(mut dictionary: Dictionary) -> Result<Self> {
+        // One thread per batch, because queries already run in parallel.
+        dictionary.set_parallel(false);
+        let mut columns = dictionary.keys()?;
+        columns.push(dictionary.values()?);
+        Ok(Self { dictionary, columns })
+    }
+}
+
+/// Entries of a sparse tensor.
+#[derive(Debug)]
+pub struct TensorContents {
+    names: Vec<String>,
+    shape: Vec<usize>,
+    /// int64, `[ndim, nnz]`.
+    indices: DenseTensor,
+    values: DenseTensor,
+    /// Built at the first lookup.
+    tensor: OnceLock<std::result::Result<DokTensor, String>>,
+}
+
+impl TensorContents {
+    /// Returns the shape of the tensor.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Returns the tensor with its hash table.
+    pub fn tensor(&self) -> Result<&DokTensor> {
+        let made = self.tensor.get_or_init(|| {
+            let (shape, options) = (self.shape.clone(), MapOptions::default());
+            let mut made = DokTensor::from_unique(shape, &self.indices, &self.values, options)
+                .map_err(|e| e.to_string())?;
+            // One thread per batch, because queries already run in parallel.
+            made.set_parallel(false);
+            Ok(made)
+        });
+        made.as_ref().map_err(|e| Error::invalid(e.clone()))
+    }
+
+    fn of(mut tensor: DokTensor, names: Vec<String>) -> Result<Self> {
+        let Coo { shape, indices, values } = tensor.to_coo()?;
+        let kept = OnceLock::new();
+        tensor.set_parallel(false);
+        drop(kept.set(Ok(tensor)));
+        Ok(Self { names, shape, indices, values, tensor: kept })
+    }
+}
+
+/// Whether entries are in strictly ascending row-major order, as in all files written here.
+fn is_ascending(indices: &DenseTensor, ndim: usize) -> Result<bool> {
+    let all = indices.as_slice::<i64>()?;
+    let count = all.len().checked_div(ndim).unwrap_or(0);
+    let axes: Vec<&[i64]> = all.chunks_exact(count.max(1)).collect();
+    let first_other =
+        |i: usize| axes.iter().map(|at| at[i - 1].cmp(&at[i])).find(|order| order.is_ne());
+    Ok((1..count).all(|i| first_other(i) == Some(Ordering::Less)))
+}
+
+pub(crate) fn default_names(ndim: usize) -> Vec<String> {
+    let axes = (0..ndim).map(|axis| format!("axis{axis}"));
+    axes.chain(["value".into()]).collect()
+}
+
+impl Contents {
+    /// Whether the metadata of a file marks it as one of these formats.
+    pub fn is_in(path: &Path) -> bool {
+        SafetensorsFile::open(path, false).is_ok_and(|file| {
+            let format = file.header().metadata().get("format");
+            format.is_some_and(|f| f == crate::io::dok::FORMAT || f == dictionary::FORMAT)
+        })
+    }
+
+    /// Reads a file and checks every number in it.
+    pub fn read(path: &Path) -> Result<Self> {
+        // Not mapped: entries stay in memory as long as the table.
+        let file = SafetensorsFile::open(path, false)?;
+        if file.header().metadata().get("format").is_some_and(|f| f == dictionary::FORMAT) {
+            let read = dictionary::read_file(&file, MapOptions::default())?;
+            return Ok(Self::Keys(KeysContents::of(read)?));
+        }
+        let names = file.header().metadata().get(NAMES).cloned();
+        let file = DokFile::new(file)?;
+        let ndim = file.shape().len();
+        let names = match names {
+            None => default_names(ndim),
+            Some(names) => serde_json::from_str::<Vec<String>>(&names)
+                .ok()
+                .filter(|n| n.len() == ndim + 1 && first_double(n).is_none())
+                .ok_or_else(|| {
+                    Error::file(
+                        path,
+                        format!("the metadata entry \"names\" is {names:?}, expected a list of {} distinct names", ndim + 1),
+                    )
+                })?,
+        };
+        let (indices, values) = file.coo()?;
+        let shape = file.shape().to_vec();
+        let different = is_ascending(&indices, ndim)?;
+        let tensor = TensorContents { names, shape, indices, values, tensor: OnceLock::new() };
+        if !different {
+            // Unsorted entries are checked for duplicates by the hash table.
+            tensor.tensor().map_err(|e| Error::file(path, e.to_string()))?;
+        }
+        Ok(Self::Tensor(tensor))
+    }
+
+    /// Writes a file that appears whole or not at all.
+    pub fn write(&self, path: &Path, overwrite: bool) -> Result<()> {
+        match self {
+            Self::Keys(keys) => {
+                let options = SaveOptions { overwrite, ..SaveOptions::default() };
+                dictionary::write(path, &keys.dictionary, &options)
+            }
+            Self::Tensor(tensor) => {
+                let names = serde_json::to_string(&tensor.names)
+                    .map_err(|e| Error::invalid(format!("names of columns: {e}")))?;
+                let metadata = [(NAMES.into(), names)].into();
+                let options = SaveOptions { overwrite, metadata };
+                let shape = &tensor.shape;
+                crate::io::dok::write_coo(path, shape, &tensor.indices, &tensor.values, &options)
+            }
+        }
+    }
+
+    /// Returns the columns: int64 per axis or the key columns, then the value.
+    pub fn schema(&self) -> SchemaRef {
+        match self {
+            Self::Keys(keys) => keys.dictionary.schema(),
+            Self::Tensor(tensor) => tensor_schema(&tensor.names, tensor.values.dtype()),
+        }
+    }
+
+    /// Returns the number of entries.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Keys(keys) => keys.dictionary.len(),
+            Self::Tensor(tensor) => tensor.values.num_elements(),
+        }
+    }
+
+    /// Returns whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the size in memory in bytes.
+    pub fn num_bytes(&self) -> usize {
+        match self {
+            Self::Keys(keys) => {
+                let columns = keys.columns.iter().map(|c| c.get_array_memory_size());
+                columns.fold(keys.dictionary.memory(), usize::saturating_add)
+            }
+            Self::Tensor(t) => {
+                let table = t.tensor.get().and_then(|made| made.as_ref().ok());
+                let table = table.map_or(0, DokTensor::memory);
+                t.indices.nbytes().saturating_add(t.values.nbytes()).saturating_add(table)
+            }
+        }
+    }
+
+    /// Returns all entries, column by column; numbers are not copied.
+    pub fn columns(&self) -> Result<Vec<ArrayRef>> {
+        match self {
+            Self::Keys(keys) => Ok(keys.columns.clone()),
+            Self::Tensor(t) => {
+                let axes = (0..t.shape.len()).map(|axis| t.indices.row(axis)?.to_flat());
+                axes.chain([t.values.to_flat()]).collect()
+            }
+        }
+    }
+
+    /// Returns the entries of some keys (each given once), column by column.
+    pub fn lookup(&self, asked: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+        match self {
+            Self::Keys(keys) => {
+                let values = keys.dictionary.get(asked)?;
+                let found = is_not_null(&values)?;
+                asked.iter().chain([&values]).map(|c| Ok(filter(c, &found)?)).collect()
+            }
+            Self::Tensor(t) => {
+                let slices: Vec<&[i64]> =
+                    asked.iter().map(|a| a.as_primitive::<Int64Type>().values().as_ref()).collect();
+                let fetched = t.tensor()?.lookup_columns(&slices, &Fallback::Zero)?;
+                let found = BooleanArray::from(fetched.found);
+                let values = fetched.values.to_flat()?;
+                asked.iter().chain([&values]).map(|c| Ok(filter(c, &found)?)).collect()
+            }
+        }
+    }
+
+    /// Creates contents of the same kind from other entries. Messages count rows from 0, after the
+    /// first `before` rows.
+    pub fn rebuilt(
+        &self,
+        columns: &[ArrayRef],
+        before: usize,
+        duplicates: Option<Duplicates>,
+    ) -> Result<Self> {
+        let schema = self.schema();
+        let names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
+        match self {
+            Self::Keys(_) => Self::keys(&names, columns, before, duplicates),
+            Self::Tensor(t) => {
+                let (shape, dtype) = (Some(t.shape.clone()), t.values.dtype());
+                Self::tensor(&names, columns, shape, dtype, before, duplicates)
+            }
+        }
+    }
+
+    /// Creates a dictionary of keys; the last column is the value. For row numbers in messages see
+    /// [`rebuilt`](Self::rebuilt).
+    pub fn keys(
+        names: &[String],
+        columns: &[ArrayRef],
+        before: usize,
+        duplicates: Option<Duplicates>,
+    ) -> Result<Self> {
+        let mut fields = Vec::with_capacity(columns.len());
+        let mut stored = Vec::with_capacity(columns.len());
+        for (name, column) in names.iter().zip(columns) {
+            refuse_nulls(column, name, before)?;
+            let of = key_type(column.data_type());
+            stored.push(cast(column, &of)?);
+            fields.push(Arc::new(Field::new(name, of, false)));
+        }
+        if let Some(Duplicates::Sum) = duplicates {
+            stored = sum_duplicates(&fields, stored)?;
+        }
+        let mut made = empty_dictionary(&fields)?;
+        let Some((value, keys)) = stored.split_last() else {
+            return Err(Error::invalid(
+                "a dictionary needs at least one key column and a value column",
+            ));
+        };
+        made.reserve(value.len())?;
+        let new = made.set(keys, value)?;
+        if duplicates.is_none()
+            && let Some(row) = new.iter().position(|new| !new)
+        {
+            let shown = names.iter().zip(keys).map(|(name, key)| {
+                let text = arrow::util::display::array_value_to_string(key, row);
+                format!("{name} {}", text.unwrap_or_default())
+            });
+            return Err(duplicate_error(
+                row - before.min(row),
+                &shown.collect::<Vec<_>>().join(", "),
+            ));
+        }
+        Ok(Self::Keys(KeysContents::of(made)?))
+    }
+
+    /// Creates a tensor from coordinate columns and a value column, the last. Without a shape, it
+    /// is as large as its coordinates require. Zeros are dropped. For row numbers in messages see
+    /// [`rebuilt`](Self::rebuilt).
+    pub fn tensor(
+        names: &[String],
+        columns: &[ArrayRef],
+        shape: Option<Vec<usize>>,
+        dtype: DType,
+        before: usize,
+        duplicates: Option<Duplicates>,
+    ) -> Result<Self> {
+        let (Some((value, axes)), Some((value_name, axis_names))) =
+            (columns.split_last(), names.split_last())
+        else {
+            return Err(Error::invalid(
+                "a sparse tensor needs a column per axis and a value column",
+            ));
+        };
+        if axes.is_empty() {
+            return Err(Error::invalid(
+                "a sparse tensor needs a column per axis and then a value column; there is only one column",
+            ));
+        }
+        let rows = value.len();
+        let mut all = Vec::with_capacity(rows * axes.len());
+        let mut sizes = Vec::with_capacity(axes.len());
+        for (at, (axis, name)) in axes.iter().zip(axis_names).enumerate() {
+            let given = shape.as_ref().and_then(|s| s.get(at)).copied();
+            sizes.push(append_coordinates(axis, name, given, before, &mut all)?);
+        }
+        refuse_nulls(value, value_name, before)?;
+        let value = DenseTensor::from_flat(value, value_name)?.cast(dtype)?;
+        let indices = DenseTensor::from_vec([axes.len(), rows], all)?;
+        let kept = duplicates.unwrap_or_default();
+        let mut tensor = DokTensor::from_coo(sizes, &indices, &value, kept)?;
+        if duplicates.is_none() && tensor.nnz()? < rows {
+            return Err(find_duplicate(&indices, axis_names, before));
+        }
+        tensor.prune()?;
+        Ok(Self::Tensor(TensorContents::of(tensor, names.to_vec())?))
+    }
+}
+
+/// Returns the stored type of a dictionary's column: all string types become Utf8.
+pub fn key_type(given: &DataType) -> DataType {
+    if is_text(given) { DataType::Utf8 } else { given.clone() }
+}
+
+/// Creates a dictionary without entries; the last field is the value.
+fn empty_dictionary(fields: &[FieldRef]) -> Result<Dictionary> {
+    match fields.split_last() {
+        Some((value, keys)) if !keys.is_empty() => {
+            Dictionary::new(keys.to_vec(), Arc::clone(value), MapOptions::default())
+        }
+        _ => Err(Error::invalid("a dictionary needs at least one key column and a value column")),
+    }
+}
+
+/// Adds up the values of equal keys; each key stays at its last position.
+fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> {
+    let Some((value, keys)) = columns.split_last() else { return Ok(columns) };
+    let numbers = DType::from_arrow(value.data_type()).filter(|d| *d != DType::Bool);
+    if numbers.is_none() {
+        return Err(Error::type_of("values to be summed", "numbers", value.data_type()));
+    }
+    let rows: ArrayRef = Arc::new((0i64..).take(value.len()).map(Some).collect::<Int64Array>());
+    let mut fields = fields.to_vec();
+    let name = fields.pop().map_or_else(String::new, |f| f.name().clone());
+    fields.push(Arc::new(Field::new(name, DataType::Int64, false)));
+    let mut places = empty_dictionary(&fields)?;
+    places.set(keys, &rows)?;
+    let last = places.get(keys)?;
+    let last = last.as_primitive::<Int64Type>().values().to_vec();
+    let last = DenseTensor::from_vec([1, value.len()], last)?;
+    let values = DenseTensor::from_flat(value, "values")?;
+    let sums = DokTensor::from_coo([value.len()], &last, &values, Duplicates::Sum)?.to_coo()?;
+    let kept = UInt64Array::from_iter_values(
+        sums.indices.as_slice::<i64>()?.iter().filter_map(|row| u64::try_from(*row).ok()),
+    );
+    let keys = keys.iter().map(|key| Ok(take(key, &kept, None)?));
+    keys.chain([sums.values.to_flat()]).collect()
+}
+
+fn duplicate_error(row: usize, key: &str) -> Error {
+    Error::invalid(format!(
+        "row {row} (counted from 0): {key} is there already; group the rows, or use OPTIONS (duplicates 'last') or 'sum'"
+    ))
+}
+
+fn tensor_schema(names: &[String], dtype: DType) -> SchemaRef {
+    let last = names.len().saturating_sub(1);
+    let field = |(at, name): (usize, &String)| {
+        let of = if at == last { dtype.to_arrow() } else { DataType::Int64 };
+        Field::new(name, of, false)
+    };
+    Arc::new(Schema::new(names.iter().enumerate().map(field).collect::<Vec<_>>()))
+}
+
+/// Returns the first name that occurs twice.
+pub fn first_double(names: &[String]) -> Option<&String> {
+    names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
+}
+
+fn refuse_nulls(column: &ArrayRef, name: &str, before: usize) -> Result<()> {
+    let nulls = column.logical_nulls().filter(|n| n.null_count() > 0);
+    match nulls.and_then(|n| n.iter().position(|valid| !valid)) {
+        None => Ok(()),
+        Some(row) => Err(Error::invalid(format!(
+            "row {} (counted from 0): {name:?} is NULL, but keys and values cannot be NULL",
+            row - before.min(row)
+        ))),
+    }
+}
+
+/// Checks and appends the coordinates of one axis; returns the size of the axis.
+fn append_coordinates(
+    column: &ArrayRef,
+    name: &str,
+    size: Option<usize>,
+    before: usize,
+    out: &mut Vec<i64>,
+) -> Result<usize> {
+    if !column.data_type().is_integer() {
+        return Err(Error::type_of(
+            format!("the axis {name:?}"),
+            "an integer (OPTIONS (keys 'a, b') saves values by keys of other types)",
+            column.data_type(),
+        ));
+    }
+    refuse_nulls(column, name, before)?;
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let wide = cast_with_options(column, &DataType::Int64, &options)
+        .map_err(|e| Error::invalid(format!("the axis {name:?}: {e}")))?;
+    let wide = wide.as_primitive::<Int64Type>().values();
+    let largest = wide.iter().copied().max();
+    let outside = |at: &i64| usize::try_from(*at).map_or(true, |at| size.is_some_and(|s| at >= s));
+    if let Some(row) = wide.iter().position(outside) {
+        let at = wide.get(row).copied().unwrap_or_default();
+        let why = match size {
+            Some(size) if at >= 0 => format!("the axis has size {size}"),
+            _ => "an index is not negative".into(),
+        };
+        let row = row - before.min(row);
+        return Err(Error::invalid(format!("row {row} (counted from 0): {name:?} is {at}; {why}")));
+    }
+    out.extend_from_slice(wide);
+    match (size, largest) {
+        (Some(size), _) => Ok(size),
+        (None, None) => Ok(0),
+        (None, Some(largest)) => {
+            usize::try_from(largest).ok().and_then(|n| n.checked_add(1)).ok_or_else(|| {
+                Error::invalid(format!("the coordinate {largest} of axis {name:?} is too large"))
+            })
+        }
+    }
+}
+
+/// Returns the error for duplicate coordinates, with the row of the second.
+fn find_duplicate(indices: &DenseTensor, names: &[String], before: usize) -> Error {
+    let axes = names.len();
+    let all = indices.as_slice::<i64>().unwrap_or_default();
+    let rows = all.len() / axes.max(1);
+    let mut seen = std::collections::HashSet::with_capacity(rows);
+    for row in 0..rows {
+        let at: Vec<i64> = (0..axes).filter_map(|a| all.get(a * rows + row).copied()).collect();
+        if let Some(at) = seen.replace(at) {
+            let shown = names.iter().zip(at).map(|(name, at)| format!("{name} {at}"));
+            return duplicate_error(row - before.min(row), &shown.collect::<Vec<_>>().join(", "));
+        }
+    }
+    Error::invalid("two entries have the same coordinates")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_a_file_are_different_in_any_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.safetensors");
+        let read = |rows: [i64; 3], columns: [i64; 3]| {
+            let indices = DenseTensor::from_vec([2, 3], [rows, columns].concat()).unwrap();
+            let values = DenseTensor::from_vec([3], vec![1.0, 2.0, 3.0]).unwrap();
+            let options = SaveOptions { overwrite: true, ..SaveOptions::default() };
+            crate::io::dok::write_coo(&path, &[4, 5], &indices, &values, &options).unwrap();
+            Contents::read(&path)
+        };
+        for (rows, columns) in [([0, 1, 1], [4, 0, 2]), ([1, 0, 3], [2, 2, 0])] {
+            assert_eq!(read(rows, columns).unwrap().len(), 3);
+        }
+        for (rows, columns) in [([0, 1, 1], [4, 2, 2]), ([1, 0, 1], [2, 2, 2])] {
+            let said = read(rows, columns).unwrap_err().to_string();
+            assert!(
+                said.contains("m.safetensors: entry 2 repeats the coordinates [1, 2]"),
+                "{said}"
+            );
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! [`Spec`]: the file that a call of `dok_get` reads, in a serialized form.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use serde::{Deserialize, Serialize};
+
+use super::contents::Contents;
+use super::store::{self, Version};
+use crate::error::{Error, Result};
+
+/// Describes a file for a lookup. In a plan it is a literal in place of the table name of the
+/// query.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    location: String,
+    /// Stamp of the file's version; see [`Version`].
+    version: String,
+    /// Axis sizes of a tensor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Vec<usize>>,
+    /// Names and types of the keys.
+    keys: Vec<(String, String)>,
+    value: String,
+}
+
+impl Spec {
+    /// Describes a version.
+    pub fn of(version: &Version) -> Self {
+        let schema = version.contents.schema();
+        let mut columns: Vec<(String, String)> =
+            schema.fields().iter().map(|f| (f.name().clone(), f.data_type().to_string())).collect();
+        let value = columns.pop().map_or_else(String::new, |(_, value)| value);
+        let shape = match &version.contents {
+            Contents::Tensor(tensor) => Some(tensor.shape().to_vec()),
+            Contents::Keys(_) => None,
+        };
+        let location = version.path.to_string_lossy().into_owned();
+        Self { location, version: version.stamp.clone(), shape, keys: columns, value }
+    }
+
+    /// Parses an argument: a serialized spec, or the path of a file.
+    pub fn parse(text: &str) -> Result<Self> {
+        if text.starts_with('{') {
+            return serde_json::from_str(text).map_err(|e| {
+                Error::invalid(format!("{text:?} does not describe a tensor or dictionary: {e}"))
+            });
+        }
+        let Some(path) = Self::file(text) else {
+            return Err(Error::invalid(format!(
+                "there is no table {text:?} STORED AS DOK, and no such file"
+            )));
+        };
+        Ok(Self::of(store::open(path)?.as_ref()))
+    }
+
+    /// Returns the file whose path or file URL a string is.
+    pub fn file(text: &str) -> Option<&Path> {
+        let path = Path::new(text.strip_prefix("file://").unwrap_or(text));
+        path.is_file().then_some(path)
+    }
+
+    /// Serializes the spec for [`parse`](Self::parse).
+    pub fn to_text(&self) -> String {
+        // Strings and integers can always be serialized.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Returns names and types of the keys.
+    pub fn keys(&self) -> Result<Vec<(&str, DataType)>> {
+        self.keys.iter().map(|(name, of)| Ok((name.as_str(), parse_type(of)?))).collect()
+    }
+
+    /// Returns the type of the value.
+    pub fn value(&self) -> Result<DataType> {
+        parse_type(&self.value)
+    }
+
+    /// Opens the file and returns its entries.
+    pub fn load(&self) -> Result<Arc<Version>> {
+        store::pinned(Path::new(&self.location), &self.version)
+    }
+}
+
+fn parse_type(text: &str) -> Result<DataType> {
+    text.parse().map_err(|_| Error::invalid(format!("{text:?} is not an Arrow type")))
+}

@@ -1,0 +1,278 @@
+//! Cache of open files: each is read once for all tables and functions, and written by one
+//! statement at a time.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::contents::Contents;
+use crate::error::{Error, Result};
+use crate::io::lease::FileLock;
+use crate::io::stamp::Stamp;
+
+/// Most files kept in memory without a table or query using them.
+const KEPT: usize = 4;
+/// Most bytes of their entries in total.
+const KEPT_BYTES: usize = 256 << 20;
+
+/// Number of attempts to read a file that keeps changing.
+const TRIES: usize = 100;
+
+/// Entries together with the version of the file they were read from.
+#[derive(Debug)]
+pub struct Version {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Identifies a version of the file; see [`Stamp`].
+    pub stamp: String,
+    /// Entries of the file.
+    pub contents: Contents,
+}
+
+/// The version that a table keeps in memory as long as it exists.
+#[derive(Clone, Debug, Default)]
+pub struct Latest(Arc<Mutex<Option<Arc<Version>>>>);
+
+impl Latest {
+    /// Replaces the version.
+    pub fn set(&self, version: Arc<Version>) {
+        *lock_mutex(&self.0) = Some(version);
+    }
+}
+
+/// State of one file.
+#[derive(Debug, Default)]
+struct Slot {
+    /// Versions that are in use.
+    versions: Mutex<Vec<Weak<Version>>>,
+    /// Held while a statement changes the file.
+    writing: Mutex<()>,
+}
+
+static SLOTS: LazyLock<Mutex<HashMap<PathBuf, Arc<Slot>>>> = LazyLock::new(Mutex::default);
+static RECENT: Mutex<Vec<Arc<Version>>> = Mutex::new(Vec::new());
+
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // The data under these mutexes is consistent at all times, so poisoning does not matter.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn slot_of(path: &Path) -> Arc<Slot> {
+    Arc::clone(lock_mutex(&SLOTS).entry(path.to_path_buf()).or_default())
+}
+
+fn keep_recent(version: &Arc<Version>) {
+    let mut recent = lock_mutex(&RECENT);
+    recent.retain(|v| v.path != version.path);
+    recent.push(Arc::clone(version));
+    trim_recent(&mut recent, |v| v.contents.num_bytes());
+}
+
+/// Drops the oldest versions until number and size are within the limits.
+fn trim_recent<T>(recent: &mut Vec<T>, bytes: impl Fn(&T) -> usize) {
+    let total = |recent: &[T]| recent.iter().map(&bytes).fold(0, usize::saturating_add);
+    while recent.len() > KEPT || total(recent) > KEPT_BYTES && !recent.is_empty() {
+        recent.remove(0);
+    }
+}
+
+/// Returns the path of a file with all links resolved.
+fn canonical_path(path: &Path) -> Result<PathBuf> {
+    fs::canonicalize(path).map_err(|e| Error::io(path, e))
+}
+
+fn read_stamp(path: &Path) -> Result<String> {
+    Ok(Stamp::of(path).map_err(|e| Error::io(path, e))?.to_string())
+}
+
+/// Returns a stamp that differs from that of any later change.
+fn settled_stamp(path: &Path) -> Result<String> {
+    Ok(Stamp::settled(path).map_err(|e| Error::io(path, e))?.to_string())
+}
+
+/// Returns the current version of a file.
+pub fn open(path: &Path) -> Result<Arc<Version>> {
+    open_version(path, None)
+}
+
+/// Returns the version of a file with this stamp.
+///
+/// # Errors
+/// If the version is no longer in memory and the file has changed.
+pub(crate) fn pinned(path: &Path, stamp: &str) -> Result<Arc<Version>> {
+    open_version(path, Some(stamp))
+}
+
+fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
+    let known = if wanted.is_some() {
+        canonical_path(path).unwrap_or(path.to_path_buf())
+    } else {
+        canonical_path(path)?
+    };
+    let slot = slot_of(&known);
+    // Held while the file is read, so that concurrent callers read it once.
+    let mut versions = lock_mutex(&slot.versions);
+    versions.retain(|v| v.strong_count() > 0);
+    let find = |versions: &[Weak<Version>], stamp: &str| {
+        versions.iter().filter_map(Weak::upgrade).find(|v| v.stamp == stamp)
+    };
+    if let Some(version) = wanted.and_then(|stamp| find(&versions, stamp)) {
+        return Ok(version);
+    }
+    let mut tries = 0;
+    let (now, contents) = loop {
+        let now = read_stamp(&known)?;
+        if wanted.is_some_and(|wanted| wanted != now) {
+            return Err(Error::file(
+                path,
+                "the file changed after the query was planned; run the query again",
+            ));
+        }
+        if let Some(version) = find(&versions, &now) {
+            keep_recent(&version);
+            return Ok(version);
+        }
+        let now = settled_stamp(&known)?;
+        if wanted.is_some_and(|wanted| wanted != now) {
+            continue;
+        }
+        // Errors name the path as given by the caller, not the canonical one.
+        let contents = Contents::read(path);
+        if read_stamp(&known)? == now {
+            break (now, contents?);
+        }
+        // Another process replaces the file; read the newest version.
+        tries += 1;
+        if tries == TRIES {
+            return Err(Error::file(
+                path,
+                "the file changed while it was being read; run the query again",
+            ));
+        }
+    };
+    let version = Arc::new(Version { path: known, stamp: now, contents });
+    versions.push(Arc::downgrade(&version));
+    keep_recent(&version);
+    Ok(version)
+}
+
+/// Changes a file: `change` makes new entries from the current ones. Statements on one file, of any
+/// table or process, wait for each other. The file is replaced as a whole or not at all.
+///
+/// # Errors
+/// If `is_given_up` before the file is replaced, or a writer that ignores the lock changed it
+/// meanwhile.
+pub fn change<T>(
+    path: &Path,
+    is_given_up: &dyn Fn() -> bool,
+    change: impl FnOnce(&Contents) -> Result<(Option<Contents>, T)>,
+) -> Result<(Arc<Version>, T)> {
+    let known = canonical_path(path)?;
+    let slot = slot_of(&known);
+    let _alone = lock_mutex(&slot.writing);
+    let _lock = lock_file(&known, is_given_up)?;
+    // The newest version: other processes may have changed the file while this one waited.
+    let before = open(path)?;
+    let (contents, out) = change(&before.contents)?;
+    let Some(contents) = contents else { return Ok((before, out)) };
+    if read_stamp(&known)? != before.stamp {
+        return Err(Error::file(
+            path,
+            "another program wrote the file during the statement, which has changed nothing; run it again",
+        ));
+    }
+    if is_given_up() {
+        return Err(cancelled_error(path));
+    }
+    contents.write(&known, true)?;
+    Ok((publish(known, contents)?, out))
+}
+
+/// Excludes other processes from a file.
+fn lock_file(path: &Path, is_given_up: &dyn Fn() -> bool) -> Result<FileLock> {
+    match FileLock::wait(path, is_given_up) {
+        Ok(Some(lock)) => Ok(lock),
+        Ok(None) => Err(cancelled_error(path)),
+        Err(e) => Err(Error::file(
+            path,
+            format!(
+                "the file cannot be locked against other processes ({e}), so it is not changed; a DOK file needs a writable folder on a file system with locks"
+            ),
+        )),
+    }
+}
+
+fn cancelled_error(path: &Path) -> Error {
+    Error::file(path, "the statement was cancelled and has changed nothing")
+}
+
+/// Writes a new file, or replaces one if that is allowed.
+pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Version>> {
+    let known = match (path.exists(), path.file_name()) {
+        (false, Some(name)) => {
+            let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+            canonical_path(folder.unwrap_or(Path::new(".")))?.join(name)
+        }
+        _ => canonical_path(path)?,
+    };
+    let slot = slot_of(&known);
+    let _alone = lock_mutex(&slot.writing);
+    let _lock = lock_file(&known, &|| false)?;
+    contents.write(&known, overwrite)?;
+    publish(known, contents)
+}
+
+/// Registers entries just written, so they need not be read again. The lock of the file is held:
+/// once its stamp is settled, no later change has the same stamp.
+fn publish(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
+    let stamp = settled_stamp(&path)?;
+    let version = Arc::new(Version { path, stamp, contents });
+    lock_mutex(&slot_of(&version.path).versions).push(Arc::downgrade(&version));
+    keep_recent(&version);
+    Ok(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_versions_of_few_bytes_stay() {
+        let trimmed = |bytes: &[usize]| {
+            let mut recent: Vec<usize> = bytes.to_vec();
+            trim_recent(&mut recent, |b| *b);
+            recent
+        };
+        assert_eq!(trimmed(&[1, 2, 3, 4, 5, 6]), [3, 4, 5, 6]);
+        assert_eq!(trimmed(&[KEPT_BYTES, 1]), [1]);
+        assert_eq!(trimmed(&[1, KEPT_BYTES]), [KEPT_BYTES]);
+        assert_eq!(trimmed(&[1, KEPT_BYTES - 1]), [1, KEPT_BYTES - 1]);
+        // A version that is too large is kept only by its users.
+        assert!(trimmed(&[1, KEPT_BYTES + 1]).is_empty());
+        assert_eq!(trimmed(&[usize::MAX, usize::MAX, 7]), [7]);
+    }
+
+    #[test]
+    fn versions_go_with_those_who_have_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let given =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/tiny-dok/m.safetensors");
+        let opened = |name: &str| {
+            let path = dir.path().join(name);
+            fs::copy(&given, &path).unwrap();
+            open(&path).unwrap()
+        };
+        let first = opened("first");
+        let mut gone = Vec::new();
+        for i in 0..=KEPT {
+            gone.push(Arc::downgrade(&opened(&format!("{i}"))));
+        }
+        assert!(gone[0].upgrade().is_none());
+        assert!(Arc::ptr_eq(&first, &open(&first.path).unwrap()));
+        // The next version of a file replaces the previous one.
+        let old = Arc::downgrade(&opened("0"));
+        let new = opened("0");
+        assert!(old.upgrade().is_none_or(|old| Arc::ptr_eq(&old, &new)));
+    }
+}

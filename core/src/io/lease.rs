@@ -1,0 +1,512 @@
+//! [`Lease`]: temporary names in a folder, protected by a lock file while their writer lives.
+//!
+//! A writer holds the lock file `.serrate-XXXXXXXX.lock` and writes to `.serrate-XXXXXXXX.tmp`, a
+//! file or a folder. The operating system releases the lock when the process ends for any reason.
+//! The next writer into the same folder therefore recognizes and removes leftovers, even from
+//! another container or machine that shares the volume. Before a commit of several renames, the
+//! lock file records them; whoever finds the record with a free lock completes or undoes the
+//! commit.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions, TryLockError};
+#[cfg(feature = "sql")]
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tempfile::TempPath;
+use walkdir::WalkDir;
+
+/// Prefix of all temporary names.
+const PREFIX: &str = ".serrate-";
+const LOCK: &str = ".lock";
+/// Ending of the data being written.
+const DATA: &str = ".tmp";
+/// Ending of a folder moved aside while it is replaced.
+const ASIDE: &str = ".old";
+
+/// How long this process does not sweep a folder again.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// Names held by this process: some file systems do not exclude locks of the same process.
+static HELD: Mutex<Option<HashSet<OsString>>> = Mutex::new(None);
+static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
+
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // The data under these mutexes is consistent at all times, so poisoning does not matter.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a name is that of a temporary file, in use or left behind.
+pub(crate) fn is_temporary(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
+}
+
+/// Describes a commit of several renames to whoever finds it unfinished.
+#[derive(Debug, Deserialize, PartialEq, Serialize)]
+pub(super) enum Commit {
+    /// The folder of this name is moved aside and replaced. Recovery undoes this.
+    Replace(Vec<u8>),
+    /// The files of the staging folder move to its parent. Recovery completes this.
+    Spread,
+}
+
+impl Commit {
+    pub(super) fn replace(target: &Path) -> Self {
+        Self::Replace(encode_name(target.file_name().unwrap_or_default()))
+    }
+}
+
+#[cfg(unix)]
+fn encode_name(name: &OsStr) -> Vec<u8> {
+    std::os::unix::ffi::OsStrExt::as_bytes(name).to_vec()
+}
+
+#[cfg(unix)]
+fn decode_name(name: &[u8]) -> OsString {
+    <OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name).to_owned()
+}
+
+#[cfg(not(unix))]
+fn encode_name(name: &OsStr) -> Vec<u8> {
+    name.to_string_lossy().into_owned().into_bytes()
+}
+
+#[cfg(not(unix))]
+fn decode_name(name: &[u8]) -> OsString {
+    String::from_utf8_lossy(name).into_owned().into()
+}
+
+/// Temporary names in a folder. Dropping it removes the data written under them.
+#[derive(Debug)]
+pub struct Lease {
+    folder: PathBuf,
+    stem: OsString,
+    /// Dropped before `lock`, so the lock file is removed while it is still locked.
+    path: TempPath,
+    lock: File,
+    /// Whether the data is left for the next writer to recover.
+    left: bool,
+}
+
+impl Lease {
+    /// Acquires unused names in an existing folder.
+    pub fn acquire(folder: &Path) -> io::Result<Self> {
+        sweep(folder);
+        loop {
+            let mut builder = tempfile::Builder::new();
+            builder.prefix(PREFIX).suffix(LOCK).rand_bytes(8);
+            let made = builder.make_in(folder, create_lock)?;
+            match Self::lock_file(folder, made.into_parts()) {
+                Ok(None) => {}
+                Ok(Some(lease)) => return Ok(lease),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// Draws a stem for [`acquire_named`](Self::acquire_named) without creating files.
+    #[cfg(feature = "sql")]
+    pub fn draw_stem() -> String {
+        // Each `RandomState` is seeded differently from the system's randomness.
+        format!("{PREFIX}{:016x}", RandomState::new().hash_one(std::process::id()))
+    }
+
+    /// Returns the name of the data below a lease, of the given stem.
+    #[cfg(feature = "sql")]
+    pub fn data_name(stem: &str) -> String {
+        format!("{stem}{DATA}")
+    }
+
+    /// Acquires the names of a stem drawn before.
+    ///
+    /// # Errors
+    /// If another writer has them.
+    #[cfg(feature = "sql")]
+    pub fn acquire_named(folder: &Path, stem: &str) -> io::Result<Self> {
+        sweep(folder);
+        let path = folder.join(format!("{stem}{LOCK}"));
+        loop {
+            let lock = create_lock(&path)?;
+            let held = Self::lock_file(folder, (lock, TempPath::try_from_path(&path)?))?;
+            if let Some(lease) = held {
+                return Ok(lease);
+            }
+        }
+    }
+
+    /// Locks a new lock file. Returns `None` if another writer removed it in the moment before it
+    /// was locked, taking it for a leftover.
+    fn lock_file(folder: &Path, (lock, path): (File, TempPath)) -> io::Result<Option<Self>> {
+        let stem = path.file_stem().unwrap_or_default().to_owned();
+        lock_mutex(&HELD).get_or_insert_default().insert(stem.clone());
+        let mut lease = Self { folder: folder.to_path_buf(), stem, path, lock, left: false };
+        match lease.lock.lock() {
+            Ok(()) if !is_same_file(&lease.path, &lease.lock) => {
+                lease.path.disable_cleanup(true);
+                return Ok(None);
+            }
+            // On file systems without locks nothing is swept, because nobody can tell who owns a
+            // name.
+            Ok(()) | Err(_) => {}
+        }
+        // A file of that name without a lock file is not ours to overwrite.
+        match fs::symlink_metadata(lease.data()) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Some(lease)),
+            _ => {
+                lease.left = true;
+                let _ = fs::remove_file(&lease.path);
+                Err(io::ErrorKind::AlreadyExists.into())
+            }
+        }
+    }
+
+    fn path_with_ending(&self, ending: &str) -> PathBuf {
+        path_in(&self.folder, &self.stem, ending)
+    }
+
+    /// Returns the path to write to; nothing exists there yet.
+    pub fn data(&self) -> PathBuf {
+        self.path_with_ending(DATA)
+    }
+
+    /// Returns the path to which a folder that is replaced is moved.
+    pub(super) fn aside(&self) -> PathBuf {
+        self.path_with_ending(ASIDE)
+    }
+
+    /// Records the renames that are about to be made.
+    pub(super) fn record(&mut self, commit: &Commit) -> io::Result<()> {
+        let text = serde_json::to_vec(commit)?;
+        self.lock.rewind()?;
+        self.lock.set_len(0)?;
+        self.lock.write_all(&text)?;
+        self.lock.sync_all()
+    }
+
+    /// Leaves the data to the next writer, which finds the record.
+    pub(super) fn leave(mut self) {
+        self.left = true;
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        match self.left {
+            true => self.path.disable_cleanup(true),
+            false => {
+                let _ = remove_all(&self.data());
+            }
+        }
+        if let Some(held) = lock_mutex(&HELD).as_mut() {
+            held.remove(&self.stem);
+        }
+    }
+}
+
+/// Excludes other writers of one file, in this and other processes, while it lives.
+///
+/// Writers replace the file itself, so the lock is on a separate file next to it, which is removed
+/// in the end.
+#[cfg(feature = "sql")]
+#[derive(Debug)]
+pub(crate) struct FileLock {
+    path: PathBuf,
+    _lock: File,
+}
+
+#[cfg(feature = "sql")]
+impl FileLock {
+    /// Waits for the lock of `target`, a path without links; returns `None` once `is_given_up`.
+    ///
+    /// # Errors
+    /// If the folder cannot be written to, or its file system has no locks.
+    pub(crate) fn wait(target: &Path, is_given_up: &dyn Fn() -> bool) -> io::Result<Option<Self>> {
+        // The name has our prefix, so the sweep removes a killed process's lock file. File names
+        // have at most 255 bytes.
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
+        let name: String = name.chars().take(48).collect();
+        let path = target.with_file_name(format!("{PREFIX}{name}{LOCK}"));
+        let mut pause = Duration::from_micros(200);
+        while !is_given_up() {
+            let lock = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)?;
+            match lock.try_lock() {
+                // Otherwise the previous holder has removed the file.
+                Ok(()) if is_same_file(&path, &lock) => {
+                    return Ok(Some(Self { path, _lock: lock }));
+                }
+                Ok(()) => continue,
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(e)) => return Err(e),
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(feature = "sql")]
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // The file is removed before its lock is released.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn create_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).open(path)
+}
+
+fn path_in(folder: &Path, stem: &OsStr, ending: &str) -> PathBuf {
+    let mut name = stem.to_owned();
+    name.push(ending);
+    folder.join(name)
+}
+
+/// Whether a path still refers to an open file.
+fn is_same_file(path: &Path, file: &File) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        match (fs::symlink_metadata(path), file.metadata()) {
+            (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+            _ => false,
+        }
+    }
+    #[cfg(not(unix))]
+    {
+        // An open file cannot be replaced on these systems.
+        let _ = file;
+        path.exists()
+    }
+}
+
+/// Removes a file, or a folder with its contents; a missing one is fine.
+fn remove_all(path: &Path) -> io::Result<()> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(e) => Err(e),
+    };
+    match removed {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Moves all files of a folder to the same relative paths below another one.
+pub(super) fn move_files(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in WalkDir::new(from).min_depth(1).sort_by_file_name() {
+        let entry = entry.map_err(io::Error::from)?;
+        let target = to.join(entry.path().strip_prefix(from).unwrap_or(entry.path()));
+        match entry.file_type().is_dir() {
+            true => fs::create_dir_all(&target)?,
+            false => fs::rename(entry.path(), &target)?,
+        }
+    }
+    Ok(())
+}
+
+/// Removes what dead writers left in a folder. Failures are ignored: they must not stop a new
+/// writer.
+fn sweep(folder: &Path) {
+    if !is_due(folder) {
+        return;
+    }
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if is_temporary(&name) && Path::new(&name).extension() == Some(OsStr::new(&LOCK[1..])) {
+            let _ = recover_commit(folder, &entry.path());
+        }
+    }
+}
+
+fn is_due(folder: &Path) -> bool {
+    let now = Instant::now();
+    let mut swept = lock_mutex(&SWEPT);
+    swept.retain(|_, at| now.duration_since(*at) < PAUSE);
+    swept.insert(folder.to_path_buf(), now).is_none()
+}
+
+/// Completes or undoes the commit of a lock file whose lock is free, then removes its names.
+fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
+    let stem = path.file_stem().unwrap_or_default();
+    let held = || lock_mutex(&HELD).as_ref().is_some_and(|held| held.contains(stem));
+    if held() {
+        return Ok(());
+    }
+    let mut lock = OpenOptions::new().read(true).write(true).open(path)?;
+    match lock.try_lock() {
+        Ok(()) if is_same_file(path, &lock) && !held() => {}
+        Ok(()) | Err(TryLockError::WouldBlock) => return Ok(()),
+        Err(TryLockError::Error(e)) => return Err(e),
+    }
+    let mut record = Vec::new();
+    lock.read_to_end(&mut record)?;
+    let (data, aside) = (path_in(folder, stem, DATA), path_in(folder, stem, ASIDE));
+    match serde_json::from_slice(&record) {
+        Ok(Commit::Replace(target)) if aside.exists() => {
+            let target = folder.join(decode_name(&target));
+            match target.exists() {
+                true => remove_all(&aside)?,
+                false => fs::rename(&aside, &target)?,
+            }
+        }
+        Ok(Commit::Spread) if data.exists() => move_files(&data, folder)?,
+        Ok(_) => {}
+        // An incomplete record was written before any rename was made.
+        Err(_) if aside.exists() => return Ok(()),
+        Err(_) => {}
+    }
+    remove_all(&data)?;
+    fs::remove_file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Leaves what a killed process leaves: data, and a lock file that nobody has locked.
+    fn abandon(folder: &Path, stem: &str, commit: Option<&Commit>) -> PathBuf {
+        let record = commit.map(|c| serde_json::to_vec(c).unwrap()).unwrap_or_default();
+        fs::write(folder.join(format!("{stem}.lock")), record).unwrap();
+        let data = folder.join(format!("{stem}.tmp"));
+        fs::create_dir(&data).unwrap();
+        fs::write(data.join("x"), "new").unwrap();
+        data
+    }
+
+    #[test]
+    fn names_are_removed_with_what_was_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b) = (Lease::acquire(dir.path()).unwrap(), Lease::acquire(dir.path()).unwrap());
+        fs::write(a.data(), "1").unwrap();
+        fs::create_dir(b.data()).unwrap();
+        fs::write(b.data().join("x"), "1").unwrap();
+        assert_eq!(entries(dir.path()).len(), 4);
+        drop((a, b));
+        assert!(entries(dir.path()).is_empty());
+    }
+
+    #[test]
+    fn what_the_dead_left_is_removed_and_what_the_living_have_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let alive = Lease::acquire(dir.path()).unwrap();
+        fs::write(alive.data(), "1").unwrap();
+        // Simulates another process: this one does not know the name.
+        lock_mutex(&HELD).as_mut().unwrap().remove(&alive.stem);
+        abandon(dir.path(), ".serrate-dead", None);
+        fs::write(dir.path().join(".serrate-mine.tmp"), "no lock: not ours").unwrap();
+        lock_mutex(&SWEPT).remove(dir.path());
+        let next = Lease::acquire(dir.path()).unwrap();
+        assert!(alive.data().exists());
+        drop((alive, next));
+        assert_eq!(entries(dir.path()), [".serrate-mine.tmp"]);
+    }
+
+    #[test]
+    fn commits_that_were_cut_off_are_completed_or_undone() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("out");
+        // The process ended between the two renames of a replaced folder.
+        abandon(dir.path(), ".serrate-a", Some(&Commit::replace(&target)));
+        fs::create_dir(dir.path().join(".serrate-a.old")).unwrap();
+        fs::write(dir.path().join(".serrate-a.old/x"), "old").unwrap();
+        drop(Lease::acquire(dir.path()).unwrap());
+        assert_eq!(entries(dir.path()), ["out"]);
+        assert_eq!(fs::read(target.join("x")).unwrap(), b"old");
+
+        // The process ended after the second rename, before the old folder was removed.
+        fs::write(
+            dir.path().join(".serrate-b.lock"),
+            serde_json::to_vec(&Commit::replace(&target)).unwrap(),
+        )
+        .unwrap();
+        fs::create_dir(dir.path().join(".serrate-b.old")).unwrap();
+        lock_mutex(&SWEPT).remove(dir.path());
+        drop(Lease::acquire(dir.path()).unwrap());
+        assert_eq!(entries(dir.path()), ["out"]);
+
+        // The process ended between the renames of files that appear together.
+        let data = abandon(&target, ".serrate-c", Some(&Commit::Spread));
+        fs::create_dir(data.join("sub")).unwrap();
+        fs::write(data.join("sub/y"), "new").unwrap();
+        drop(Lease::acquire(&target).unwrap());
+        assert_eq!(entries(&target), ["sub", "x"]);
+        assert_eq!(fs::read(target.join("x")).unwrap(), b"new");
+
+        // An incomplete record: no rename was made.
+        abandon(&target, ".serrate-d", None);
+        fs::write(target.join(".serrate-d.lock"), "{\"Repl").unwrap();
+        fs::write(target.join(".serrate-d.tmp/x"), "not whole").unwrap();
+        lock_mutex(&SWEPT).remove(&target);
+        drop(Lease::acquire(&target).unwrap());
+        assert_eq!(fs::read(target.join("x")).unwrap(), b"new");
+        assert_eq!(entries(&target), ["sub", "x"]);
+    }
+
+    #[cfg(feature = "sql")]
+    #[test]
+    fn one_at_a_time_has_the_lock_of_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("x");
+        fs::write(&target, "0").unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let _lock = FileLock::wait(&target, &|| false).unwrap().unwrap();
+                        let n: u32 = fs::read_to_string(&target).unwrap().parse().unwrap();
+                        std::thread::yield_now();
+                        fs::write(&target, (n + 1).to_string()).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_to_string(&target).unwrap(), "200");
+        assert_eq!(entries(dir.path()), ["x"]);
+        let _lock = FileLock::wait(&target, &|| false).unwrap().unwrap();
+        assert!(FileLock::wait(&target, &|| true).unwrap().is_none());
+    }
+
+    #[test]
+    fn writers_that_start_together_get_names_of_their_own() {
+        let dir = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for i in 0..8 {
+                let folder = dir.path();
+                scope.spawn(move || {
+                    for _ in 0..50 {
+                        lock_mutex(&SWEPT).clear();
+                        let lease = Lease::acquire(folder).unwrap();
+                        fs::write(lease.data(), format!("{i}")).unwrap();
+                        std::thread::yield_now();
+                        assert_eq!(fs::read_to_string(lease.data()).unwrap(), format!("{i}"));
+                    }
+                });
+            }
+        });
+        assert!(entries(dir.path()).is_empty());
+    }
+}

@@ -1,0 +1,306 @@
+//! [`AsOf`]: the history of a subject that is known at the time of a label.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, PrimitiveArray, StringArray};
+use arrow::datatypes::{Int64Type, TimestampMicrosecondType, UInt32Type};
+use rayon::prelude::*;
+
+use super::file::dictionary_type;
+use super::labels::Labels;
+use super::shard::MedsShard;
+use super::view::{Step, View};
+use crate::array::RaggedArray;
+use crate::error::{Error, Result};
+use crate::table::{Column, History, RaggedTable};
+
+/// Labels, each with the history of its subject up to and including its time.
+///
+/// A row only refers to a shard, a row there, and a number of events at or before the time of the
+/// label. Events and measurements are stored once, regardless of the number of labels that use
+/// them; [`events`](Self::events) returns those of one label over the shard's own buffers.
+///
+/// Labels of subjects that are not in the data have no row, but are counted. A label without
+/// earlier events has a row without events. Static facts (without a time) are never cut.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::meds::{AsOf, Labels, MedsDataset};
+/// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+/// let shards = data.shards().map(|s| s.read(&Default::default())).collect::<Result<_, _>>()?;
+/// let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+/// let rows = AsOf::try_new(shards, &labels)?;
+/// assert_eq!((rows.len(), rows.unknown()), (1715, 0));
+/// let history = rows.events(100)?;
+/// assert_eq!(history.num_rows(), 1);
+/// assert!(history.axis_len(2)? > 0);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct AsOf {
+    labels: Labels,
+    shards: Vec<MedsShard>,
+    places: Vec<HistoryPosition>,
+    unknown: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct HistoryPosition {
+    shard: u32,
+    row: u32,
+    /// Number of events at or before the time of the label.
+    events: u32,
+}
+
+impl AsOf {
+    /// Finds the history of every label. The event tables must have the column `time`; other
+    /// columns may be missing if they are missing in every shard.
+    ///
+    /// # Errors
+    /// If a subject has rows in two shards, or its times are not ascending.
+    pub fn try_new(mut shards: Vec<MedsShard>, labels: &Labels) -> Result<Self> {
+        let subjects = map_subjects(&shards)?;
+        let histories = shards.par_iter().map(event_history).collect::<Result<Vec<_>>>()?;
+        let find = |subject: i64, time: i64| -> Result<Option<HistoryPosition>> {
+            let Some((shard, row)) = subjects.get(&subject).copied() else { return Ok(None) };
+            let known = histories[shard as usize].up_to(row as usize, time);
+            let events = checked_u32(known, "events of a subject")?;
+            Ok(Some(HistoryPosition { shard, row, events }))
+        };
+        let (ids, due) = (labels.subject_ids().values(), labels.prediction_times().values());
+        let found = ids
+            .par_iter()
+            .zip(due.par_iter())
+            .map(|(subject, time)| find(*subject, *time))
+            .collect::<Result<Vec<_>>>()?;
+        let places: Vec<HistoryPosition> = found.iter().flatten().copied().collect();
+        let unknown = found.len() - places.len();
+        let labels = match unknown {
+            0 => labels.clone(),
+            _ => labels.filter(&found.iter().map(|p| Some(p.is_some())).collect())?,
+        };
+        share_dictionaries(&mut shards)?;
+        Ok(Self { labels, shards, places, unknown })
+    }
+
+    /// Returns the number of labels whose subject is in the data.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are no such labels.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Returns the labels whose subject is in the data, in their original order.
+    pub fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    /// Returns the number of labels whose subject is not in the data.
+    pub fn unknown(&self) -> usize {
+        self.unknown
+    }
+
+    /// Returns the number of events at or before the time of label `label`.
+    ///
+    /// # Errors
+    /// If the label does not exist.
+    pub fn num_events(&self, label: usize) -> Result<usize> {
+        Ok(self.place(label)?.events as usize)
+    }
+
+    /// Returns the events of label `label` as a table of one row over the buffers of the shard.
+    ///
+    /// # Errors
+    /// If the label does not exist.
+    pub fn events(&self, label: usize) -> Result<RaggedTable> {
+        let place = self.place(label)?;
+        let events = &self.shards[place.shard as usize].events;
+        events.row(place.row as usize)?.events(0..place.events as usize)?.to_table()
+    }
+
+    /// Returns the static facts of the subject of label `label` as a table of one row over the
+    /// buffers of the shard.
+    ///
+    /// # Errors
+    /// If the label does not exist.
+    pub fn statics(&self, label: usize) -> Result<RaggedTable> {
+        let place = self.place(label)?;
+        let row = place.row as usize;
+        self.shards[place.shard as usize].statics.slice(row..row + 1)
+    }
+
+    /// Returns the last `most` elements of a list column (of events or static facts) for some
+    /// labels, one row per label. Copies only these elements.
+    ///
+    /// # Errors
+    /// If a label does not exist, or there is no list column of that name.
+    pub fn last(&self, column: &str, most: usize, labels: Range<usize>) -> Result<RaggedArray> {
+        if let Some(last) = labels.clone().last() {
+            self.place(last)?;
+        }
+        let of = |table: fn(&MedsShard) -> &RaggedTable| {
+            let has = |s| table(s).column(column).ok().filter(|c| c.axis() > 0).map(Column::axis);
+            self.shards.iter().find_map(has)
+        };
+        let statics = of(|s| &s.events).is_none() && of(|s| &s.statics).is_some();
+        let start = i64::try_from(most).map_or(i64::MIN, |n| -n);
+        // `-0` cannot express an empty slice from the end.
+        let step = match most {
+            0 => Step::Slice(None, Some(0)),
+            _ => Step::Slice(Some(start), None),
+        };
+        let view = View { statics, column: column.to_owned(), steps: vec![step] };
+        let labels: Vec<usize> = labels.collect();
+        view.of(self)?.gather(&labels)
+    }
+
+    fn place(&self, label: usize) -> Result<HistoryPosition> {
+        self.places.get(label).copied().ok_or_else(|| Error::OutOfRange {
+            axis: 0,
+            index: i64::try_from(label).unwrap_or(i64::MAX),
+            size: self.len(),
+        })
+    }
+
+    /// Returns the shards in the given order.
+    pub(super) fn shards(&self) -> &[MedsShard] {
+        &self.shards
+    }
+
+    /// Returns shard, row and number of events of a label that exists.
+    pub(super) fn at(&self, label: usize) -> (usize, usize, usize) {
+        let place = self.places[label];
+        (place.shard as usize, place.row as usize, place.events as usize)
+    }
+}
+
+/// Maps every subject to its shard and row.
+fn map_subjects(shards: &[MedsShard]) -> Result<HashMap<i64, (u32, u32)>> {
+    let mut places = HashMap::with_capacity(shards.iter().map(|s| s.events.num_rows()).sum());
+    for (number, shard) in shards.iter().enumerate() {
+        let shard_number = checked_u32(number, "shards")?;
+        let ids = shard.events.column("subject_id")?.values();
+        for (row, id) in ids.as_primitive::<Int64Type>().values().iter().enumerate() {
+            match places.entry(*id) {
+                Entry::Vacant(entry) => {
+                    entry.insert((shard_number, checked_u32(row, "subjects of a shard")?));
+                }
+                Entry::Occupied(entry) => {
+                    let (first, _) = *entry.get();
+                    return Err(Error::invalid(format!(
+                        "subject {id} has rows in the shards {} and {}, but its history must be in one shard; merge the files",
+                        shards[first as usize].name, shard.name
+                    )));
+                }
+            }
+        }
+    }
+    Ok(places)
+}
+
+/// Event times of a shard, grouped by subject.
+fn event_history(shard: &MedsShard) -> Result<History> {
+    let values = shard.events.column("time")?.values();
+    let Some(times) = values.as_primitive_opt::<TimestampMicrosecondType>() else {
+        return Err(Error::type_of("time", "Timestamp(µs)", values.data_type()));
+    };
+    History::try_new(shard.events.layout(1)?.clone(), times.values().clone()).map_err(|row| {
+        let ids = shard.events.column("subject_id").map(Column::values);
+        let id = ids.map_or(0, |ids| ids.as_primitive::<Int64Type>().value(row));
+        Error::invalid(format!(
+            "shard {}: the times of subject {id} are not ascending, so its history at a given time is undefined",
+            shard.name
+        ))
+    })
+}
+
+fn checked_u32(number: usize, what: &str) -> Result<u32> {
+    u32::try_from(number).map_err(|_| Error::invalid(format!("more than 2^32 - 1 {what}")))
+}
+
+/// Gives the codes of all shards one dictionary, so that rows of several shards can be combined by
+/// their keys.
+fn share_dictionaries(shards: &mut [MedsShard]) -> Result<()> {
+    if shards.len() < 2 {
+        return Ok(());
+    }
+    let mut events: Vec<&mut RaggedTable> = Vec::with_capacity(shards.len());
+    let mut statics = Vec::with_capacity(shards.len());
+    for shard in shards {
+        events.push(&mut shard.events);
+        statics.push(&mut shard.statics);
+    }
+    share_codes(&mut events)?;
+    share_codes(&mut statics)
+}
+
+fn share_codes(tables: &mut [&mut RaggedTable]) -> Result<()> {
+    let names: Vec<String> = tables[0]
+        .columns()
+        .iter()
+        .filter(|c| *c.data_type() == dictionary_type())
+        .map(|c| c.name().to_owned())
+        .collect();
+    for name in names {
+        let arrays = tables
+            .iter()
+            .map(|t| Ok(t.column(&name)?.values().as_dictionary::<UInt32Type>().clone()))
+            .collect::<Result<Vec<_>>>()?;
+        let one = &arrays[0];
+        if arrays.iter().all(|a| Arc::ptr_eq(a.values(), one.values())) {
+            continue;
+        }
+        for (table, values) in tables.iter_mut().zip(unify_dictionaries(&arrays)?) {
+            let columns = table
+                .columns()
+                .iter()
+                .map(|c| match c.name() == name {
+                    false => c.clone(),
+                    true => {
+                        Column::with_field(Arc::clone(c.field()), c.axis(), Arc::clone(&values))
+                            .with_list_nulls(c.list_nulls().to_vec())
+                    }
+                })
+                .collect();
+            **table = table.with_columns(columns)?;
+        }
+    }
+    Ok(())
+}
+
+/// Re-encodes the strings of several arrays with one shared dictionary.
+fn unify_dictionaries(arrays: &[DictionaryArray<UInt32Type>]) -> Result<Vec<ArrayRef>> {
+    let mut numbers: HashMap<&str, u32> = HashMap::new();
+    let mut texts: Vec<&str> = Vec::new();
+    let mut maps: Vec<Vec<u32>> = Vec::with_capacity(arrays.len());
+    for array in arrays {
+        let values = array.values().as_string::<i32>();
+        let mut map = Vec::with_capacity(values.len());
+        for text in values.iter().map(Option::unwrap_or_default) {
+            let next = checked_u32(texts.len(), "codes")?;
+            let number = *numbers.entry(text).or_insert_with(|| {
+                texts.push(text);
+                next
+            });
+            map.push(number);
+        }
+        maps.push(map);
+    }
+    let values: ArrayRef = Arc::new(StringArray::from(texts));
+    arrays
+        .par_iter()
+        .zip(&maps)
+        .map(|(array, map)| {
+            // Keys of NULL values are arbitrary.
+            let at = |key: u32| map.get(key as usize).copied().unwrap_or(0);
+            let keys: PrimitiveArray<UInt32Type> = array.keys().unary(at);
+            Ok(Arc::new(DictionaryArray::try_new(keys, Arc::clone(&values))?) as ArrayRef)
+        })
+        .collect()
+}

@@ -1,0 +1,250 @@
+//! [`Chunk`]: a range of rows of a shard, with columns cast to fixed types.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float32Array, Float64Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray, new_null_array,
+};
+use arrow::buffer::{NullBuffer, ScalarBuffer};
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::{
+    DataType, Float32Type, Float64Type, Int64Type, TimestampMicrosecondType, UInt32Type,
+};
+
+use super::file::{Source, dictionary_type, string_like};
+use super::time_type;
+use crate::error::Result;
+
+/// Rows per chunk: enough to amortize the dictionary lookups, few enough to stay in cache.
+const CHUNK_ROWS: usize = 1 << 16;
+
+/// Columns of which a chunk consists.
+const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
+
+/// A NULL in a required column: the column, and the row in the file.
+pub(crate) type Gap = (&'static str, usize);
+
+/// Drops rows without a subject or code. Returns the remaining rows, their positions if any row was
+/// dropped, and the gaps found.
+fn drop_gaps(
+    batch: &RecordBatch,
+    first_row: usize,
+) -> Result<(RecordBatch, Option<Vec<usize>>, Vec<Gap>)> {
+    let mut gaps = Vec::new();
+    for name in ["subject_id", "code"] {
+        let nulls = batch.column_by_name(name).and_then(|values| values.logical_nulls());
+        if let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) {
+            let rows = nulls.iter().enumerate().filter(|(_, valid)| !valid);
+            gaps.extend(rows.map(|(row, _)| (name, first_row.saturating_add(row))));
+        }
+    }
+    if gaps.is_empty() {
+        return Ok((batch.clone(), None, gaps));
+    }
+    let mut keep = vec![true; batch.num_rows()];
+    for (_, row) in &gaps {
+        keep[row - first_row] = false;
+    }
+    let kept = (0..keep.len()).filter(|row| keep[*row]).collect();
+    Ok((filter_record_batch(batch, &keep.into())?, Some(kept), gaps))
+}
+
+/// The MEDS columns of some rows of one file, validated: no subject or code is NULL.
+pub(crate) struct Chunk {
+    pub(crate) first_row: usize,
+    /// Offsets of the rows from `first_row`, if any were dropped.
+    kept: Option<Vec<usize>>,
+    pub(crate) subjects: ScalarBuffer<i64>,
+    /// NULL for static facts, and in all rows if times were not requested.
+    pub(crate) times: TimestampMicrosecondArray,
+    /// Index into `codes` of each row's code.
+    pub(crate) keys: ScalarBuffer<u32>,
+    /// Shares its buffers with the previous chunk as long as the dictionary of the file continues.
+    pub(crate) codes: StringArray,
+    pub(crate) values: Values,
+}
+
+/// Numeric values of a chunk in the width stored in the file.
+pub(crate) enum Values {
+    Absent,
+    Single(Float32Array),
+    Double(Float64Array),
+}
+
+impl Values {
+    /// Returns the validity of the values; `None` if all are valid.
+    pub(crate) fn nulls(&self) -> Option<&NullBuffer> {
+        let nulls = match self {
+            Self::Absent => None,
+            Self::Single(v) => v.nulls(),
+            Self::Double(v) => v.nulls(),
+        };
+        nulls.filter(|n| n.null_count() > 0)
+    }
+}
+
+impl Chunk {
+    #[inline]
+    pub(crate) fn row_in_file(&self, row: usize) -> usize {
+        let offset = self.kept.as_ref().map_or(row, |kept| kept[row]);
+        self.first_row.saturating_add(offset)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.subjects.len()
+    }
+
+    /// Returns the time of a row; `None` for a static fact.
+    #[inline]
+    pub(crate) fn time(&self, row: usize) -> Option<i64> {
+        self.times.is_valid(row).then(|| self.times.value(row))
+    }
+
+    /// Returns the end of the run of rows with the subject and time of `row`, at most `limit`.
+    #[inline]
+    pub(crate) fn run(&self, row: usize, limit: usize) -> usize {
+        let (subjects, times) = (&self.subjects[row..limit], &self.times.values()[row..limit]);
+        let same = match (subjects.first(), times.first(), self.times.nulls()) {
+            (Some(&subject), Some(&time), None) => {
+                let rows = subjects.iter().zip(times);
+                rows.take_while(|(s, t)| (**s, **t) == (subject, time)).count()
+            }
+            (Some(&subject), _, Some(_)) => {
+                let time = self.time(row);
+                let rows = subjects.iter().zip(row..);
+                rows.take_while(|(s, at)| **s == subject && self.time(*at) == time).count()
+            }
+            _ => 0,
+        };
+        row + same
+    }
+
+    /// Whether the codes are those of another chunk, so that results cached for them are still
+    /// valid.
+    pub(crate) fn same_codes(&self, before: &StringArray) -> bool {
+        let (a, b) = (&self.codes, before);
+        a.len() == b.len()
+            && a.values().as_ptr() == b.values().as_ptr()
+            && a.value_offsets().as_ptr() == b.value_offsets().as_ptr()
+    }
+
+    /// Reads a shard from beginning to end.
+    ///
+    /// # Errors
+    /// If the file cannot be read, lacks a column, has one of another type, or a subject or code is
+    /// NULL; the message names file, column and row.
+    pub(crate) fn read(source: &Source) -> Result<impl Iterator<Item = Result<Self>> + '_> {
+        Self::read_columns(source, &COLUMNS)
+    }
+
+    /// Like [`read`](Self::read), without reading times.
+    ///
+    /// # Errors
+    /// See [`read`](Self::read), except for errors of times.
+    pub(crate) fn read_without_times(
+        source: &Source,
+    ) -> Result<impl Iterator<Item = Result<Self>> + '_> {
+        Self::read_columns(source, &["subject_id", "code", "numeric_value"])
+    }
+
+    /// Like [`read`](Self::read), but drops rows without a subject or code and returns their
+    /// columns and positions in the file with each chunk.
+    ///
+    /// # Errors
+    /// See [`read`](Self::read), except for NULL.
+    pub(crate) fn read_complete(
+        source: &Source,
+    ) -> Result<impl Iterator<Item = Result<(Self, Vec<Gap>)>> + '_> {
+        let batches = source.batches(&COLUMNS, Some("code"), CHUNK_ROWS)?;
+        let mut first_row = 0usize;
+        Ok(batches.map(move |batch| {
+            let batch = batch?;
+            let (complete, kept, gaps) = drop_gaps(&batch, first_row)?;
+            let mut chunk = Self::of(source, &complete, first_row, true)?;
+            chunk.kept = kept;
+            first_row = first_row.saturating_add(batch.num_rows());
+            Ok((chunk, gaps))
+        }))
+    }
+
+    fn read_columns<'a>(
+        source: &'a Source,
+        columns: &'static [&'static str],
+    ) -> Result<impl Iterator<Item = Result<Self>> + use<'a>> {
+        let batches = source.batches(columns, Some("code"), CHUNK_ROWS)?;
+        let timed = columns.contains(&"time");
+        let mut first_row = 0usize;
+        Ok(batches.map(move |batch| {
+            let batch = batch?;
+            let chunk = Self::of(source, &batch, first_row, timed)?;
+            first_row = first_row.saturating_add(batch.num_rows());
+            Ok(chunk)
+        }))
+    }
+
+    fn of(source: &Source, batch: &RecordBatch, first_row: usize, timed: bool) -> Result<Self> {
+        use DataType::{Date32, Date64, Float16, Float32, Null, Timestamp};
+        let required =
+            |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
+        let not_null = |name: &str, values: &ArrayRef| match values.logical_nulls() {
+            Some(nulls) if nulls.null_count() > 0 => {
+                let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
+                let row = first_row.saturating_add(row);
+                Err(source.wrong_value(name, row, "NULL, but a value was expected"))
+            }
+            _ => Ok(()),
+        };
+
+        let subjects = required("subject_id")?;
+        if !subjects.data_type().is_integer() {
+            return Err(source.wrong_type("subject_id", "int64", subjects.data_type()));
+        }
+        not_null("subject_id", subjects)?;
+        let subjects = source.cast("subject_id", subjects, &DataType::Int64)?;
+
+        let times = match timed {
+            true => Arc::clone(required("time")?),
+            false => new_null_array(&time_type(), batch.num_rows()),
+        };
+        if !matches!(times.data_type(), Timestamp(_, _) | Date32 | Date64 | Null) {
+            return Err(source.wrong_type("time", "timestamp", times.data_type()));
+        }
+        let times = source.cast_time("time", &times)?;
+
+        let code = required("code")?;
+        if !string_like(code.data_type()) {
+            return Err(source.wrong_type("code", "strings", code.data_type()));
+        }
+        not_null("code", code)?;
+        let code = source.cast("code", code, &dictionary_type())?;
+        let code = code.as_dictionary::<UInt32Type>();
+
+        let values = match batch.column_by_name("numeric_value") {
+            None => Values::Absent,
+            Some(v) if *v.data_type() == Null => Values::Absent,
+            Some(v) if matches!(v.data_type(), Float32 | Float16) => {
+                let v = source.cast("numeric_value", v, &Float32)?;
+                Values::Single(v.as_primitive::<Float32Type>().clone())
+            }
+            Some(v) if v.data_type().is_numeric() => {
+                let v = source.cast("numeric_value", v, &DataType::Float64)?;
+                Values::Double(v.as_primitive::<Float64Type>().clone())
+            }
+            Some(v) => return Err(source.wrong_type("numeric_value", "numbers", v.data_type())),
+        };
+        Ok(Self {
+            first_row,
+            kept: None,
+            subjects: subjects.as_primitive::<Int64Type>().values().clone(),
+            times: times.as_primitive::<TimestampMicrosecondType>().clone(),
+            keys: code.keys().values().clone(),
+            codes: match code.values().as_string_opt::<i32>() {
+                Some(codes) => codes.clone(),
+                // A dictionary without codes may have another value type.
+                None => new_null_array(&DataType::Utf8, 0).as_string::<i32>().clone(),
+            },
+            values,
+        })
+    }
+}

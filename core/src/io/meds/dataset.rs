@@ -1,0 +1,346 @@
+//! [`MedsDataset`]: a folder of shards with metadata.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Int64Type, SchemaRef};
+use walkdir::WalkDir;
+
+use super::file::Source;
+use super::shard::{DERIVED, MeasurementColumns, MedsShard, Needed, Shard};
+use super::types::unify_types;
+use super::vocabulary::Vocabulary;
+use crate::error::{Error, Result};
+use crate::io::listing::is_hidden;
+use crate::io::order::natural;
+use crate::table::Unsorted;
+
+/// Options of [`Shard::read`].
+#[derive(Clone, Debug)]
+pub struct MedsOptions {
+    /// Columns to read in addition to `subject_id`, `time`, `code` and `numeric_value`; `None` for
+    /// all columns of any shard. A column that a shard lacks is NULL there. A name that no shard
+    /// has, or that reading derives (such as `code_id`), is refused.
+    pub columns: Option<Vec<String>>,
+    /// Handling of rows that are not ordered by subject and time, as MEDS requires: sort them (the
+    /// default; stable) or refuse them.
+    pub unsorted: Unsorted,
+    /// Whether a subject may have measurements in several shards, each of which then has a row for
+    /// it. MEDS keeps a subject in one shard: by default, reading the second shard with a subject
+    /// is an error that names both. Shards that are not read are not checked.
+    pub shared_subjects: bool,
+}
+
+impl Default for MedsOptions {
+    fn default() -> Self {
+        Self { columns: None, unsorted: Unsorted::Sort, shared_subjects: false }
+    }
+}
+
+/// A MEDS data set: `data/**/*.parquet` with one row per measurement, and `metadata/`.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::meds::MedsDataset;
+/// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+/// for shard in data.shards() {
+///     let shard = shard.read(&Default::default())?;
+///     println!("{}: {} subjects", shard.name, shard.events.num_rows());
+/// }
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct MedsDataset {
+    inner: Arc<Dataset>,
+}
+
+/// State shared by all shards.
+#[derive(Debug)]
+pub(super) struct Dataset {
+    root: PathBuf,
+    /// Sorted by path.
+    pub(super) shards: Vec<(String, Source)>,
+    /// Additional columns of all shards, with unified types.
+    further: Vec<Field>,
+    vocabulary: OnceLock<Vocabulary>,
+    /// Maps each subject read so far to its shard.
+    subjects: Mutex<HashMap<i64, usize>>,
+}
+
+impl MedsDataset {
+    /// Opens a folder: finds its shards, sorts them by path and reads their footers.
+    ///
+    /// # Errors
+    /// If there is no `data` folder or no Parquet file in it, a file is not Parquet or lacks
+    /// `subject_id`, `time` or `code`, or types of a column in several shards do not unify.
+    pub fn open(root: impl AsRef<Path>) -> Result<Self> {
+        let root = root.as_ref().to_path_buf();
+        let data = root.join("data");
+        if !root.exists() {
+            return Err(Error::file(root, "there is no such folder"));
+        }
+        if !data.is_dir() {
+            return Err(Error::file(
+                root,
+                "not a MEDS data set: expected shards in data/**/*.parquet",
+            ));
+        }
+        let mut found = Vec::new();
+        for entry in WalkDir::new(&data).follow_links(true) {
+            let entry = entry.map_err(|e| {
+                let path = e.path().unwrap_or(&data).to_path_buf();
+                let cause = e.into_io_error();
+                Error::io(path, cause.unwrap_or_else(|| std::io::Error::other("a loop of links")))
+            })?;
+            let path = entry.path();
+            let hidden = is_hidden(path.strip_prefix(&data).unwrap_or(path));
+            if entry.file_type().is_file()
+                && path.extension().is_some_and(|e| e == "parquet")
+                && !hidden
+            {
+                found.push((shard_name(&data, path), path.to_path_buf()));
+            }
+        }
+        if found.is_empty() {
+            return Err(Error::file(
+                root,
+                "there is no *.parquet file in the folder data, where a MEDS data set has its shards",
+            ));
+        }
+        found.sort_by_cached_key(|(name, _)| natural(name));
+        let shards = found
+            .into_iter()
+            .map(|(name, path)| Ok((name, Source::open(path)?)))
+            .collect::<Result<Vec<_>>>()?;
+        let mut further: Vec<Field> = Vec::new();
+        for (_, source) in &shards {
+            for name in ["subject_id", "time", "code"] {
+                if source.schema().field_with_name(name).is_err() {
+                    return Err(source.no_column(name));
+                }
+            }
+            for field in source.schema().fields() {
+                if !["subject_id", "time", "code", "numeric_value"].contains(&field.name().as_str())
+                {
+                    unify_column(&mut further, field, source)?;
+                }
+            }
+        }
+        let inner = Dataset {
+            root,
+            shards,
+            further,
+            vocabulary: OnceLock::new(),
+            subjects: Mutex::default(),
+        };
+        let path = inner.root.join("metadata").join("codes.parquet");
+        if path.exists() {
+            inner.vocabulary.set(Vocabulary::read(path)?).ok();
+        }
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Returns the folder.
+    pub fn root(&self) -> &Path {
+        &self.inner.root
+    }
+
+    /// Refuses subjects of a shard that another shard read before has.
+    ///
+    /// # Errors
+    /// If there is such a subject; the message names both files.
+    pub(crate) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
+        self.inner.check_subjects(shard, ids)
+    }
+
+    /// Returns the names and files of the shards, in order.
+    pub(crate) fn sources(&self) -> &[(String, Source)] {
+        &self.inner.shards
+    }
+
+    /// Returns the shards in the order of their names (`train/2` before `train/10`).
+    pub fn shards(&self) -> impl ExactSizeIterator<Item = Shard> + '_ {
+        (0..self.inner.shards.len()).map(|index| Shard { dataset: Arc::clone(&self.inner), index })
+    }
+
+    /// Returns a shard by name, such as `train/0`.
+    ///
+    /// # Errors
+    /// If there is no such shard; the message lists some names.
+    pub fn shard(&self, name: &str) -> Result<Shard> {
+        self.shards().find(|s| s.name() == name).ok_or_else(|| {
+            let names: Vec<&str> =
+                self.inner.shards.iter().take(10).map(|(n, _)| n.as_str()).collect();
+            let more = if self.inner.shards.len() > 10 { ", .." } else { "" };
+            Error::file(
+                &self.inner.root,
+                format!("there is no shard {name:?}; the shards are {}{more}", names.join(", ")),
+            )
+        })
+    }
+
+    /// Returns the codes and their tokens, which all shards share.
+    ///
+    /// Tokens come from `code/vocab_index` of `metadata/codes.parquet` or, without that column,
+    /// from the order of its codes. Without the file, tokens follow the order of all codes in the
+    /// data, which are read once.
+    ///
+    /// # Errors
+    /// If the codes of a shard cannot be read.
+    pub fn vocabulary(&self) -> Result<&Vocabulary> {
+        self.inner.vocabulary()
+    }
+
+    /// Returns the schema of [`MedsShard::to_batch`], which is the same for every shard.
+    ///
+    /// # Errors
+    /// See [`Shard::read`].
+    pub fn schema(&self, options: &MedsOptions) -> Result<SchemaRef> {
+        let further = self.inner.additional_columns(options)?;
+        let (_, source) = &self.inner.shards[0];
+        let empty = RecordBatch::new_empty(Arc::clone(source.schema()));
+        let (events, statics) = MeasurementColumns::new(
+            source,
+            &empty,
+            &further,
+            self.inner.vocabulary()?,
+            Needed::ALL,
+        )?
+        .nest(options.unsorted)?;
+        Ok(MedsShard { name: String::new(), events, statics }.to_batch()?.schema())
+    }
+
+    /// Reads `metadata/subject_splits.parquet`: subjects and their splits (`train`, `tuning`,
+    /// `held_out`). Returns `None` without that file.
+    ///
+    /// # Errors
+    /// If the file cannot be read or lacks the columns `subject_id` and `split`.
+    pub fn subject_splits(&self) -> Result<Option<Vec<(i64, String)>>> {
+        read_splits(&self.inner.root)
+    }
+}
+
+impl Dataset {
+    pub(super) fn vocabulary(&self) -> Result<&Vocabulary> {
+        if let Some(v) = self.vocabulary.get() {
+            return Ok(v);
+        }
+        let mut codes = std::collections::BTreeSet::new();
+        for (_, source) in &self.shards {
+            let batch = source.read(&["code"], Some("code"))?;
+            let code = batch.column_by_name("code").ok_or_else(|| source.no_column("code"))?;
+            let values = match code.as_any_dictionary_opt() {
+                Some(d) => d.values().clone(),
+                None => code.clone(),
+            };
+            let values = cast(&values, &DataType::Utf8)?;
+            for code in values.as_string::<i32>().iter().flatten() {
+                if !codes.contains(code) {
+                    codes.insert(code.to_string());
+                }
+            }
+        }
+        let vocabulary = Vocabulary::from_codes(codes)?;
+        // Another thread may have been first; its result is the same.
+        Ok(self.vocabulary.get_or_init(|| vocabulary))
+    }
+
+    /// Refuses subjects that a shard read before has.
+    pub(super) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
+        let mut subjects = self.subjects.lock().unwrap_or_else(PoisonError::into_inner);
+        subjects.reserve(ids.len());
+        for id in ids {
+            let first = *subjects.entry(*id).or_insert(shard);
+            if first != shard {
+                // Report shards in their order, regardless of the order of reading.
+                let (a, b) = (first.min(shard), first.max(shard));
+                return Err(Error::file(
+                    self.shards[a].1.path(),
+                    format!(
+                        "subject {id} is here and in {} as well, but MEDS keeps all rows of a subject in one shard; merge the files, or allow it (`shared_subjects`, in SQL `SET serrate.meds_shared_subjects = true`) to get one row from each",
+                        self.shards[b].1.path().display()
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn additional_columns(&self, options: &MedsOptions) -> Result<Vec<Field>> {
+        let chosen = match &options.columns {
+            None => self.further.clone(),
+            Some(names) => names
+                .iter()
+                .map(|n| {
+                    self.further.iter().find(|f| f.name() == n).cloned().ok_or_else(|| {
+                        let available: Vec<_> =
+                            self.further.iter().map(|f| f.name().as_str()).collect();
+                        Error::NoSuchColumn { name: n.clone(), available: available.join(", ") }
+                    })
+                })
+                .collect::<Result<_>>()?,
+        };
+        let made = |name: &str| {
+            // The static facts of a column `X` are named `static_X`.
+            let base = name.strip_prefix("static_");
+            DERIVED.contains(&name) || base.is_some_and(|b| chosen.iter().any(|f| f.name() == b))
+        };
+        match chosen.iter().find(|f| made(f.name())) {
+            Some(f) => Err(Error::file(
+                &self.root,
+                format!(
+                    "column {:?} has the name of a derived column; rename it in the files, or list the columns to read without it",
+                    f.name()
+                ),
+            )),
+            None => Ok(chosen),
+        }
+    }
+}
+
+/// Reads the subjects and splits of a data set's `subject_splits.parquet`.
+pub(super) fn read_splits(root: &Path) -> Result<Option<Vec<(i64, String)>>> {
+    let path = root.join("metadata").join("subject_splits.parquet");
+    if !path.exists() {
+        return Ok(None);
+    }
+    let source = Source::open(path)?;
+    let batch = source.read(&["subject_id", "split"], None)?;
+    let column = |name| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
+    let ids = source.cast("subject_id", column("subject_id")?, &DataType::Int64)?;
+    let splits = source.cast("split", column("split")?, &DataType::Utf8)?;
+    let pairs = ids.as_primitive::<Int64Type>().iter().zip(splits.as_string::<i32>());
+    pairs
+        .enumerate()
+        .map(|(row, (id, split))| match (id, split) {
+            (Some(id), Some(split)) => Ok((id, split.to_string())),
+            (None, _) => Err(source.wrong_value("subject_id", row, "NULL")),
+            (_, None) => Err(source.wrong_value("split", row, "NULL")),
+        })
+        .collect::<Result<_>>()
+        .map(Some)
+}
+
+fn unify_column(further: &mut Vec<Field>, field: &Field, source: &Source) -> Result<()> {
+    match further.iter_mut().find(|f| f.name() == field.name()) {
+        None => further.push(Field::new(field.name(), field.data_type().clone(), true)),
+        Some(known) => {
+            let unified = unify_types(known.data_type(), field.data_type()).ok_or_else(|| {
+                let expected = format!("{} as in the shards before", known.data_type());
+                source.wrong_type(field.name(), &expected, field.data_type())
+            })?;
+            known.set_data_type(unified);
+        }
+    }
+    Ok(())
+}
+
+fn shard_name(data: &Path, path: &Path) -> String {
+    let relative = path.strip_prefix(data).unwrap_or(path).with_extension("");
+    let parts: Vec<_> =
+        relative.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).collect();
+    parts.join("/")
+}

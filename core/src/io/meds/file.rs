@@ -1,0 +1,232 @@
+//! A Parquet file of a data set, read as a whole, with errors that name file, column and row.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder,
+};
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
+use walkdir::WalkDir;
+
+use super::types::plain_type;
+use crate::array::exact::{Inexact, cast_exact, microseconds};
+use crate::error::{Error, Result};
+use crate::io::contain::contained;
+use crate::io::listing::is_hidden;
+use crate::io::order::natural;
+
+/// A Parquet file with its footer.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    path: PathBuf,
+    metadata: ArrowReaderMetadata,
+}
+
+impl Source {
+    pub(crate) fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref().to_path_buf();
+        let file = File::open(&path).map_err(|e| Error::io(&path, e))?;
+        let metadata = contained(&path, || {
+            ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
+                .map_err(|e| Error::file(&path, e.to_string()))
+        })?;
+        Ok(Self { path, metadata })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        self.metadata.schema()
+    }
+
+    /// Returns the columns with the types stored in Parquet, regardless of the Arrow types noted by
+    /// the writer: `Utf8`, `LargeUtf8` and `Utf8View` are the same, as are `List` and `LargeList`.
+    pub(crate) fn stored_types(&self) -> Result<Vec<(String, DataType)>> {
+        let schema = parquet_to_arrow_schema(self.metadata.parquet_schema(), None)
+            .map_err(|e| Error::file(&self.path, e.to_string()))?;
+        let types = schema.fields().iter().map(|f| (f.name().clone(), plain_type(f.data_type())));
+        Ok(types.collect())
+    }
+
+    pub(crate) fn rows(&self) -> Result<usize> {
+        let rows = self.metadata.metadata().file_metadata().num_rows();
+        usize::try_from(rows)
+            .map_err(|_| Error::file(&self.path, format!("the footer declares {rows} rows")))
+    }
+
+    /// Reads all rows of those `columns` that the file has, in file order. `dictionary` names a
+    /// string column to be read as a dictionary.
+    pub(crate) fn read(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
+        contained(&self.path, || self.read_all(columns, dictionary))
+    }
+
+    fn read_all(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
+        let metadata = dictionary
+            .and_then(|d| self.dictionary_metadata(d))
+            .unwrap_or_else(|| self.metadata.clone());
+        let fail = |e: &dyn std::fmt::Display| Error::file(&self.path, e.to_string());
+        // One batch: the columns are needed whole, and concatenating batches here would copy them
+        // again.
+        let reader = self.open_reader(columns, metadata, self.rows()?)?;
+        let schema = arrow::array::RecordBatchReader::schema(&reader);
+        let mut batches =
+            reader.collect::<std::result::Result<Vec<_>, _>>().map_err(|e| fail(&e))?;
+        match (batches.pop(), batches.is_empty()) {
+            (None, _) => Ok(RecordBatch::new_empty(schema)),
+            (Some(one), true) => Ok(one),
+            (Some(last), false) => {
+                batches.push(last);
+                concat_batches(&schema, &batches).map_err(|e| fail(&e))
+            }
+        }
+    }
+
+    /// Like [`read`](Self::read), in batches of at most `rows` rows.
+    pub(crate) fn batches(
+        &self,
+        columns: &[&str],
+        dictionary: Option<&str>,
+        rows: usize,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
+        let metadata = dictionary
+            .and_then(|d| self.dictionary_metadata(d))
+            .unwrap_or_else(|| self.metadata.clone());
+        let path = self.path.clone();
+        let mut reader = self.open_reader(columns, metadata, rows)?;
+        Ok(std::iter::from_fn(move || {
+            let next = contained(&path, || {
+                reader.next().transpose().map_err(|e| Error::file(&path, e.to_string()))
+            });
+            next.transpose()
+        }))
+    }
+
+    fn open_reader(
+        &self,
+        columns: &[&str],
+        metadata: ArrowReaderMetadata,
+        rows: usize,
+    ) -> Result<ParquetRecordBatchReader> {
+        let file = File::open(&self.path).map_err(|e| Error::io(&self.path, e))?;
+        let wanted = self
+            .schema()
+            .fields()
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| columns.contains(&f.name().as_str()))
+            .map(|(i, _)| i);
+        let mask = ProjectionMask::roots(metadata.parquet_schema(), wanted);
+        ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
+            .with_projection(mask)
+            .with_batch_size(rows.max(1))
+            .build()
+            .map_err(|e| Error::file(&self.path, e.to_string()))
+    }
+
+    /// Returns the footer with a column declared a dictionary, so that the reader keeps the one in
+    /// the file.
+    fn dictionary_metadata(&self, column: &str) -> Option<ArrowReaderMetadata> {
+        let fields: Vec<Arc<Field>> = self
+            .schema()
+            .fields()
+            .iter()
+            .map(|f| match f.data_type() {
+                DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if f.name() == column => {
+                    Arc::new(f.as_ref().clone().with_data_type(dictionary_type()))
+                }
+                _ => Arc::clone(f),
+            })
+            .collect();
+        let schema = Schema::new_with_metadata(fields, self.schema().metadata().clone());
+        let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
+        ArrowReaderMetadata::try_new(Arc::clone(self.metadata.metadata()), options).ok()
+    }
+
+    /// Casts a column of this file exactly; values that do not fit are an error.
+    pub(crate) fn cast(&self, column: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+        cast_exact(values, to).map_err(|e| self.inexact(column, values, &e))
+    }
+
+    /// Casts times to microseconds; finer times must be whole microseconds.
+    pub(crate) fn cast_time(&self, column: &str, values: &ArrayRef) -> Result<ArrayRef> {
+        let times = microseconds(values).map_err(|e| self.inexact(column, values, &e))?;
+        Ok(Arc::new(times))
+    }
+
+    /// Returns the error for a column that does not cast exactly.
+    pub(crate) fn inexact(&self, column: &str, values: &ArrayRef, e: &Inexact) -> Error {
+        match e {
+            Inexact::Type(expected) => self.wrong_type(column, expected, values.data_type()),
+            Inexact::Value(row, message) => self.wrong_value(column, *row, message),
+            Inexact::Cast(e) => Error::file(&self.path, format!("column {column:?}: {e}")),
+        }
+    }
+
+    pub(crate) fn no_column(&self, column: &str) -> Error {
+        let names: Vec<&str> = self.schema().fields().iter().map(|f| f.name().as_str()).collect();
+        Error::file(
+            &self.path,
+            format!("there is no column {column:?}; the columns are {}", names.join(", ")),
+        )
+    }
+
+    pub(crate) fn wrong_type(&self, column: &str, expected: &str, found: &DataType) -> Error {
+        Error::file(&self.path, format!("column {column:?}: expected {expected}, found {found}"))
+    }
+
+    pub(crate) fn wrong_value(&self, column: &str, row: usize, message: &str) -> Error {
+        Error::file(&self.path, format!("column {column:?}, row {row}: {message}"))
+    }
+}
+
+/// Lists the files with an ending below a folder, relative to it and without the ending, in natural
+/// order.
+pub(crate) fn files(folder: &Path, ending: &str) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    if !folder.is_dir() {
+        return Ok(names);
+    }
+    for entry in WalkDir::new(folder).follow_links(true) {
+        let entry = entry.map_err(|e| {
+            let path = e.path().unwrap_or(folder).to_path_buf();
+            let cause = e.into_io_error();
+            Error::io(path, cause.unwrap_or_else(|| std::io::Error::other("a loop of links")))
+        })?;
+        let path = entry.path();
+        if entry.file_type().is_file() && path.extension().is_some_and(|e| e == ending) {
+            let relative = path.strip_prefix(folder).unwrap_or(path).with_extension("");
+            if is_hidden(&relative) {
+                continue;
+            }
+            let parts: Vec<_> = relative
+                .components()
+                .map(|c| c.as_os_str().to_string_lossy().into_owned())
+                .collect();
+            names.push(parts.join("/"));
+        }
+    }
+    names.sort_by_cached_key(|name| natural(name));
+    Ok(names)
+}
+
+/// Returns the type of codes; see [`MedsShard`](super::MedsShard).
+pub(crate) fn dictionary_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
+}
+
+/// Whether a type holds strings, in any encoding.
+pub(crate) fn string_like(t: &DataType) -> bool {
+    match t {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
+        DataType::Dictionary(_, values) => string_like(values),
+        _ => false,
+    }
+}

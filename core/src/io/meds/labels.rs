@@ -1,0 +1,434 @@
+//! [`Labels`]: prediction targets with their subjects and times.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, TimestampMicrosecondArray,
+    new_null_array,
+};
+use arrow::compute::{concat, filter};
+use arrow::datatypes::{
+    DataType, Field, FieldRef, Int64Type, Schema, SchemaRef, TimestampMicrosecondType,
+};
+
+use super::file::{Source, files, string_like};
+use super::shard::time_type;
+use super::splits::KNOWN as SPLITS;
+use crate::array::exact::{first_null, integers, microseconds};
+use crate::error::{Error, Result};
+use crate::io::order::textual;
+
+const SUBJECT: &str = "subject_id";
+const TIME: &str = "prediction_time";
+
+/// The key columns of a label.
+pub(crate) const KEYS: [&str; 2] = [SUBJECT, TIME];
+
+/// Columns that hold the value of a label in MEDS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LabelKind {
+    /// `boolean_value`, as Boolean.
+    Boolean,
+    /// `integer_value`, as Int64.
+    Integer,
+    /// `float_value`, as Float32.
+    Float,
+    /// `categorical_value`, as Utf8.
+    Categorical,
+}
+
+impl LabelKind {
+    /// All kinds, in the column order of tables.
+    pub const ALL: [Self; 4] = [Self::Boolean, Self::Integer, Self::Float, Self::Categorical];
+
+    /// Returns the name of the column.
+    pub fn column(self) -> &'static str {
+        match self {
+            Self::Boolean => "boolean_value",
+            Self::Integer => "integer_value",
+            Self::Float => "float_value",
+            Self::Categorical => "categorical_value",
+        }
+    }
+
+    /// Returns the type of the array in [`Labels`].
+    pub fn data_type(self) -> DataType {
+        match self {
+            Self::Boolean => DataType::Boolean,
+            Self::Integer => DataType::Int64,
+            Self::Float => DataType::Float32,
+            Self::Categorical => DataType::Utf8,
+        }
+    }
+
+    /// Returns a description of the types accepted in files; values may be NULL.
+    pub(crate) fn expected(self) -> &'static str {
+        match self {
+            Self::Boolean => "booleans",
+            Self::Integer => "integers",
+            Self::Float => "numbers",
+            Self::Categorical => "strings",
+        }
+    }
+
+    pub(crate) fn accepts(self, found: &DataType) -> bool {
+        let fits = match self {
+            Self::Boolean => *found == DataType::Boolean,
+            Self::Integer => found.is_integer(),
+            Self::Float => found.is_numeric(),
+            Self::Categorical => string_like(found),
+        };
+        fits || *found == DataType::Null
+    }
+}
+
+/// Labels in the MEDS format: a subject, a time up to and including which its data may be used, and
+/// a value of any number of kinds.
+///
+/// A subject may have any number of labels, at any times. Labels are ordered by file (natural order
+/// of names, folder by folder), then by row.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::meds::{LabelKind, Labels};
+/// let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+/// assert_eq!(labels.len(), 1715);
+/// assert_eq!(labels.kinds().collect::<Vec<_>>(), [LabelKind::Boolean]);
+/// assert_eq!(labels.value(LabelKind::Boolean).map(|v| v.len()), Some(1715));
+/// // held_out comes first.
+/// assert_eq!(labels.subject_ids().value(0), 8);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Labels {
+    subject_ids: Int64Array,
+    prediction_times: TimestampMicrosecondArray,
+    /// In the order of [`LabelKind::ALL`].
+    values: Vec<(LabelKind, ArrayRef)>,
+}
+
+impl Labels {
+    /// Creates labels from arrays of one length; values are given in any order, each kind once.
+    ///
+    /// # Errors
+    /// If lengths differ, a subject or time is NULL, a kind is given twice, or values do not have
+    /// the [type](LabelKind::data_type) of their kind.
+    pub fn try_new(
+        subject_ids: Int64Array,
+        prediction_times: TimestampMicrosecondArray,
+        mut values: Vec<(LabelKind, ArrayRef)>,
+    ) -> Result<Self> {
+        let length = |column: &str, found: usize| match found == subject_ids.len() {
+            true => Ok(()),
+            false => Err(Error::ColumnLength {
+                column: column.into(),
+                axis: 0,
+                expected: subject_ids.len(),
+                found,
+            }),
+        };
+        let no_null = |column: &str, values: &dyn Array| match first_null(values) {
+            None => Ok(()),
+            Some(row) => Err(Error::invalid(format!(
+                "column {column:?}, row {row}: NULL, but a value was expected"
+            ))),
+        };
+        if prediction_times.timezone().is_some() {
+            return Err(Error::type_of(
+                TIME,
+                time_type().to_string(),
+                prediction_times.data_type(),
+            ));
+        }
+        length(TIME, prediction_times.len())?;
+        no_null(SUBJECT, &subject_ids)?;
+        no_null(TIME, &prediction_times)?;
+        values.sort_by_key(|(kind, _)| *kind);
+        for (i, (kind, values_of)) in values.iter().enumerate() {
+            length(kind.column(), values_of.len())?;
+            if *values_of.data_type() != kind.data_type() {
+                let expected = kind.data_type().to_string();
+                return Err(Error::type_of(kind.column(), expected, values_of.data_type()));
+            }
+            if i > 0 && values[i - 1].0 == *kind {
+                return Err(Error::invalid(format!("column {:?} is given twice", kind.column())));
+            }
+        }
+        Ok(Self { subject_ids, prediction_times, values })
+    }
+
+    /// Reads a Parquet file, or all `**/*.parquet` of a folder.
+    ///
+    /// Times may have any unit, integers any width, strings any encoding; values that do not fit
+    /// are an error. Values of `float_value` are rounded to 32 bits, as in MEDS. A kind of value
+    /// that only some files have is NULL for the others. Other columns are not read.
+    ///
+    /// A folder may hold several [tasks](Self::tasks) if their labels have values of the same
+    /// kinds; the labels are then concatenated and cannot be told apart.
+    ///
+    /// # Errors
+    /// If there is no file, a file cannot be read, lacks `subject_id` or `prediction_time`, has a
+    /// column of another type, or a subject or time is NULL; or if tasks have values of different
+    /// kinds. Messages name file, column and row.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        Self::read_files(path, &list_files(path)?)
+    }
+
+    /// Like [`read`](Self::read), but files are sorted by name as strings (`10.parquet` before
+    /// `9.parquet`), which is the order in which meds-torch-data reads them.
+    ///
+    /// # Errors
+    /// See [`read`](Self::read).
+    pub fn read_in_text_order(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let mut names = list_files(path)?;
+        names.sort_by_cached_key(|name| textual(&format!("{name}.parquet")));
+        Self::read_files(path, &names)
+    }
+
+    /// Returns the tasks of a folder if it has labels of several: its sub-folders with files,
+    /// unless they are splits (one is named `train`, `tuning` or `held_out`) or numbered.
+    ///
+    /// # Errors
+    /// If a folder cannot be listed.
+    pub fn tasks(path: impl AsRef<Path>) -> Result<Vec<String>> {
+        Ok(tasks(&list_files(path.as_ref())?).into_iter().map(str::to_owned).collect())
+    }
+
+    /// Reads the files of a folder, given without their ending, or a single file.
+    fn read_files(path: &Path, names: &[String]) -> Result<Self> {
+        if !path.exists() {
+            return Err(Error::file(path, "the file or folder of labels does not exist"));
+        }
+        if !path.is_dir() {
+            return Self::file(&Source::open(path)?);
+        }
+        let parts = names
+            .iter()
+            .map(|name| Self::file(&Source::open(path.join(format!("{name}.parquet")))?))
+            .collect::<Result<Vec<_>>>()?;
+        if parts.is_empty() {
+            return Err(Error::file(path, "there is no *.parquet file; labels are Parquet files"));
+        }
+        check_kinds(path, names, &parts)?;
+        Self::concat(&parts)
+    }
+
+    fn file(source: &Source) -> Result<Self> {
+        if let Some(missing) =
+            KEYS.into_iter().find(|c| source.schema().field_with_name(c).is_err())
+        {
+            return Err(source.no_column(missing));
+        }
+        let kinds = kinds(source);
+        let mut columns = KEYS.to_vec();
+        columns.extend(kinds.iter().map(|kind| kind.column()));
+        let batch = source.read(&columns, None)?;
+        let (subject_ids, prediction_times) = keys(source, &batch)?;
+        for (name, values) in
+            [(SUBJECT, &subject_ids as &dyn Array), (TIME, &prediction_times as &dyn Array)]
+        {
+            if let Some(row) = first_null(values) {
+                return Err(source.wrong_value(name, row, "NULL, but a value was expected"));
+            }
+        }
+        let values = kinds
+            .into_iter()
+            .map(|kind| {
+                let values = require_column(source, &batch, kind.column())?;
+                if !kind.accepts(values.data_type()) {
+                    return Err(source.wrong_type(
+                        kind.column(),
+                        kind.expected(),
+                        values.data_type(),
+                    ));
+                }
+                Ok((kind, source.cast(kind.column(), values, &kind.data_type())?))
+            })
+            .collect::<Result<_>>()?;
+        Self::try_new(subject_ids, prediction_times, values)
+    }
+
+    /// Concatenates labels; kinds that a part lacks are NULL in it.
+    fn concat(parts: &[Self]) -> Result<Self> {
+        if let [one] = parts {
+            return Ok(one.clone());
+        }
+        let join = |arrays: &[ArrayRef]| -> Result<ArrayRef> {
+            let arrays: Vec<&dyn Array> = arrays.iter().map(|a| a.as_ref()).collect();
+            Ok(concat(&arrays)?)
+        };
+        let of = |f: fn(&Self) -> ArrayRef| join(&parts.iter().map(f).collect::<Vec<_>>());
+        let ids = of(|p| Arc::new(p.subject_ids.clone()))?;
+        let times = of(|p| Arc::new(p.prediction_times.clone()))?;
+        let values = LabelKind::ALL
+            .into_iter()
+            .filter(|kind| parts.iter().any(|p| p.value(*kind).is_some()))
+            .map(|kind| {
+                let arrays: Vec<ArrayRef> = parts
+                    .iter()
+                    .map(|p| match p.value(kind) {
+                        Some(values) => Arc::clone(values),
+                        None => new_null_array(&kind.data_type(), p.len()),
+                    })
+                    .collect();
+                Ok((kind, join(&arrays)?))
+            })
+            .collect::<Result<_>>()?;
+        Self::try_new(
+            ids.as_primitive::<Int64Type>().clone(),
+            times.as_primitive::<TimestampMicrosecondType>().clone(),
+            values,
+        )
+    }
+
+    /// Returns the labels for which `keep` is true.
+    pub(crate) fn filter(&self, keep: &BooleanArray) -> Result<Self> {
+        Ok(Self {
+            subject_ids: filter(&self.subject_ids, keep)?.as_primitive::<Int64Type>().clone(),
+            prediction_times: filter(&self.prediction_times, keep)?
+                .as_primitive::<TimestampMicrosecondType>()
+                .clone(),
+            values: self
+                .values
+                .iter()
+                .map(|(kind, values)| Ok((*kind, filter(values, keep)?)))
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    /// Returns the number of labels.
+    pub fn len(&self) -> usize {
+        self.subject_ids.len()
+    }
+
+    /// Whether there are no labels.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the subject of each label, without NULL.
+    pub fn subject_ids(&self) -> &Int64Array {
+        &self.subject_ids
+    }
+
+    /// Returns the last time that may be used for each label, inclusive, in microseconds without a
+    /// time zone and without NULL.
+    pub fn prediction_times(&self) -> &TimestampMicrosecondArray {
+        &self.prediction_times
+    }
+
+    /// Returns the values by kind, in the order of [`LabelKind::ALL`]; values may be NULL.
+    pub fn values(&self) -> &[(LabelKind, ArrayRef)] {
+        &self.values
+    }
+
+    /// Returns the kinds of values.
+    pub fn kinds(&self) -> impl Iterator<Item = LabelKind> + '_ {
+        self.values.iter().map(|(kind, _)| *kind)
+    }
+
+    /// Returns the values of one kind.
+    pub fn value(&self, kind: LabelKind) -> Option<&ArrayRef> {
+        self.values.iter().find(|(k, _)| *k == kind).map(|(_, values)| values)
+    }
+
+    /// Returns the schema: `subject_id`, `prediction_time`, and the columns of the values.
+    pub fn schema(&self) -> SchemaRef {
+        let mut fields: Vec<FieldRef> = vec![
+            Arc::new(Field::new(SUBJECT, DataType::Int64, false)),
+            Arc::new(Field::new(TIME, time_type(), false)),
+        ];
+        fields.extend(self.kinds().map(|k| Arc::new(Field::new(k.column(), k.data_type(), true))));
+        Arc::new(Schema::new(fields))
+    }
+
+    /// Returns a batch of [`schema`](Self::schema); arrays are shared.
+    ///
+    /// # Errors
+    /// None are known.
+    pub fn to_batch(&self) -> Result<RecordBatch> {
+        let mut columns: Vec<ArrayRef> =
+            vec![Arc::new(self.subject_ids.clone()), Arc::new(self.prediction_times.clone())];
+        columns.extend(self.values.iter().map(|(_, values)| Arc::clone(values)));
+        Ok(RecordBatch::try_new(self.schema(), columns)?)
+    }
+}
+
+/// Lists the Parquet files of a folder in order, without their ending.
+fn list_files(path: &Path) -> Result<Vec<String>> {
+    files(path, "parquet")
+}
+
+/// Returns the tasks of files, or nothing if they belong to a single task. See [`Labels::tasks`].
+pub(crate) fn tasks(names: &[String]) -> Vec<&str> {
+    let mut tasks: Vec<&str> = Vec::new();
+    for (task, _) in names.iter().filter_map(|name| name.split_once('/')) {
+        if !tasks.contains(&task) {
+            tasks.push(task);
+        }
+    }
+    let numbered = |task: &&str| task.bytes().all(|b| b.is_ascii_digit());
+    if tasks.len() < 2 || tasks.iter().any(|t| SPLITS.contains(t)) || tasks.iter().all(numbered) {
+        tasks.clear();
+    }
+    tasks
+}
+
+/// Refuses tasks whose labels have values of different kinds.
+fn check_kinds(path: &Path, names: &[String], parts: &[Labels]) -> Result<()> {
+    let mut first: Option<(&str, Vec<LabelKind>)> = None;
+    for task in tasks(names) {
+        let of_task = |name: &str| name.split_once('/').is_some_and(|(t, _)| t == task);
+        let own = || names.iter().zip(parts).filter(|(name, _)| of_task(name)).map(|(_, p)| p);
+        let has = |part: &Labels, kind| part.value(kind).is_some_and(|v| v.null_count() < v.len());
+        let kinds: Vec<LabelKind> =
+            LabelKind::ALL.into_iter().filter(|k| own().any(|part| has(part, *k))).collect();
+        let say =
+            |kinds: &[LabelKind]| kinds.iter().map(|k| k.column()).collect::<Vec<_>>().join(", ");
+        match &first {
+            _ if kinds.is_empty() => {}
+            None => first = Some((task, kinds)),
+            Some((other, expected)) if *expected != kinds => {
+                return Err(Error::file(
+                    path,
+                    format!(
+                        "labels of several tasks with values of different kinds: {other:?} has {}, {task:?} has {}; give the folder of one task",
+                        say(expected),
+                        say(&kinds)
+                    ),
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns the kinds of values that a file has.
+pub(crate) fn kinds(source: &Source) -> Vec<LabelKind> {
+    let has = |kind: &LabelKind| source.schema().field_with_name(kind.column()).is_ok();
+    LabelKind::ALL.into_iter().filter(has).collect()
+}
+
+/// Reads subjects and times from rows of a file; NULLs are kept.
+///
+/// # Errors
+/// If they have other types, or do not fit 64-bit microseconds.
+pub(crate) fn keys(
+    source: &Source,
+    batch: &RecordBatch,
+) -> Result<(Int64Array, TimestampMicrosecondArray)> {
+    let subjects = require_column(source, batch, SUBJECT)?;
+    let times = require_column(source, batch, TIME)?;
+    Ok((
+        integers(subjects).map_err(|e| source.inexact(SUBJECT, subjects, &e))?,
+        microseconds(times).map_err(|e| source.inexact(TIME, times, &e))?,
+    ))
+}
+
+fn require_column<'a>(source: &Source, batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {
+    batch.column_by_name(name).ok_or_else(|| source.no_column(name))
+}

@@ -1,0 +1,30 @@
+//! Medical event data in the MEDS format: folders of Parquet files with one row per measurement.
+//!
+//! [`MedsDataset::open`] finds the shards; [`Shard::read`] nests one by subject and time into the
+//! tables described at [`MedsShard`]. [`Labels::read`] reads prediction targets, and [`AsOf`] finds
+//! the history known at the time of each label.
+
+mod asof;
+mod chunk;
+mod dataset;
+pub(crate) mod file;
+mod hierarchy;
+pub(crate) mod labels;
+pub(crate) mod shard;
+mod splits;
+mod summary;
+pub(crate) mod types;
+pub(crate) mod view;
+mod vocabulary;
+
+pub(crate) use chunk::{Chunk, Values};
+pub(crate) use shard::{Needed, delta_days, time_type};
+pub(crate) use splits::{Place, Splits, TRAIN, below_split};
+
+pub use asof::AsOf;
+pub use dataset::{MedsDataset, MedsOptions};
+pub use hierarchy::{CodeHierarchy, PARENT_CODES};
+pub use labels::{LabelKind, Labels};
+pub use shard::{MedsShard, Shard};
+pub use summary::{CodeSummary, MedsSummary, Occurrences, PartSummary, descriptions};
+pub use vocabulary::{VOCABULARY_METADATA, Vocabulary, VocabularyId};

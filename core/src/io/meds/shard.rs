@@ -1,0 +1,424 @@
+//! [`Shard`] and the result of reading it: events and static facts of its subjects.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float32Array, RecordBatch, TimestampMicrosecondArray, new_null_array,
+};
+use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow::compute::{filter, is_not_null, is_null};
+use arrow::datatypes::{
+    DataType, Field, FieldRef, Int64Type, Schema, TimeUnit, TimestampMicrosecondType,
+};
+
+use super::dataset::{Dataset, MedsOptions};
+use super::file::{Source, dictionary_type, string_like};
+use super::vocabulary::{VOCABULARY_METADATA, Vocabulary};
+use crate::array::Offsets;
+use crate::array::exact::integers;
+use crate::error::{Error, Result};
+use crate::table::{Column, NestOptions, RaggedTable, Unsorted};
+
+/// One file of a data set, of which only the footer has been read. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Shard {
+    pub(super) dataset: Arc<Dataset>,
+    pub(super) index: usize,
+}
+
+impl Shard {
+    fn source(&self) -> &Source {
+        &self.dataset.shards[self.index].1
+    }
+
+    /// Returns the path below `data/` without the ending, with `/` on every system: `train/0`.
+    pub fn name(&self) -> &str {
+        &self.dataset.shards[self.index].0
+    }
+
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        self.source().path()
+    }
+
+    /// Returns the number of measurements, including static ones, according to the footer.
+    ///
+    /// # Errors
+    /// If the footer declares a negative number.
+    pub fn num_measurements(&self) -> Result<usize> {
+        self.source().rows()
+    }
+
+    /// Reads the whole shard.
+    ///
+    /// # Errors
+    /// If the file cannot be read or violates the MEDS format; the message names file, column and
+    /// row. See [`MedsOptions`] for other errors.
+    pub fn read(&self, options: &MedsOptions) -> Result<MedsShard> {
+        self.read_needed(options, Needed::ALL)
+    }
+
+    /// Like [`read`](Self::read), but only `subject_id`, `time`, `time_delta_days` and the needed
+    /// columns.
+    #[doc(hidden)]
+    pub fn read_needed(&self, options: &MedsOptions, needed: Needed<'_>) -> Result<MedsShard> {
+        let further = self.dataset.additional_columns(options)?;
+        let mut columns = vec!["subject_id", "time", "code", "numeric_value"];
+        columns.extend(further.iter().map(|f| f.name().as_str()));
+        let source = self.source();
+        columns.retain(|c| match *c {
+            "subject_id" | "time" => true,
+            "code" => needed.needs("code") || needed.needs("code_id"),
+            other => needed.needs(other),
+        });
+        let batch = source.read(&columns, Some("code"))?;
+        let long =
+            MeasurementColumns::new(source, &batch, &further, self.dataset.vocabulary()?, needed)?;
+        let (events, statics) = long.nest(options.unsorted).map_err(|e| match e {
+            Error::Invalid(message) => Error::file(source.path(), message),
+            other => other,
+        })?;
+        if !options.shared_subjects {
+            let ids = events.column("subject_id")?.values().as_primitive::<Int64Type>();
+            self.dataset.check_subjects(self.index, ids.values())?;
+        }
+        Ok(MedsShard { name: self.name().into(), events, statics })
+    }
+}
+
+/// Columns to read; all others are skipped.
+#[derive(Clone, Copy, Debug)]
+pub struct Needed<'a>(pub Option<&'a [&'a str]>);
+
+impl Needed<'_> {
+    pub(crate) const ALL: Self = Self(None);
+
+    /// Whether a column of the tables is needed.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.is_none_or(|names| names.contains(&name))
+    }
+
+    /// Whether a column of events, or the column of static facts derived from the same source, is
+    /// needed.
+    pub(crate) fn needs(&self, name: &str) -> bool {
+        self.has(name) || self.has(&format!("static_{name}"))
+    }
+}
+
+/// The subjects of one shard, in ascending order of `subject_id`.
+///
+/// Both tables have the same rows. Columns of `events` (axes subject, event, measurement):
+///
+/// | column | axis | type | |
+/// |---|---|---|---|
+/// | `subject_id` | 0 | Int64 | |
+/// | `time` | 1 | Timestamp(µs) | ascending within a subject; equal times are one event |
+/// | `time_delta_days` | 1 | Float32 | whole seconds since the previous event / 86,400; NULL (over NaN) in the first |
+/// | `code` | 2 | Dictionary(UInt32, Utf8) | |
+/// | `code_id` | 2 | UInt32 | token, 0 for a code that is not in the vocabulary, which the field's metadata [`VOCABULARY_METADATA`] identifies |
+/// | `numeric_value` | 2 | Float32 | NULL if missing |
+/// | any further column | 2 | as in the files | |
+///
+/// `statics` (axes subject, static) holds the facts without a time: `subject_id`, and on axis 1
+/// `static_code`, `static_code_id`, `static_numeric_value` and the further columns with the prefix
+/// `static_`. A subject with only such facts has an empty list of events, and vice versa.
+/// Measurements of one event, and facts of one subject, keep the order of the file.
+///
+/// Codes are dictionaries because each is long and repeated thousands of times: they take a tenth
+/// of the memory of plain strings, and a search for a code compares each dictionary value once.
+/// Dictionary keys are private to one array; `code_id` is comparable across arrays.
+#[derive(Clone, Debug)]
+pub struct MedsShard {
+    /// Name of the shard, such as `train/0`.
+    pub name: String,
+    /// Facts with a time.
+    pub events: RaggedTable,
+    /// Facts without a time.
+    pub statics: RaggedTable,
+}
+
+impl MedsShard {
+    /// Returns all columns as sibling lists, one row per subject: those of `events`, then those of
+    /// `statics`.
+    ///
+    /// The static columns have their own lengths on axis 1, so the batch is not a single ragged
+    /// table.
+    ///
+    /// # Errors
+    /// If a list column has too many values for its offsets.
+    pub fn to_batch(&self) -> Result<RecordBatch> {
+        let (events, statics) = (self.events.to_batch()?, self.statics.to_batch()?);
+        let mut fields: Vec<FieldRef> = events.schema().fields().to_vec();
+        let mut columns = events.columns().to_vec();
+        for (field, column) in statics.schema().fields().iter().zip(statics.columns()) {
+            if field.name() != "subject_id" {
+                fields.push(Arc::clone(field));
+                columns.push(column.clone());
+            }
+        }
+        let schema = Schema::new_with_metadata(fields, events.schema().metadata().clone());
+        Ok(RecordBatch::try_new(Arc::new(schema), columns)?)
+    }
+}
+
+/// Names of derived columns, which no column of a file may have.
+pub(super) const DERIVED: [&str; 5] =
+    ["time_delta_days", "code_id", "static_code", "static_code_id", "static_numeric_value"];
+
+pub(crate) fn time_type() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, None)
+}
+
+/// The columns of a file, validated and cast to the result types, one value per measurement.
+pub(super) struct MeasurementColumns<'a> {
+    subject_id: ArrayRef,
+    time: ArrayRef,
+    /// The columns from `code` on.
+    others: Vec<(FieldRef, ArrayRef)>,
+    needed: Needed<'a>,
+}
+
+impl<'a> MeasurementColumns<'a> {
+    pub(super) fn new(
+        source: &Source,
+        batch: &RecordBatch,
+        further: &[Field],
+        vocabulary: &Vocabulary,
+        needed: Needed<'a>,
+    ) -> Result<Self> {
+        let required =
+            |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
+        let not_null = |name: &str, values: &ArrayRef| match values.logical_nulls() {
+            Some(nulls) if nulls.null_count() > 0 => {
+                let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
+                Err(source.wrong_value(name, row, "NULL, but a value was expected"))
+            }
+            _ => Ok(()),
+        };
+
+        let subject_id = required("subject_id")?;
+        not_null("subject_id", subject_id)?;
+        let ids = integers(subject_id).map_err(|e| source.inexact("subject_id", subject_id, &e))?;
+        let subject_id: ArrayRef = Arc::new(ids);
+
+        let time = required("time")?;
+        let time = source.cast_time("time", time)?;
+
+        let mut others: Vec<(FieldRef, ArrayRef)> = Vec::new();
+        if needed.needs("code") || needed.needs("code_id") {
+            let code = required("code")?;
+            if !string_like(code.data_type()) {
+                return Err(source.wrong_type("code", "strings", code.data_type()));
+            }
+            not_null("code", code)?;
+            let code = source.cast("code", code, &dictionary_type())?;
+            let code_id = vocabulary.encode_array(&code)?;
+            let tokens = Field::new("code_id", DataType::UInt32, false).with_metadata(
+                [(VOCABULARY_METADATA.to_string(), vocabulary.id().to_string())].into(),
+            );
+            if needed.needs("code") {
+                let field = Field::new("code", code.data_type().clone(), false);
+                others.push((Arc::new(field), code));
+            }
+            if needed.needs("code_id") {
+                others.push((Arc::new(tokens), Arc::new(code_id)));
+            }
+        }
+        if needed.needs("numeric_value") {
+            let values = match batch.column_by_name("numeric_value") {
+                None => new_null_array(&DataType::Float32, batch.num_rows()),
+                Some(v) if v.data_type().is_numeric() || *v.data_type() == DataType::Null => {
+                    source.cast("numeric_value", v, &DataType::Float32)?
+                }
+                Some(v) => {
+                    return Err(source.wrong_type("numeric_value", "numbers", v.data_type()));
+                }
+            };
+            let field = Field::new("numeric_value", DataType::Float32, true);
+            others.push((Arc::new(field), values));
+        }
+        for field in further.iter().filter(|f| needed.needs(f.name())) {
+            let values = match batch.column_by_name(field.name()) {
+                Some(values) => source.cast(field.name(), values, field.data_type())?,
+                None => new_null_array(field.data_type(), batch.num_rows()),
+            };
+            others.push((Arc::new(field.clone()), values));
+        }
+        Ok(Self { subject_id, time, others, needed })
+    }
+
+    /// Nests the columns into the tables of events and statics, which have the same rows.
+    pub(super) fn nest(self, unsorted: Unsorted) -> Result<(RaggedTable, RaggedTable)> {
+        let (has_time, has_none) = (is_not_null(&self.time)?, is_null(&self.time)?);
+        let all_timed = self.time.null_count() == 0;
+        let part = |values: &ArrayRef, timed: bool| -> Result<ArrayRef> {
+            Ok(match (timed, all_timed) {
+                (true, true) => values.clone(),
+                (true, false) => filter(values, &has_time)?,
+                (false, _) => filter(values, &has_none)?,
+            })
+        };
+        let key = |name: &str, values: ArrayRef| {
+            let field = Field::new(name, values.data_type().clone(), false);
+            Column::with_field(Arc::new(field), 0, values)
+        };
+
+        let mut events = vec![
+            key("subject_id", part(&self.subject_id, true)?),
+            key("time", part(&self.time, true)?),
+        ];
+        let mut statics = vec![key("subject_id", part(&self.subject_id, false)?)];
+        for (field, values) in self.others {
+            let name = format!("static_{}", field.name());
+            if self.needed.has(&name) {
+                let values = part(&values, false)?;
+                statics.push(Column::with_field(Arc::clone(&field), 0, values).renamed(name));
+            }
+            if self.needed.has(field.name()) {
+                events.push(Column::with_field(field, 0, part(&values, true)?));
+            }
+        }
+
+        let options = NestOptions { unsorted };
+        let nest = |columns: Vec<Column>, keys: &[&str], which: &str| {
+            let rows = columns[0].values().len();
+            RaggedTable::try_new(rows, None, vec![], columns)?.nest_rows(keys, &options).map_err(
+                |e| match e {
+                    Error::Invalid(message) => Error::Invalid(format!(
+                        "{message} (row numbers count only rows with {which})"
+                    )),
+                    other => other,
+                },
+            )
+        };
+        let events = insert_deltas(nest(events, &["subject_id", "time"], "a time")?)?;
+        let statics = nest(statics, &["subject_id"], "no time")?;
+
+        let ids = |t: &RaggedTable| -> Result<ScalarBuffer<i64>> {
+            Ok(t.column("subject_id")?.values().as_primitive::<Int64Type>().values().clone())
+        };
+        let (a, b) = (ids(&events)?, ids(&statics)?);
+        let subjects = merge_sorted(&a, &b);
+        Ok((
+            with_subjects(events, &a, &subjects, &["subject", "event", "measurement"])?,
+            with_subjects(statics, &b, &subjects, &["subject", "static"])?,
+        ))
+    }
+}
+
+/// Inserts `time_delta_days` after `time`.
+fn insert_deltas(events: RaggedTable) -> Result<RaggedTable> {
+    let time = events.column("time")?.values().clone();
+    let time: &TimestampMicrosecondArray = time.as_primitive::<TimestampMicrosecondType>();
+    let time = time.values();
+    let mut days = vec![f32::NAN; time.len()];
+    let layout = events.layout(1)?;
+    let mut first = vec![false; time.len()];
+    for subject in 0..layout.lists() {
+        let range = layout.range(subject);
+        if let Some(f) = first.get_mut(range.start).filter(|_| !range.is_empty()) {
+            *f = true;
+        }
+        for i in range.skip(1) {
+            days[i] = delta_days(time[i - 1], time[i]);
+        }
+    }
+    let valid = BooleanBuffer::collect_bool(first.len(), |i| !first[i]);
+    let values = Float32Array::try_new(days.into(), Some(NullBuffer::new(valid)))?;
+    let mut columns = events.columns().to_vec();
+    let at = columns.iter().position(|c| c.name() == "time").map_or(0, |i| i + 1);
+    columns.insert(at, Column::new("time_delta_days", 1, Arc::new(values)));
+    events.with_columns(columns)
+}
+
+/// Returns the days between two times in microseconds, ignoring fractions of a second.
+///
+/// Computed in 64 bits until the end, which is bit-identical to other tools that derive these
+/// columns.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "the column is Float32: 24 bits of days"
+)]
+pub(crate) fn delta_days(from: i64, to: i64) -> f32 {
+    ((to.saturating_sub(from) / 1_000_000) as f64 / 86_400.0) as f32
+}
+
+/// Merges two ascending lists without duplicates.
+fn merge_sorted(a: &[i64], b: &[i64]) -> Vec<i64> {
+    let mut out = Vec::with_capacity(a.len().max(b.len()));
+    let (mut i, mut k) = (0, 0);
+    while i < a.len() || k < b.len() {
+        let next = match (a.get(i), b.get(k)) {
+            (Some(x), Some(y)) => *x.min(y),
+            (Some(x), None) | (None, Some(x)) => *x,
+            (None, None) => break,
+        };
+        i += usize::from(a.get(i) == Some(&next));
+        k += usize::from(b.get(k) == Some(&next));
+        out.push(next);
+    }
+    out
+}
+
+/// Extends a table with rows `own` to rows for all `subjects`; the new rows are empty.
+fn with_subjects(
+    table: RaggedTable,
+    own: &[i64],
+    subjects: &[i64],
+    names: &[&str],
+) -> Result<RaggedTable> {
+    if own.len() == subjects.len() {
+        return table.with_axis_names(names);
+    }
+    let layout = table.layout(1)?;
+    let mut next = 0;
+    let lengths = subjects.iter().map(|subject| {
+        if own.get(next) == Some(subject) {
+            next += 1;
+            layout.length(next - 1)
+        } else {
+            0
+        }
+    });
+    let outer = Offsets::from_lengths(lengths)?.into();
+    let mut axes = vec![(None, outer)];
+    axes.extend(table.axes().iter().skip(1).map(|a| (None, a.layout().clone())));
+    let columns = table
+        .columns()
+        .iter()
+        .map(|c| match c.axis() {
+            0 => {
+                let ids = arrow::array::Int64Array::from(subjects.to_vec());
+                Column::with_field(Arc::clone(c.field()), 0, Arc::new(ids))
+            }
+            _ => c.clone(),
+        })
+        .collect();
+    RaggedTable::try_new(subjects.len(), None, axes, columns)?.with_axis_names(names)
+}
+
+#[cfg(test)]
+#[allow(clippy::cast_possible_truncation)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn union_of_ids() {
+        assert_eq!(merge_sorted(&[1, 3, 5], &[2, 3, 9]), [1, 2, 3, 5, 9]);
+        assert_eq!(merge_sorted(&[], &[4]), [4]);
+        assert_eq!(merge_sorted(&[4], &[]), [4]);
+        assert!(merge_sorted(&[], &[]).is_empty());
+    }
+
+    #[test]
+    fn deltas_count_whole_seconds() {
+        assert_eq!(delta_days(0, 86_400_000_000), 1.0);
+        assert_eq!(delta_days(0, 1_999_999), (1.0 / 86_400.0) as f32);
+        assert_eq!(
+            delta_days(i64::MIN, i64::MAX),
+            ((i64::MAX / 1_000_000) as f64 / 86_400.0) as f32
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! [`Splits`]: the assignment of subjects to splits such as train and held-out.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::dataset::read_splits;
+use crate::error::{Error, Result};
+
+/// Name of the split that models are trained on.
+pub(crate) const TRAIN: &str = "train";
+
+/// Split names defined by MEDS.
+pub(crate) const KNOWN: [&str; 3] = [TRAIN, "tuning", "held_out"];
+
+/// The splits of a data set, from the folders of its shards or from
+/// `metadata/subject_splits.parquet`.
+#[derive(Clone, Debug)]
+pub(crate) struct Splits {
+    names: Vec<String>,
+    /// Index into `names` per subject; `None` without the file.
+    of_subject: Option<HashMap<i64, usize>>,
+}
+
+/// How the subjects of a shard are assigned to splits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place<'a> {
+    /// All subjects are in the split of the folder.
+    Split(&'a str),
+    /// Each subject is in the split given by the file.
+    BySubject,
+    /// No split is given.
+    Unknown,
+}
+
+impl Splits {
+    /// Reads the splits of a data set's folder.
+    ///
+    /// # Errors
+    /// If the file of subjects cannot be read, or has a subject in two splits.
+    pub(crate) fn of(root: &Path) -> Result<Self> {
+        let mut names: Vec<String> = KNOWN.iter().map(ToString::to_string).collect();
+        let Some(pairs) = read_splits(root)? else {
+            return Ok(Self { names, of_subject: None });
+        };
+        let mut of_subject = HashMap::with_capacity(pairs.len());
+        for (subject, split) in pairs {
+            let number = names.iter().position(|n| *n == split).unwrap_or_else(|| {
+                names.push(split);
+                names.len() - 1
+            });
+            if let Some(other) = of_subject.insert(subject, number)
+                && other != number
+            {
+                return Err(Error::file(
+                    root.join("metadata").join("subject_splits.parquet"),
+                    format!(
+                        "subject {subject} is in two splits, {:?} and {:?}",
+                        names[other], names[number]
+                    ),
+                ));
+            }
+        }
+        Ok(Self { names, of_subject: Some(of_subject) })
+    }
+
+    /// Whether there is a file of subjects and splits.
+    pub(crate) fn is_given(&self) -> bool {
+        self.of_subject.is_some()
+    }
+
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Returns the index in [`names`](Self::names) of a subject's split according to the file.
+    pub(crate) fn of_subject(&self, subject: i64) -> Option<usize> {
+        self.of_subject.as_ref()?.get(&subject).copied()
+    }
+
+    /// Determines the split of a shard such as `train/0`: by the first folder on its path with the
+    /// name of a split, otherwise by the file of subjects.
+    pub(crate) fn place(&self, shard: &str) -> Place<'_> {
+        let split = shard.split('/').find_map(|part| self.names.iter().find(|n| *n == part));
+        match (split, &self.of_subject) {
+            (Some(split), _) => Place::Split(split),
+            (None, Some(_)) => Place::BySubject,
+            (None, None) => Place::Unknown,
+        }
+    }
+}
+
+/// Returns the name of a shard with its split in front: `a/train/3` of `train` is `train/a/3`,
+/// `train` of `train` is `train/train`.
+pub(crate) fn below_split(split: &str, shard: &str) -> String {
+    let mut parts: Vec<&str> = shard.split('/').collect();
+    if parts.len() > 1
+        && let Some(at) = parts.iter().position(|p| *p == split)
+    {
+        parts.remove(at);
+    }
+    parts.insert(0, split);
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_split_leads_the_name() {
+        assert_eq!(below_split("train", "train/0"), "train/0");
+        assert_eq!(below_split("train", "a/train/b/0"), "train/a/b/0");
+        assert_eq!(below_split("train", "train"), "train/train");
+        assert_eq!(below_split("held_out", "7"), "held_out/7");
+    }
+
+    #[test]
+    fn folders_come_before_the_file() {
+        let some = Splits {
+            names: vec!["train".into(), "extra".into()],
+            of_subject: Some([(1, 0), (2, 1)].into()),
+        };
+        assert_eq!(some.place("extra/0"), Place::Split("extra"));
+        assert_eq!(some.place("a/0"), Place::BySubject);
+        assert_eq!((some.of_subject(2), some.of_subject(3)), (Some(1), None));
+        let none = Splits { of_subject: None, ..some };
+        assert_eq!((none.place("trains/0"), none.of_subject(1)), (Place::Unknown, None));
+    }
+}

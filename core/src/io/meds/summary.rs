@@ -1,0 +1,229 @@
+//! [`MedsSummary`]: counts per split, shard and code.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float32Type, UInt32Type};
+
+use super::MedsShard;
+use crate::error::Result;
+use crate::io::parquet::{self, ParquetReadOptions};
+
+/// Counts of the contents of shards, accumulated shard by shard.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::meds::MedsSummary;
+/// use serrate::io::meds_torch::MedsFolder;
+/// let folder = MedsFolder::open("../tests/data/synthea-meds")?;
+/// let mut summary = MedsSummary::default();
+/// for i in 0..folder.num_shards() {
+///     summary.push(&folder.read(i, &Default::default())?)?;
+/// }
+/// let all = summary.total();
+/// assert_eq!((all.subjects, all.events, all.measurements), (28, 1993, 24754));
+/// assert_eq!(summary.splits().len(), 3);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct MedsSummary {
+    shards: Vec<PartSummary>,
+    codes: HashMap<Box<str>, Occurrences>,
+}
+
+/// Counts of a shard, a split, or all shards.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartSummary {
+    /// Name of the shard or split.
+    pub name: String,
+    /// Number of shards.
+    pub shards: usize,
+    /// Number of subjects, including those without events.
+    pub subjects: u64,
+    /// Number of distinct times of subjects.
+    pub events: u64,
+    /// Number of measurements with a time.
+    pub measurements: u64,
+    /// Number of facts without a time.
+    pub statics: u64,
+    /// Largest number of events and of measurements of a subject.
+    pub longest: (usize, usize),
+    /// Largest number of measurements of an event.
+    pub longest_event: usize,
+}
+
+/// Number of occurrences of a code.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CodeSummary {
+    /// The code.
+    pub code: String,
+    /// Occurrences with and without a time.
+    pub occurrences: Occurrences,
+}
+
+/// Occurrences of a code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Occurrences {
+    /// Number with a time.
+    pub measurements: u64,
+    /// Number without a time.
+    pub statics: u64,
+    /// Number of both with a numeric value.
+    pub values: u64,
+}
+
+impl PartSummary {
+    /// Returns the bytes of all subjects padded to full length as subject x measurement: per slot a
+    /// code (int64), a value and a time delta (both float32), and a mask of the value.
+    pub fn padded_measurements(&self) -> u128 {
+        u128::from(self.subjects) * self.longest.1 as u128 * (8 + 4 + 4 + 1)
+    }
+
+    /// Returns the bytes of all subjects padded to full length as subject x event x measurement:
+    /// per event a time delta (float32) and a mask, per slot in it a code (int64), a value
+    /// (float32) and a mask of the value.
+    pub fn padded_events(&self) -> u128 {
+        let events = u128::from(self.subjects) * self.longest.0 as u128;
+        events * (4 + 1 + self.longest_event as u128 * (8 + 4 + 1))
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.shards += other.shards;
+        self.subjects += other.subjects;
+        self.events += other.events;
+        self.measurements += other.measurements;
+        self.statics += other.statics;
+        let (ours, theirs) = (self.longest, other.longest);
+        self.longest = (ours.0.max(theirs.0), ours.1.max(theirs.1));
+        self.longest_event = self.longest_event.max(other.longest_event);
+    }
+}
+
+impl MedsSummary {
+    /// Adds the counts of a shard.
+    ///
+    /// # Errors
+    /// If the shard lacks a MEDS column, or one has another type.
+    pub fn push(&mut self, shard: &MedsShard) -> Result<()> {
+        let (events, within) = (shard.events.layout(1)?, shard.events.layout(2)?);
+        let subjects = shard.events.num_rows();
+        let measured = |row: usize| within.ranges(events.range(row)).len();
+        self.shards.push(PartSummary {
+            name: shard.name.clone(),
+            shards: 1,
+            subjects: subjects as u64,
+            events: within.lists() as u64,
+            measurements: within.children() as u64,
+            statics: shard.statics.column("static_code")?.values().len() as u64,
+            longest: (events.max_length(), (0..subjects).map(measured).max().unwrap_or(0)),
+            longest_event: within.max_length(),
+        });
+        let values = shard.events.column("numeric_value")?.values();
+        let codes = shard.events.column("code")?.values();
+        self.count(codes, values, |o| &mut o.measurements)?;
+        let values = shard.statics.column("static_numeric_value")?.values();
+        let codes = shard.statics.column("static_code")?.values();
+        self.count(codes, values, |o| &mut o.statics)
+    }
+
+    fn count(
+        &mut self,
+        codes: &ArrayRef,
+        values: &ArrayRef,
+        which: fn(&mut Occurrences) -> &mut u64,
+    ) -> Result<()> {
+        let text = DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8));
+        let codes = cast(codes, &text)?;
+        let codes = codes.as_dictionary::<UInt32Type>();
+        let values = cast(values, &DataType::Float32)?;
+        let values = values.as_primitive::<Float32Type>();
+        let names = codes.values().as_string::<i32>();
+        // Counts by dictionary key first, so that names are looked up per code, not per
+        // measurement.
+        let mut found = vec![(0u64, 0u64); names.len()];
+        for (key, value) in codes.keys().iter().zip(values) {
+            if let Some(count) = key.and_then(|key| found.get_mut(key as usize)) {
+                count.0 += 1;
+                count.1 += u64::from(value.is_some_and(|v| !v.is_nan()));
+            }
+        }
+        for (name, (n, with_value)) in names.iter().zip(found) {
+            if let (Some(name), true) = (name, n > 0) {
+                if !self.codes.contains_key(name) {
+                    self.codes.insert(name.into(), Occurrences::default());
+                }
+                if let Some(code) = self.codes.get_mut(name) {
+                    *which(code) += n;
+                    code.values += with_value;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the counts of every shard, in the order in which they were added.
+    pub fn shards(&self) -> &[PartSummary] {
+        &self.shards
+    }
+
+    /// Returns the counts of every split, which is the first part of a shard's name (`train/0`,
+    /// `train/1`), in order of appearance.
+    pub fn splits(&self) -> Vec<PartSummary> {
+        let mut splits: Vec<PartSummary> = Vec::new();
+        for shard in &self.shards {
+            let name = shard.name.split('/').next().unwrap_or_default();
+            match splits.iter_mut().find(|s| s.name == name) {
+                Some(split) => split.add(shard),
+                None => splits.push(PartSummary { name: name.into(), ..shard.clone() }),
+            }
+        }
+        splits
+    }
+
+    /// Returns the counts of all shards together.
+    pub fn total(&self) -> PartSummary {
+        let mut total = PartSummary { name: "all".into(), ..PartSummary::default() };
+        self.shards.iter().for_each(|shard| total.add(shard));
+        total
+    }
+
+    /// Returns all codes, most frequent first, ties in byte order.
+    pub fn codes(&self) -> Vec<CodeSummary> {
+        let mut codes: Vec<CodeSummary> = self
+            .codes
+            .iter()
+            .map(|(code, occurrences)| CodeSummary {
+                code: code.to_string(),
+                occurrences: *occurrences,
+            })
+            .collect();
+        codes.sort_by(|a, b| {
+            let count = |c: &CodeSummary| c.occurrences.measurements + c.occurrences.statics;
+            count(b).cmp(&count(a)).then_with(|| a.code.cmp(&b.code))
+        });
+        codes
+    }
+}
+
+/// Reads the descriptions of codes from a `metadata/codes.parquet`; empty if it has none.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn descriptions(path: impl AsRef<Path>) -> Result<HashMap<String, String>> {
+    let names = ["code", "description"];
+    let file = parquet::ParquetTableReader::open(&path, &ParquetReadOptions::default())?;
+    if names.iter().any(|name| file.schema().field_with_name(name).is_err()) {
+        return Ok(HashMap::new());
+    }
+    let columns = Some(names.iter().map(|n| (*n).to_owned()).collect());
+    let options = ParquetReadOptions { columns, ..ParquetReadOptions::default() };
+    let table = parquet::read(&path, &options)?;
+    let texts = |name: &str| -> Result<ArrayRef> {
+        Ok(cast(table.column(name)?.values(), &DataType::Utf8)?)
+    };
+    let (codes, texts) = (texts("code")?, texts("description")?);
+    let pairs = codes.as_string::<i32>().iter().zip(texts.as_string::<i32>());
+    Ok(pairs.filter_map(|(code, text)| Some((code?.to_owned(), text?.to_owned()))).collect())
+}

@@ -1,0 +1,243 @@
+//! [`View`]: a column of [`AsOf`] as ranges, which are sliced further before values are copied.
+
+#![cfg_attr(
+    not(feature = "sql"),
+    allow(dead_code, reason = "queries slice more than `AsOf::last`")
+)]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, Int64Array};
+
+use super::asof::AsOf;
+use crate::array::ranges::gather_parts;
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::error::{Error, Result};
+use crate::table::RaggedTable;
+
+/// A list column of the rows of an [`AsOf`], and the part of each list to return.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// Whether it is a column of static facts.
+    pub statics: bool,
+    /// Name of the column in its table.
+    pub column: String,
+    /// Operations on the lists, in order.
+    pub steps: Vec<Step>,
+}
+
+/// An operation on a range that does not need its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// `start:stop` on axis 1, like a Python slice.
+    Slice(Option<i64>, Option<i64>),
+    /// Flattens all values of a row into one list.
+    Flatten,
+}
+
+impl View {
+    /// Returns the view with another step.
+    pub fn then(&self, step: Step) -> Self {
+        let mut view = self.clone();
+        view.steps.push(step);
+        view
+    }
+
+    /// Applies the view to the shards of `rows`.
+    pub fn of<'a>(&'a self, rows: &'a AsOf) -> Result<Ranges<'a>> {
+        let shards = rows
+            .shards()
+            .iter()
+            .map(|shard| {
+                let table = if self.statics { &shard.statics } else { &shard.events };
+                ShardColumn::of(table, &self.column)
+            })
+            .collect::<Result<_>>()?;
+        Ok(Ranges { view: self, rows, shards })
+    }
+}
+
+struct ShardColumn<'a> {
+    outer: &'a Layout,
+    inner: Option<&'a Layout>,
+    values: &'a ArrayRef,
+}
+
+impl<'a> ShardColumn<'a> {
+    fn of(table: &'a RaggedTable, name: &str) -> Result<Self> {
+        let column = table.column(name)?;
+        let outer = table.layout(1)?;
+        let inner = match column.axis() {
+            1 => None,
+            2 => Some(table.layout(2)?),
+            axis => {
+                return Err(Error::invalid(format!(
+                    "column {name:?} is on axis {axis}; only list columns on axes 1 and 2 can be viewed"
+                )));
+            }
+        };
+        Ok(Self { outer, inner, values: column.values() })
+    }
+}
+
+/// A list of a shard: elements of axis 1, or leaves if it was flattened.
+struct Span<'a> {
+    shard: usize,
+    range: Range<usize>,
+    /// The level below, if any is left.
+    inner: Option<&'a Layout>,
+}
+
+impl Span<'_> {
+    fn leaves(&self) -> Range<usize> {
+        match self.inner {
+            Some(inner) => inner.ranges(self.range.clone()),
+            None => self.range.clone(),
+        }
+    }
+}
+
+/// A view applied to the shards.
+pub struct Ranges<'a> {
+    view: &'a View,
+    rows: &'a AsOf,
+    shards: Vec<ShardColumn<'a>>,
+}
+
+impl<'a> Ranges<'a> {
+    fn span(&self, label: usize) -> Span<'a> {
+        let (shard, row, events) = self.rows.at(label);
+        let lists = &self.shards[shard];
+        let whole = lists.outer.range(row);
+        let range = match self.view.statics {
+            true => whole,
+            false => whole.start..whole.start + events,
+        };
+        let mut span = Span { shard, range, inner: lists.inner };
+        for step in &self.view.steps {
+            match step {
+                Step::Flatten => {
+                    span.range = span.leaves();
+                    span.inner = None;
+                }
+                Step::Slice(start, stop) => {
+                    let (from, to) = clip(span.range.len(), *start, *stop);
+                    span.range = span.range.start + from..span.range.start + to;
+                }
+            }
+        }
+        span
+    }
+
+    /// Returns the number of leaves of one label.
+    pub fn leaves(&self, label: usize) -> usize {
+        self.span(label).leaves().len()
+    }
+
+    /// Copies the lists of some labels.
+    pub fn gather(&self, labels: &[usize]) -> Result<RaggedArray> {
+        let Some(first) = self.shards.first() else {
+            return Err(Error::invalid("there is no shard to gather rows from"));
+        };
+        let deep = first.inner.is_some() && !self.view.steps.contains(&Step::Flatten);
+        let mut lengths = Vec::with_capacity(labels.len());
+        let mut below = Vec::new();
+        let mut parts = Vec::with_capacity(labels.len());
+        for label in labels {
+            let span = self.span(*label);
+            lengths.push(span.range.len());
+            if let Some(inner) = span.inner {
+                below.extend(span.range.clone().map(|i| inner.length(i)));
+            }
+            parts.push((span.shard, span.leaves()));
+        }
+        let mut axes: Vec<ListAxis> = vec![Offsets::from_lengths(lengths)?.into()];
+        if deep {
+            axes.push(Offsets::from_lengths(below)?.into());
+        }
+        let arrays: Vec<&ArrayRef> = self.shards.iter().map(|s| s.values).collect();
+        RaggedArray::try_new(labels.len(), axes, gather_parts(&arrays, &parts)?)
+    }
+
+    /// Returns the number of elements on axis 1 of some labels.
+    pub fn lengths(&self, labels: &[usize]) -> ArrayRef {
+        self.map_spans(labels, |span| span.range.len())
+    }
+
+    /// Returns the number of non-NULL leaves of some labels.
+    pub fn counts(&self, labels: &[usize]) -> ArrayRef {
+        self.map_spans(labels, |span| {
+            let leaves = span.leaves();
+            let nulls = self.shards[span.shard].values.nulls().filter(|n| n.null_count() > 0);
+            let missing = nulls.map_or(0, |n| n.slice(leaves.start, leaves.len()).null_count());
+            leaves.len() - missing
+        })
+    }
+
+    fn map_spans(&self, labels: &[usize], number: impl Fn(&Span<'_>) -> usize) -> ArrayRef {
+        let numbers = labels.iter().map(|label| number(&self.span(*label)));
+        Arc::new(Int64Array::from_iter_values(
+            numbers.map(|n| i64::try_from(n).unwrap_or(i64::MAX)),
+        ))
+    }
+}
+
+/// Splits labels into ranges of at most `rows` labels with at most `leaves` leaves in all views
+/// together; a single label may exceed that.
+pub fn stretches(
+    views: &[Ranges<'_>],
+    labels: usize,
+    leaves: usize,
+    rows: usize,
+) -> Vec<Range<usize>> {
+    let mut out = Vec::new();
+    let (mut start, mut sum) = (0, 0usize);
+    for label in 0..labels {
+        let own = views.iter().fold(0usize, |sum, v| sum.saturating_add(v.leaves(label)));
+        sum = sum.saturating_add(own);
+        if label > start && (sum > leaves || label - start >= rows) {
+            out.push(start..label);
+            (start, sum) = (label, own);
+        }
+    }
+    if start < labels {
+        out.push(start..labels);
+    }
+    out
+}
+
+/// Resolves `start:stop` of a list of `len` elements, with Python's rules.
+fn clip(len: usize, start: Option<i64>, stop: Option<i64>) -> (usize, usize) {
+    let place = |at: Option<i64>, default: usize| match at {
+        None => default,
+        Some(at) => {
+            let back = usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX);
+            if at < 0 { len.saturating_sub(back) } else { back.min(len) }
+        }
+    };
+    let (start, stop) = (place(start, 0), place(stop, len));
+    (start, stop.max(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_clipped_as_in_python() {
+        for (len, start, stop, expected) in [
+            (5, None, None, (0, 5)),
+            (5, Some(-2), None, (3, 5)),
+            (5, Some(-9), None, (0, 5)),
+            (5, None, Some(-1), (0, 4)),
+            (5, None, Some(9), (0, 5)),
+            (5, Some(4), Some(2), (4, 4)),
+            (5, Some(i64::MIN), Some(i64::MAX), (0, 5)),
+            (5, Some(i64::MAX), None, (5, 5)),
+            (0, Some(-1), Some(1), (0, 0)),
+        ] {
+            assert_eq!(clip(len, start, stop), expected, "[{start:?}:{stop:?}] of {len}");
+        }
+    }
+}

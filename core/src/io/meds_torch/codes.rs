@@ -1,0 +1,382 @@
+//! [`Codes`]: token and scale of each code, and the resulting `metadata/codes.parquet`.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float32Array, Float64Array, LargeStringArray, RecordBatch,
+    RecordBatchOptions, UInt32Array, UInt64Array,
+};
+use arrow::compute::{cast, take};
+use arrow::datatypes::{DataType, Field, Float64Type, Schema};
+use parquet::arrow::ArrowWriter;
+
+use super::fit::{Counts, Fitted};
+use super::schemas::writer_properties;
+use super::{Normalize, TensorizeOptions, VocabularyFrom};
+use crate::error::{Error, Result};
+use crate::io::atomic::AtomicFile;
+use crate::io::meds::file::Source;
+use crate::io::meds::{MedsDataset, Splits, Vocabulary};
+
+const INDEX: &str = "code/vocab_index";
+const MEAN: &str = "values/mean";
+const STD: &str = "values/std";
+const COUNTED: [&str; 5] = [
+    "code/n_occurrences",
+    "code/n_subjects",
+    "values/n_occurrences",
+    "values/sum",
+    "values/sum_sqd",
+];
+
+/// Token and scale of a code.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) token: u32,
+    /// Values are scaled as `(value - mean) / std`.
+    pub(super) mean: f64,
+    pub(super) std: f64,
+    /// Whether mean and standard deviation are known; values of the code are NULL otherwise.
+    pub(super) scaled: bool,
+}
+
+/// Precision in which values are scaled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arithmetic {
+    /// Values are not scaled.
+    Raw,
+    Single,
+    Double,
+}
+
+#[derive(Debug)]
+pub(super) struct Codes {
+    by_code: HashMap<Arc<str>, Entry>,
+    pub(super) arithmetic: Arithmetic,
+    /// The narrowest unsigned type that holds all tokens.
+    pub(super) token_type: DataType,
+    /// The rows of `codes.parquet`.
+    table: RecordBatch,
+}
+
+impl Codes {
+    pub(super) fn of(
+        dataset: &MedsDataset,
+        splits: &Splits,
+        options: &TensorizeOptions,
+        jobs: usize,
+    ) -> Result<Self> {
+        let path = dataset.root().join("metadata").join("codes.parquet");
+        let old = OldCodes::read(&path)?;
+        let from_file = match options.vocabulary {
+            VocabularyFrom::FileOrTrain => old.column(INDEX).is_some(),
+            VocabularyFrom::Train => false,
+            VocabularyFrom::File if old.table.is_some() => true,
+            VocabularyFrom::File => {
+                return Err(Error::file(
+                    path,
+                    "the file does not exist, but the vocabulary is to be taken from it",
+                ));
+            }
+        };
+        let given = old.column(MEAN).is_some() && old.column(STD).is_some();
+        let counted = match options.normalize {
+            Normalize::No | Normalize::ByFile => false,
+            Normalize::Compatible | Normalize::Exact => !given,
+        };
+        let fitted = match counted || !from_file {
+            true => Some(Fitted::of(dataset, splits, jobs)?),
+            false => None,
+        };
+        let vocabulary = match (from_file, &fitted) {
+            (false, Some(fitted)) => Vocabulary::from_codes(fitted.codes.keys())?,
+            _ => dataset.vocabulary()?.clone(),
+        };
+        let codes: Vec<Arc<str>> = vocabulary.iter().map(|(code, _)| code.into()).collect();
+        let rows = old.find_rows(&codes)?;
+        let old = OldCodes { table: old.take_rows(&rows)?, path: old.path };
+        let scales = match options.normalize {
+            Normalize::No => None,
+            Normalize::ByFile => Some(Scales::by_file(&old)?),
+            Normalize::Compatible | Normalize::Exact => {
+                let exact = options.normalize == Normalize::Exact;
+                Some(Scales::new(&old, fitted.as_ref(), &codes, exact)?)
+            }
+        };
+        let entry = |i: usize, token: u32| {
+            let known = scales.as_ref().and_then(|s| Some((s.mean[i]?, s.std[i]?)));
+            let (mean, std) = known.unwrap_or((f64::NAN, f64::NAN));
+            Entry { token, mean, std, scaled: known.is_some() }
+        };
+        let tokens: Vec<u32> = vocabulary.iter().map(|(_, token)| token).collect();
+        let by_code =
+            codes.iter().zip(&tokens).enumerate().map(|(i, (c, t))| (Arc::clone(c), entry(i, *t)));
+        let token_type = narrowest_type(tokens.iter().copied().max().unwrap_or(0).into());
+        Ok(Self {
+            by_code: by_code.collect(),
+            arithmetic: scales.map_or(Arithmetic::Raw, |s| s.arithmetic),
+            table: build_table(&old, &codes, &tokens, fitted.as_ref(), options.normalize)?,
+            token_type,
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_code.len()
+    }
+
+    pub(super) fn get(&self, code: &str) -> Option<Entry> {
+        self.by_code.get(code).copied()
+    }
+
+    pub(super) fn write(&self, path: &Path) -> Result<()> {
+        let file = AtomicFile::create(path, false)?;
+        let mut writer =
+            ArrowWriter::try_new(file, self.table.schema(), Some(writer_properties()))?;
+        writer.write(&self.table)?;
+        writer.into_inner()?.commit()
+    }
+}
+
+/// The existing `codes.parquet`, if any.
+struct OldCodes {
+    path: std::path::PathBuf,
+    table: Option<RecordBatch>,
+}
+
+impl OldCodes {
+    fn read(path: &Path) -> Result<Self> {
+        let mut old = Self { path: path.to_path_buf(), table: None };
+        if path.exists() {
+            let source = Source::open(path)?;
+            let schema = source.schema();
+            let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            let table = source.read(&names, None)?;
+            if table.column_by_name("code").is_none() {
+                return Err(source.no_column("code"));
+            }
+            old.table = Some(table);
+        }
+        Ok(old)
+    }
+
+    fn column(&self, name: &str) -> Option<&ArrayRef> {
+        self.table.as_ref()?.column_by_name(name)
+    }
+
+    /// Returns the row of each code in the file.
+    fn find_rows(&self, codes: &[Arc<str>]) -> Result<UInt32Array> {
+        let Some(column) = self.column("code") else {
+            return Ok(UInt32Array::new_null(codes.len()));
+        };
+        let column = cast(column, &DataType::LargeUtf8)?;
+        let mut places = HashMap::with_capacity(column.len());
+        for (row, code) in (0u32..).zip(column.as_string::<i64>()) {
+            if let Some(code) = code {
+                places.entry(code).or_insert(row);
+            }
+        }
+        Ok(codes.iter().map(|code| places.get(code.as_ref()).copied()).collect())
+    }
+
+    /// Returns these rows; NULL for codes that are missing.
+    fn take_rows(&self, rows: &UInt32Array) -> Result<Option<RecordBatch>> {
+        let Some(table) = &self.table else { return Ok(None) };
+        let columns =
+            table.columns().iter().map(|c| Ok(take(c, rows, None)?)).collect::<Result<_>>()?;
+        let fields: Vec<Field> = table
+            .schema()
+            .fields()
+            .iter()
+            .map(|f| f.as_ref().clone().with_nullable(true))
+            .collect();
+        let schema = Arc::new(Schema::new(fields));
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        Ok(Some(RecordBatch::try_new_with_options(schema, columns, &options)?))
+    }
+
+    /// Reads a numeric column, and whether it has at most 32 bits.
+    fn numeric_column(&self, name: &str) -> Result<Option<(Vec<Option<f64>>, bool)>> {
+        let Some(column) = self.column(name) else { return Ok(None) };
+        if !column.data_type().is_numeric() && *column.data_type() != DataType::Null {
+            return Err(Error::file(
+                &self.path,
+                format!("column {name:?}: expected numbers, found {}", column.data_type()),
+            ));
+        }
+        let single = matches!(column.data_type(), DataType::Float32 | DataType::Float16);
+        let numbers = cast(column, &DataType::Float64)?;
+        Ok(Some((numbers.as_primitive::<Float64Type>().iter().collect(), single)))
+    }
+}
+
+/// Mean and standard deviation of the values of each code.
+struct Scales {
+    mean: Vec<Option<f64>>,
+    std: Vec<Option<f64>>,
+    arithmetic: Arithmetic,
+}
+
+impl Scales {
+    /// Uses only the file.
+    fn by_file(old: &OldCodes) -> Result<Self> {
+        let arithmetic = Arithmetic::Double;
+        if let (Some((mean, _)), Some((std, _))) =
+            (old.numeric_column(MEAN)?, old.numeric_column(STD)?)
+        {
+            return Ok(Self { mean, std, arithmetic });
+        }
+        let [_, _, n, sum, sum_sqd] = COUNTED;
+        let (Some((n, _)), Some((sum, _)), Some((sum_sqd, _))) =
+            (old.numeric_column(n)?, old.numeric_column(sum)?, old.numeric_column(sum_sqd)?)
+        else {
+            return Err(Error::file(
+                &old.path,
+                format!(
+                    "normalization by this file needs the columns {MEAN} and {STD}, or {n}, {sum} and {sum_sqd}"
+                ),
+            ));
+        };
+        let parts = || n.iter().zip(&sum).zip(&sum_sqd);
+        let mean = parts().map(|((n, s), _)| Some((*s)? / (*n)?)).collect();
+        let std = parts().map(|((n, s), q)| Some(std_deviation((*n)?, (*s)?, (*q)?))).collect();
+        Ok(Self { mean, std, arithmetic })
+    }
+
+    /// Uses means and deviations of the file if it has them, otherwise those of the train split.
+    fn new(
+        old: &OldCodes,
+        fitted: Option<&Fitted>,
+        codes: &[Arc<str>],
+        exact: bool,
+    ) -> Result<Self> {
+        let zero = Counts::default();
+        let counts: Vec<&Counts> = codes
+            .iter()
+            .map(|code| fitted.and_then(|f| f.codes.get(code)).unwrap_or(&zero))
+            .collect();
+        // meds-torch-data stores sums in 32 bits. Division by a count of up to 16 bits keeps 32
+        // bits; with a wider count, all further arithmetic has 64 bits.
+        let most = fitted.map_or(0, |f| f.codes.values().map(|c| c.values).max().unwrap_or(0));
+        let single = !exact && most <= u64::from(u16::MAX);
+        let double = fitted.is_some_and(|f| f.double);
+        let moments = |c: &Counts| match (exact, single) {
+            (true, _) => {
+                (c.sum / to_f64(c.values), std_deviation(to_f64(c.values), c.sum, c.sum_sqd))
+            }
+            (false, true) => {
+                let (sum, sum_sqd) = stored_sums(c, double);
+                let n = to_f32(c.values);
+                let mean = sum / n;
+                (f64::from(mean), f64::from((sum_sqd / n - mean * mean).sqrt()))
+            }
+            (false, false) => {
+                let (sum, sum_sqd) = stored_sums(c, double);
+                let n = to_f64(c.values);
+                (f64::from(sum) / n, std_deviation(n, sum.into(), sum_sqd.into()))
+            }
+        };
+        let (mean, mean_single) = match old.numeric_column(MEAN)? {
+            Some(given) => given,
+            None => (counts.iter().map(|c| Some(moments(c).0)).collect(), single),
+        };
+        let (std, std_single) = match old.numeric_column(STD)? {
+            Some(given) => given,
+            None => (counts.iter().map(|c| Some(moments(c).1)).collect(), single),
+        };
+        let arithmetic = match mean_single && std_single && !exact {
+            true => Arithmetic::Single,
+            false => Arithmetic::Double,
+        };
+        Ok(Self { mean, std, arithmetic })
+    }
+}
+
+/// Returns the sums as stored by meds-torch-data.
+#[expect(clippy::cast_possible_truncation, reason = "it stores 32 bits")]
+fn stored_sums(c: &Counts, double: bool) -> (f32, f32) {
+    if double { (c.sum as f32, c.sum_sqd as f32) } else { (c.single_sum, c.single_sum_sqd) }
+}
+
+fn std_deviation(n: f64, sum: f64, sum_sqd: f64) -> f64 {
+    let mean = sum / n;
+    (sum_sqd / n - mean * mean).sqrt()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are below 2^53")]
+fn to_f64(n: u64) -> f64 {
+    n as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are below 2^16 here")]
+fn to_f32(n: u64) -> f32 {
+    n as f32
+}
+
+/// Returns the narrowest unsigned type for integers up to `most`.
+fn narrowest_type(most: u64) -> DataType {
+    match most {
+        0..=0xff => DataType::UInt8,
+        0x100..=0xffff => DataType::UInt16,
+        0x1_0000..=0xffff_ffff => DataType::UInt32,
+        _ => DataType::UInt64,
+    }
+}
+
+fn narrow_array(values: impl Iterator<Item = u64>) -> Result<ArrayRef> {
+    let values: UInt64Array = values.collect();
+    let most = values.values().iter().copied().max().unwrap_or(0);
+    Ok(cast(&values, &narrowest_type(most))?)
+}
+
+/// Builds the new file: codes, counts, columns of the old file, tokens.
+fn build_table(
+    old: &OldCodes,
+    codes: &[Arc<str>],
+    tokens: &[u32],
+    fitted: Option<&Fitted>,
+    normalize: Normalize,
+) -> Result<RecordBatch> {
+    let code: LargeStringArray = codes.iter().map(|c| Some(c.as_ref())).collect();
+    let mut columns: Vec<(String, ArrayRef)> = vec![("code".into(), Arc::new(code))];
+    if let Some(fitted) = fitted {
+        let zero = Counts::default();
+        let counts: Vec<&Counts> =
+            codes.iter().map(|code| fitted.codes.get(code).unwrap_or(&zero)).collect();
+        let sums: [ArrayRef; 2] = if normalize == Normalize::Exact {
+            let sum: Float64Array = counts.iter().map(|c| Some(c.sum)).collect();
+            let sum_sqd: Float64Array = counts.iter().map(|c| Some(c.sum_sqd)).collect();
+            [Arc::new(sum), Arc::new(sum_sqd)]
+        } else {
+            let stored = |c: &&Counts| stored_sums(c, fitted.double);
+            let sum: Float32Array = counts.iter().map(|c| Some(stored(c).0)).collect();
+            let sum_sqd: Float32Array = counts.iter().map(|c| Some(stored(c).1)).collect();
+            [Arc::new(sum), Arc::new(sum_sqd)]
+        };
+        let [sum, sum_sqd] = sums;
+        let values = [
+            narrow_array(counts.iter().map(|c| c.rows))?,
+            narrow_array(counts.iter().map(|c| c.subjects))?,
+            narrow_array(counts.iter().map(|c| c.values))?,
+            sum,
+            sum_sqd,
+        ];
+        columns.extend(COUNTED.iter().map(ToString::to_string).zip(values));
+    }
+    let index = narrow_array(tokens.iter().map(|t| u64::from(*t)))?;
+    if let Some(table) = &old.table {
+        for (field, column) in table.schema().fields().iter().zip(table.columns()) {
+            let name = field.name();
+            if columns.iter().any(|(n, _)| n == name) {
+                continue;
+            }
+            let column = if name == INDEX { &index } else { column };
+            columns.push((name.clone(), Arc::clone(column)));
+        }
+    }
+    if !columns.iter().any(|(name, _)| name == INDEX) {
+        columns.push((INDEX.into(), index));
+    }
+    Ok(RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true)))?)
+}

@@ -1,0 +1,364 @@
+//! [`Encoder`]: converts the rows of a shard to tensors, divided by split.
+
+use std::collections::BTreeMap;
+
+use arrow::array::{Array, StringArray};
+
+use super::build::{Builder, Measurement, sort_rows};
+use super::codes::{Arithmetic, Codes, Entry};
+use super::{TensorizeOptions, Unknown};
+use crate::error::{Error, Result};
+use crate::io::meds::file::Source;
+use crate::io::meds::{Chunk, MedsDataset, Place, Splits, Values, below_split};
+
+/// Returns for each shard the names of its parts: one name, or one per split.
+pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<Vec<String>>> {
+    let mut seen = std::collections::HashMap::new();
+    let sources = dataset.sources();
+    let names = sources.iter().map(|(name, source)| {
+        let names = match splits.place(name) {
+            Place::Split(split) => vec![below_split(split, name)],
+            Place::BySubject => splits.names().iter().map(|s| below_split(s, name)).collect(),
+            Place::Unknown => vec![name.clone()],
+        };
+        for name in &names {
+            if let Some(other) = seen.insert(name.clone(), source.path()) {
+                return Err(Error::file(
+                    source.path(),
+                    format!(
+                        "it would be written as {name:?}, as would {}; rename one of them",
+                        other.display()
+                    ),
+                ));
+            }
+        }
+        Ok(names)
+    });
+    names.collect()
+}
+
+/// The tensors of a shard in memory.
+pub(super) struct Encoded {
+    /// Parts by name; only those with rows, but at least one.
+    pub(super) parts: Vec<(String, Builder)>,
+    /// Number of measurements per code that is not in the vocabulary.
+    pub(super) unknown: BTreeMap<String, u64>,
+    /// Whether the rows were out of order and have been sorted.
+    pub(super) sorted: bool,
+}
+
+impl Encoded {
+    /// Refuses subjects that another shard has, too; this is shard `i` of the data set.
+    pub(super) fn check_subjects(
+        &self,
+        dataset: &MedsDataset,
+        i: usize,
+        options: &TensorizeOptions,
+    ) -> Result<()> {
+        if options.shared_subjects {
+            return Ok(());
+        }
+        self.parts.iter().try_for_each(|(_, part)| dataset.check_subjects(i, &part.subjects))
+    }
+}
+
+/// Converts shards to tensors.
+pub(super) struct Encoder<'a> {
+    pub(super) codes: &'a Codes,
+    pub(super) splits: &'a Splits,
+    pub(super) unknown: Unknown,
+}
+
+/// Destination of rows.
+enum RowTarget {
+    /// Tensors, as long as rows are in order.
+    Build,
+    /// A list that will be sorted.
+    Collect(Vec<Measurement>),
+}
+
+impl Encoder<'_> {
+    /// Reads a shard whose parts are named `part_names`.
+    pub(super) fn shard(&self, source: &Source, names: &[String]) -> Result<Encoded> {
+        if let Some(encoded) = self.read(source, names, RowTarget::Build)? {
+            return Ok(encoded);
+        }
+        let encoded = self.read(source, names, RowTarget::Collect(Vec::new()))?;
+        encoded
+            .ok_or_else(|| Error::file(source.path(), "the file changed while it was being read"))
+    }
+
+    /// Returns `None` if the rows are out of order.
+    fn read(
+        &self,
+        source: &Source,
+        names: &[String],
+        mut target: RowTarget,
+    ) -> Result<Option<Encoded>> {
+        let mut builders: Vec<Builder> = names.iter().map(|_| Builder::default()).collect();
+        if let ([builder], RowTarget::Build) = (builders.as_mut_slice(), &target) {
+            builder.reserve(source.rows()?);
+        }
+        let mut unknown = BTreeMap::new();
+        let mut known: Option<StringArray> = None;
+        let mut entries: Vec<Option<Entry>> = Vec::new();
+        let mut missed: Vec<u64> = Vec::new();
+        let mut scratch = Scratch::default();
+        let mut route =
+            SplitRoute { of: (names.len() > 1).then_some(self.splits), subject: None, to: 0 };
+        for chunk in Chunk::read(source)? {
+            let chunk = chunk?;
+            if known.as_ref().is_none_or(|k| !chunk.same_codes(k)) {
+                count_missed(known.as_ref(), &mut missed, &mut unknown);
+                entries = (0..chunk.codes.len())
+                    .map(|i| match chunk.codes.is_valid(i) {
+                        true => self.codes.get(chunk.codes.value(i)),
+                        false => None,
+                    })
+                    .collect();
+                missed.resize(entries.len(), 0);
+                known = Some(chunk.codes.clone());
+            }
+            self.translate(source, &chunk, &entries, &mut missed, &mut scratch)?;
+            let (mut row, mut dropped) = (0, scratch.dropped.iter().copied().peekable());
+            while row < chunk.len() {
+                if dropped.next_if_eq(&row).is_some() {
+                    row += 1;
+                    continue;
+                }
+                let rows = row..chunk.run(row, dropped.peek().copied().unwrap_or(chunk.len()));
+                row = rows.end;
+                let (subject, time) = (chunk.subjects[rows.start], chunk.time(rows.start));
+                let tokens = &scratch.tokens[rows.clone()];
+                match (&mut target, time) {
+                    (RowTarget::Build, Some(time)) => {
+                        let to = route.to(source, subject)?;
+                        if !builders[to].push_run(subject, time, tokens, &scratch.values[rows]) {
+                            return Ok(None);
+                        }
+                    }
+                    // Row by row, because NULL and NaN differ in static facts.
+                    (target, _) => {
+                        for (row, token) in rows.zip(tokens) {
+                            let value = self.value(
+                                &chunk.values,
+                                row,
+                                &entry_of_row(&entries, &chunk, row),
+                            );
+                            let row = Measurement { subject, time, token: *token, value };
+                            match target {
+                                RowTarget::Collect(collected) => collected.push(row),
+                                RowTarget::Build => {
+                                    let to = route.to(source, subject)?;
+                                    if !builders[to].push(row) {
+                                        return Ok(None);
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        count_missed(known.as_ref(), &mut missed, &mut unknown);
+        let sorted = matches!(target, RowTarget::Collect(_));
+        if let RowTarget::Collect(mut rows) = target {
+            sort_rows(&mut rows);
+            for row in rows {
+                let to = route.to(source, row.subject)?;
+                builders[to].push(row);
+            }
+        }
+        let mut parts: Vec<(String, Builder)> = names.iter().cloned().zip(builders).collect();
+        if parts.len() > 1 {
+            parts.retain(|(_, builder)| !builder.subjects.is_empty());
+        }
+        Ok(Some(Encoded { parts, unknown, sorted }))
+    }
+
+    /// Computes tokens and values of the rows of a chunk, and which rows are dropped.
+    fn translate(
+        &self,
+        source: &Source,
+        chunk: &Chunk,
+        entries: &[Option<Entry>],
+        missed: &mut [u64],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        scratch.dropped.clear();
+        scratch.tokens.clear();
+        scratch.tokens.reserve(chunk.len());
+        for (row, &key) in chunk.keys.iter().enumerate() {
+            let token = match &entries[key as usize] {
+                Some(entry) => entry.token,
+                None => {
+                    missed[key as usize] += 1;
+                    match self.unknown {
+                        Unknown::Drop => scratch.dropped.push(row),
+                        Unknown::Zero => {}
+                        Unknown::Refuse => return Err(self.unknown_code(source, chunk, row)),
+                    }
+                    UNKNOWN.token
+                }
+            };
+            scratch.tokens.push(token);
+        }
+        let values = &mut scratch.values;
+        match (&chunk.values, self.codes.arithmetic) {
+            (Values::Absent, _) => fill_values(values, chunk, |_| f32::NAN),
+            (Values::Single(v), Arithmetic::Raw) => {
+                let raw = v.values();
+                fill_values(values, chunk, |row| raw[row]);
+            }
+            (Values::Single(v), Arithmetic::Single) => {
+                let raw = v.values();
+                fill_values(values, chunk, |row| {
+                    scale_f32(raw[row], &entry_of_row(entries, chunk, row))
+                });
+            }
+            (Values::Single(v), Arithmetic::Double) => {
+                let raw = v.values();
+                fill_values(values, chunk, |row| {
+                    scale_f64(f64::from(raw[row]), &entry_of_row(entries, chunk, row))
+                });
+            }
+            (Values::Double(v), Arithmetic::Raw) => {
+                let raw = v.values();
+                fill_values(values, chunk, |row| to_f32(raw[row]));
+            }
+            (Values::Double(v), _) => {
+                let raw = v.values();
+                fill_values(values, chunk, |row| {
+                    scale_f64(raw[row], &entry_of_row(entries, chunk, row))
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the value of a row; `None` if it has none.
+    fn value(&self, values: &Values, row: usize, entry: &Entry) -> Option<f32> {
+        match values {
+            Values::Absent => None,
+            Values::Single(v) if v.is_null(row) => None,
+            Values::Double(v) if v.is_null(row) => None,
+            Values::Single(v) => match self.codes.arithmetic {
+                Arithmetic::Raw => Some(v.value(row)),
+                _ if !entry.scaled => None,
+                Arithmetic::Single => Some(scale_f32(v.value(row), entry)),
+                Arithmetic::Double => Some(scale_f64(f64::from(v.value(row)), entry)),
+            },
+            Values::Double(v) => match self.codes.arithmetic {
+                Arithmetic::Raw => Some(to_f32(v.value(row))),
+                _ if !entry.scaled => None,
+                _ => Some(scale_f64(v.value(row), entry)),
+            },
+        }
+    }
+
+    fn unknown_code(&self, source: &Source, chunk: &Chunk, row: usize) -> Error {
+        let code = chunk.codes.value(chunk.keys[row] as usize);
+        source.wrong_value(
+            "code",
+            chunk.first_row.saturating_add(row),
+            &format!(
+                "{code:?} is not among the {} codes of the vocabulary; drop such measurements or give them the token 0",
+                self.codes.len()
+            ),
+        )
+    }
+}
+
+/// Entry of codes outside the vocabulary that are kept.
+const UNKNOWN: Entry = Entry { token: 0, mean: f64::NAN, std: f64::NAN, scaled: false };
+
+#[inline]
+fn entry_of_row(entries: &[Option<Entry>], chunk: &Chunk, row: usize) -> Entry {
+    entries[chunk.keys[row] as usize].unwrap_or(UNKNOWN)
+}
+
+/// Scales in 32 bits; NaN if the code has no scale.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "32-bit arithmetic; mean and std are already rounded to it"
+)]
+fn scale_f32(value: f32, entry: &Entry) -> f32 {
+    if entry.scaled { (value - entry.mean as f32) / entry.std as f32 } else { f32::NAN }
+}
+
+/// Scales in 64 bits; NaN if the code has no scale.
+#[inline]
+fn scale_f64(value: f64, entry: &Entry) -> f32 {
+    if entry.scaled { to_f32((value - entry.mean) / entry.std) } else { f32::NAN }
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "tensors have 32-bit values")]
+fn to_f32(value: f64) -> f32 {
+    value as f32
+}
+
+/// Computes the value of every row of a chunk; missing and infinite values are NaN in tensors.
+#[inline]
+fn fill_values(values: &mut Vec<f32>, chunk: &Chunk, number: impl Fn(usize) -> f32) {
+    let finite = |value: f32| if value.is_finite() { value } else { f32::NAN };
+    values.clear();
+    match chunk.values.nulls() {
+        None => values.extend((0..chunk.len()).map(|row| finite(number(row)))),
+        Some(nulls) => values.extend((0..chunk.len()).map(|row| {
+            let value = finite(number(row));
+            if nulls.is_valid(row) { value } else { f32::NAN }
+        })),
+    }
+}
+
+/// Tokens and values of one chunk; the memory is reused for all chunks of a shard.
+#[derive(Default)]
+struct Scratch {
+    tokens: Vec<u32>,
+    values: Vec<f32>,
+    dropped: Vec<usize>,
+}
+
+/// Adds the counts of a dictionary's unknown codes to the totals.
+fn count_missed(
+    codes: Option<&StringArray>,
+    missed: &mut Vec<u64>,
+    unknown: &mut BTreeMap<String, u64>,
+) {
+    if let Some(codes) = codes {
+        for (key, count) in missed.iter().enumerate().filter(|(_, count)| **count > 0) {
+            *unknown.entry(codes.value(key).to_string()).or_default() += count;
+        }
+    }
+    missed.clear();
+}
+
+/// Finds the part of a shard to which a subject belongs.
+struct SplitRoute<'a> {
+    /// `None` if there is only one part.
+    of: Option<&'a Splits>,
+    subject: Option<i64>,
+    to: usize,
+}
+
+impl SplitRoute<'_> {
+    #[inline]
+    fn to(&mut self, source: &Source, subject: i64) -> Result<usize> {
+        if let Some(splits) = self.of
+            && self.subject != Some(subject)
+        {
+            self.subject = Some(subject);
+            self.to = splits.of_subject(subject).ok_or_else(|| {
+                Error::file(
+                    source.path(),
+                    format!(
+                        "subject {subject} is in no split: the folder of the shard is not named like a split, and metadata/subject_splits.parquet does not list the subject"
+                    ),
+                )
+            })?;
+        }
+        Ok(self.to)
+    }
+}

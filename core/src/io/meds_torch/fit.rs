@@ -1,0 +1,330 @@
+//! [`Fitted`]: the codes of the train split and statistics of their values.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray, StringArray};
+
+use super::parallel::run_in_order;
+use crate::error::{Error, Result};
+use crate::io::meds::file::Source;
+use crate::io::meds::{Chunk, MedsDataset, Place, Splits, TRAIN, Values};
+
+/// Statistics of one code.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Counts {
+    /// Number of measurements.
+    pub(super) rows: u64,
+    /// Number of subjects. A subject in two shards is counted twice.
+    pub(super) subjects: u64,
+    /// Number of measurements with a value.
+    pub(super) values: u64,
+    /// Sums of the values and of their squares, in 64 bits.
+    pub(super) sum: f64,
+    pub(super) sum_sqd: f64,
+    /// The same in the arithmetic of meds-torch-data; see [`Compensated`].
+    pub(super) single_sum: f32,
+    pub(super) single_sum_sqd: f32,
+}
+
+/// Codes of the train split in byte order.
+#[derive(Debug, Default)]
+pub(super) struct Fitted {
+    pub(super) codes: BTreeMap<Arc<str>, Counts>,
+    /// Whether some shard has 64-bit values.
+    pub(super) double: bool,
+}
+
+/// A compensated 32-bit sum (Kahan). polars adds like this within a shard, as long as it does not
+/// divide the rows among threads, which affects the last place; sums of shards are added plainly.
+#[derive(Clone, Copy, Debug, Default)]
+struct Compensated {
+    sum: f32,
+    error: f32,
+}
+
+impl Compensated {
+    #[inline]
+    fn add(&mut self, value: f32) {
+        if !value.is_finite() {
+            self.sum += value;
+            return;
+        }
+        let corrected = value - self.error;
+        let sum = self.sum + corrected;
+        self.error = (sum - self.sum) - corrected;
+        self.sum = sum;
+    }
+}
+
+/// Statistics while a shard is read, one cache line per code because codes come in any order.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Running {
+    rows: u64,
+    subjects: u64,
+    values: u64,
+    sum: f64,
+    sum_sqd: f64,
+    single_sum: Compensated,
+    single_sum_sqd: Compensated,
+    /// The last run of rows of one subject with the code; runs are numbered from 1.
+    last_run: u64,
+}
+
+const _: () = assert!(size_of::<Running>() == 64);
+
+/// A value in the width stored in the shard.
+trait Number: Copy {
+    /// Adds the value to the sums, unless it is NaN.
+    fn add_to(self, running: &mut Running);
+}
+
+impl Number for f32 {
+    #[inline]
+    fn add_to(self, running: &mut Running) {
+        f64::from(self).add_to(running);
+        if !self.is_nan() {
+            running.single_sum.add(self);
+            running.single_sum_sqd.add(self * self);
+        }
+    }
+}
+
+impl Number for f64 {
+    #[inline]
+    fn add_to(self, running: &mut Running) {
+        if !self.is_nan() {
+            running.values += 1;
+            running.sum += self;
+            running.sum_sqd += self * self;
+        }
+    }
+}
+
+/// The rows of a shard that belong to the train split.
+#[derive(Clone, Copy)]
+enum TrainRows {
+    All,
+    BySubject,
+}
+
+impl Fitted {
+    /// Reads the train split once, `jobs` shards at a time.
+    ///
+    /// # Errors
+    /// If the data set has splits but none named `train`, or a shard cannot be read.
+    pub(super) fn of(dataset: &MedsDataset, splits: &Splits, jobs: usize) -> Result<Self> {
+        let sources = dataset.sources();
+        let unknown = sources.iter().all(|(name, _)| splits.place(name) == Place::Unknown);
+        let train: Vec<(&Source, TrainRows)> = sources
+            .iter()
+            .filter_map(|(name, source)| match splits.place(name) {
+                Place::Split(TRAIN) => Some((source, TrainRows::All)),
+                Place::Split(_) => None,
+                Place::BySubject => Some((source, TrainRows::BySubject)),
+                Place::Unknown => unknown.then_some((source, TrainRows::All)),
+            })
+            .collect();
+        if train.is_empty() {
+            return Err(Error::file(
+                dataset.root(),
+                "no shard is in the split \"train\", from which the vocabulary and the statistics are computed; add a metadata/codes.parquet with code/vocab_index (and values/mean and values/std to normalize)",
+            ));
+        }
+        let mut fitted = Self::default();
+        let work = |i: usize| -> Result<ShardFit> {
+            let (source, rows) = train[i];
+            let splits = matches!(rows, TrainRows::BySubject).then_some(splits);
+            match ShardFit::read(source, splits, false)? {
+                Some(fit) => Ok(fit),
+                None => ShardFit::read(source, splits, true)?.ok_or_else(|| {
+                    Error::file(source.path(), "the file changed while it was being read")
+                }),
+            }
+        };
+        run_in_order(train.len(), jobs, work, |shard| {
+            fitted.merge(shard);
+            Ok(())
+        })?;
+        Ok(fitted)
+    }
+
+    fn merge(&mut self, shard: ShardFit) {
+        self.double |= shard.double;
+        for (code, slot) in shard.slots {
+            let running = &shard.running[slot];
+            let total = self.codes.entry(code).or_default();
+            total.rows += running.rows;
+            total.subjects += running.subjects;
+            total.values += running.values;
+            total.sum += running.sum;
+            total.sum_sqd += running.sum_sqd;
+            total.single_sum += running.single_sum.sum;
+            total.single_sum_sqd += running.single_sum_sqd.sum;
+        }
+    }
+}
+
+struct ShardFit {
+    slots: HashMap<Arc<str>, usize>,
+    running: Vec<Running>,
+    double: bool,
+}
+
+/// Maps the codes of a chunk to slots of `running`.
+#[derive(Default)]
+struct Keys {
+    codes: Option<StringArray>,
+    /// [`UNUSED`](Self::UNUSED) until a row has the code: a dictionary may hold unused codes, which
+    /// are not codes of the split.
+    slots: Vec<usize>,
+}
+
+impl Keys {
+    const UNUSED: usize = usize::MAX;
+
+    fn follow(&mut self, chunk: &Chunk) {
+        if self.codes.as_ref().is_none_or(|codes| !chunk.same_codes(codes)) {
+            self.slots.clear();
+            self.slots.resize(chunk.codes.len(), Self::UNUSED);
+            self.codes = Some(chunk.codes.clone());
+        }
+    }
+}
+
+impl ShardFit {
+    /// Returns `None` if a subject occurs again later in the file; only `scattered` counts that
+    /// correctly.
+    fn read(source: &Source, splits: Option<&Splits>, scattered: bool) -> Result<Option<Self>> {
+        let train = splits.and_then(|s| s.names().iter().position(|n| n == TRAIN));
+        let mut fit = Self { slots: HashMap::new(), running: Vec::new(), double: false };
+        let mut keys = Keys::default();
+        let mut left = HashSet::new();
+        let mut pairs = scattered.then(HashSet::new);
+        let mut current = None;
+        let mut run = 0u64;
+        let mut wanted = true;
+        for chunk in Chunk::read_without_times(source)? {
+            let chunk = chunk?;
+            keys.follow(&chunk);
+            fit.double |= matches!(chunk.values, Values::Double(_));
+            let mut row = 0;
+            while let Some(&subject) = chunk.subjects.get(row) {
+                if current != Some(subject) {
+                    if let Some(before) = current.replace(subject) {
+                        left.insert(before);
+                    }
+                    if !scattered && left.contains(&subject) {
+                        return Ok(None);
+                    }
+                    run = run.saturating_add(1);
+                    wanted =
+                        splits.is_none_or(|s| train.is_some() && s.of_subject(subject) == train);
+                }
+                let more = chunk.subjects[row..].iter().take_while(|s| **s == subject).count();
+                let rows = row..row + more;
+                row = rows.end;
+                if !wanted {
+                    continue;
+                }
+                if let Some(pairs) = &mut pairs {
+                    for &key in &chunk.keys[rows.clone()] {
+                        let slot = fit.slot_of(&mut keys, &chunk, key);
+                        fit.running[slot].subjects += u64::from(pairs.insert((slot, subject)));
+                    }
+                }
+                let run = (!scattered).then_some(run);
+                match &chunk.values {
+                    Values::Absent => fit.count(&mut keys, &chunk, rows, run, |_| None::<f32>),
+                    Values::Single(v) => fit.count_values(&mut keys, &chunk, rows, run, v),
+                    Values::Double(v) => fit.count_values(&mut keys, &chunk, rows, run, v),
+                }
+            }
+        }
+        Ok(Some(fit))
+    }
+
+    fn count_values<T: ArrowPrimitiveType<Native: Number>>(
+        &mut self,
+        keys: &mut Keys,
+        chunk: &Chunk,
+        rows: Range<usize>,
+        run: Option<u64>,
+        values: &PrimitiveArray<T>,
+    ) {
+        let numbers = values.values();
+        match values.nulls().filter(|n| n.null_count() > 0) {
+            None => self.count(keys, chunk, rows, run, |row| Some(numbers[row])),
+            Some(nulls) => self
+                .count(keys, chunk, rows, run, |row| nulls.is_valid(row).then_some(numbers[row])),
+        }
+    }
+
+    /// Counts rows of one subject. `run` is the number of their run, or `None` if subjects are
+    /// counted elsewhere.
+    #[inline]
+    fn count<N: Number>(
+        &mut self,
+        keys: &mut Keys,
+        chunk: &Chunk,
+        rows: Range<usize>,
+        run: Option<u64>,
+        number: impl Fn(usize) -> Option<N>,
+    ) {
+        for row in rows {
+            let slot = self.slot_of(keys, chunk, chunk.keys[row]);
+            let running = &mut self.running[slot];
+            running.rows += 1;
+            if let Some(run) = run {
+                running.subjects += u64::from(running.last_run != run);
+                running.last_run = run;
+            }
+            if let Some(number) = number(row) {
+                number.add_to(running);
+            }
+        }
+    }
+
+    #[inline]
+    fn slot_of(&mut self, keys: &mut Keys, chunk: &Chunk, key: u32) -> usize {
+        match keys.slots[key as usize] {
+            Keys::UNUSED => {
+                let slot = self.add_slot(chunk.codes.value(key as usize));
+                keys.slots[key as usize] = slot;
+                slot
+            }
+            slot => slot,
+        }
+    }
+
+    #[cold]
+    fn add_slot(&mut self, code: &str) -> usize {
+        if let Some(slot) = self.slots.get(code) {
+            return *slot;
+        }
+        self.running.push(Running::default());
+        self.slots.insert(code.into(), self.running.len() - 1);
+        self.running.len() - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compensation_keeps_what_plain_addition_loses() {
+        let (mut compensated, mut plain) = (Compensated::default(), 0.0f32);
+        for _ in 0..1_000_000 {
+            compensated.add(0.1);
+            plain += 0.1;
+        }
+        assert!((compensated.sum - 100_000.0).abs() < 0.01, "{}", compensated.sum);
+        assert!((plain - 100_000.0).abs() > 100.0, "{plain}");
+        compensated.add(f32::INFINITY);
+        compensated.add(1.0);
+        assert_eq!(compensated.sum, f32::INFINITY);
+    }
+}

@@ -1,0 +1,111 @@
+//! [`MedsFolder`]: reads MEDS data and tensorized cohorts alike.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+
+use super::TensorizedCohort;
+use crate::error::{Error, Result};
+use crate::io::meds::{MedsDataset, MedsOptions, MedsShard, Needed, Vocabulary};
+
+/// A MEDS data set or a tensorized cohort; both are read as the same tables.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::meds_torch::MedsFolder;
+/// for path in ["../tests/data/synthea-meds", "../tests/data/synthea-meds-torch-data"] {
+///     let folder = MedsFolder::open(path)?;
+///     let shard = folder.read(0, &Default::default())?;
+///     assert!(shard.events.num_rows() > 0 && folder.vocabulary()?.len() > 0);
+/// }
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub enum MedsFolder {
+    /// Files with one row per measurement.
+    Meds(MedsDataset),
+    /// Tensors with their schema files.
+    Cohort(Arc<TensorizedCohort>),
+}
+
+impl MedsFolder {
+    /// Opens a folder of either kind.
+    ///
+    /// # Errors
+    /// If the folder is neither, or one of its files cannot be read.
+    pub fn open(root: impl AsRef<Path>) -> Result<Self> {
+        Ok(match TensorizedCohort::is_at(&root) {
+            true => Self::Cohort(Arc::new(TensorizedCohort::open(root)?)),
+            false => Self::Meds(MedsDataset::open(root)?),
+        })
+    }
+
+    /// Returns the folder.
+    pub fn root(&self) -> &Path {
+        match self {
+            Self::Meds(data) => data.root(),
+            Self::Cohort(cohort) => cohort.root(),
+        }
+    }
+
+    /// Returns the number of shards.
+    pub fn num_shards(&self) -> usize {
+        match self {
+            Self::Meds(data) => data.shards().len(),
+            Self::Cohort(cohort) => cohort.shards().len(),
+        }
+    }
+
+    /// Reads shard `index`, one row per subject. `options` apply to MEDS data; a cohort has fixed
+    /// columns.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] past the last shard; otherwise those of
+    /// [`Shard::read`](crate::io::meds::Shard::read) and of [`TensorizedCohort::read_meds`].
+    pub fn read(&self, index: usize, options: &MedsOptions) -> Result<MedsShard> {
+        self.read_needed(index, options, Needed::ALL)
+    }
+
+    /// Like [`read`](Self::read), but only with the needed columns.
+    pub fn read_needed(
+        &self,
+        index: usize,
+        options: &MedsOptions,
+        needed: Needed<'_>,
+    ) -> Result<MedsShard> {
+        match self {
+            Self::Cohort(cohort) => cohort.read_needed(index, needed),
+            Self::Meds(data) => match data.shards().nth(index) {
+                Some(shard) => shard.read_needed(options, needed),
+                None => Err(Error::OutOfRange {
+                    axis: 0,
+                    index: i64::try_from(index).unwrap_or(i64::MAX),
+                    size: self.num_shards(),
+                }),
+            },
+        }
+    }
+
+    /// Returns the schema of [`MedsShard::to_batch`] of every shard.
+    ///
+    /// # Errors
+    /// If the vocabulary cannot be read.
+    pub fn schema(&self) -> Result<SchemaRef> {
+        match self {
+            Self::Meds(data) => data.schema(&MedsOptions::default()),
+            Self::Cohort(cohort) => cohort.meds_schema(),
+        }
+    }
+
+    /// Returns the vocabulary of the tokens.
+    ///
+    /// # Errors
+    /// See [`MedsDataset::vocabulary`] and [`TensorizedCohort::vocabulary`].
+    pub fn vocabulary(&self) -> Result<&Vocabulary> {
+        match self {
+            Self::Meds(data) => data.vocabulary(),
+            Self::Cohort(cohort) => cohort.vocabulary(),
+        }
+    }
+}

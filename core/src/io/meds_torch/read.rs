@@ -1,0 +1,583 @@
+//! [`TensorizedCohort`]: reads tensors and schema files as tables.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, DictionaryArray, Float32Array, Int64Array, StringArray, UInt32Array,
+    new_empty_array,
+};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Float32Type, Int64Type, SchemaRef, UInt32Type};
+
+use super::{SCHEMAS, TENSORS, split_of};
+use crate::array::{Layout, Offsets, RaggedArray};
+use crate::error::{Error, Result};
+use crate::io::meds::file::{Source, files};
+use crate::io::meds::{MedsShard, Needed, VOCABULARY_METADATA, Vocabulary, time_type};
+use crate::io::nrt::{NrtFile, ReadOptions};
+use crate::table::{Column, RaggedTable};
+
+pub(super) const EVENT_AXES: [&str; 3] = ["subject", "event", "measurement"];
+pub(super) const STATIC_AXES: [&str; 2] = ["subject", "static"];
+
+/// A tensorized cohort written by [`tensorize`](super::tensorize()) or by meds-torch-data.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::meds_torch::TensorizedCohort;
+/// let cohort = TensorizedCohort::open("../tests/data/synthea-meds-torch-data")?;
+/// let tables = cohort.shard("train/0")?.read()?;
+/// assert_eq!(tables.events.array("code")?.len(), 11);
+/// assert_eq!(cohort.vocabulary()?.len(), 400);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct TensorizedCohort {
+    root: PathBuf,
+    shards: Vec<CohortShard>,
+    vocabulary: Option<Vocabulary>,
+}
+
+impl TensorizedCohort {
+    /// Opens a folder: finds its shards and reads `metadata/codes.parquet`.
+    ///
+    /// # Errors
+    /// If there is no schema file, tensors and schema files do not correspond, or the codes cannot
+    /// be read.
+    pub fn open(root: impl AsRef<Path>) -> Result<Self> {
+        let root = root.as_ref().to_path_buf();
+        let schemas = files(&root.join(SCHEMAS), "parquet")?;
+        let tensors = files(&root.join(TENSORS), "nrt")?;
+        if schemas.is_empty() {
+            return Err(Error::file(
+                root.join(SCHEMAS),
+                "there is no *.parquet file; a tensorized cohort has its schema files here",
+            ));
+        }
+        if let Some(name) = tensors.iter().find(|n| !schemas.contains(n)) {
+            return Err(Error::file(
+                root.join(TENSORS).join(format!("{name}.nrt")),
+                format!("{SCHEMAS}/{name}.parquet, which describes its rows, is missing"),
+            ));
+        }
+        let shards = schemas
+            .into_iter()
+            .map(|name| {
+                let shard = CohortShard::at(&root, &name);
+                match tensors.contains(&shard.name) {
+                    true => Ok(shard),
+                    false => {
+                        let missing = format!(
+                            "the tensors {} of this schema file are missing",
+                            shard.tensors.display()
+                        );
+                        Err(Error::file(&shard.schema, missing))
+                    }
+                }
+            })
+            .collect::<Result<_>>()?;
+        let path = root.join("metadata").join("codes.parquet");
+        let vocabulary = path.exists().then(|| Vocabulary::read(path)).transpose()?;
+        Ok(Self { root, shards, vocabulary })
+    }
+
+    /// Whether a folder has the schema files of a cohort.
+    pub fn is_at(root: impl AsRef<Path>) -> bool {
+        root.as_ref().join(SCHEMAS).is_dir()
+    }
+
+    /// Returns the folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the shards in the order of their names (`train/2` before `train/10`).
+    pub fn shards(&self) -> &[CohortShard] {
+        &self.shards
+    }
+
+    /// Returns a shard by name, such as `train/0`.
+    ///
+    /// # Errors
+    /// If there is no such shard.
+    pub fn shard(&self, name: &str) -> Result<&CohortShard> {
+        self.shards.iter().find(|s| s.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.shards.iter().take(10).map(CohortShard::name).collect();
+            let more = if self.shards.len() > 10 { ", .." } else { "" };
+            Error::file(
+                &self.root,
+                format!("there is no shard {name:?}; the shards are {}{more}", names.join(", ")),
+            )
+        })
+    }
+
+    /// Returns the codes and their tokens.
+    ///
+    /// # Errors
+    /// If there is no `metadata/codes.parquet`.
+    pub fn vocabulary(&self) -> Result<&Vocabulary> {
+        self.vocabulary.as_ref().ok_or_else(|| {
+            let path = self.root.join("metadata").join("codes.parquet");
+            Error::file(path, "the file does not exist, so the codes of the tokens are unknown")
+        })
+    }
+
+    /// Reads shard `index` as the tables of a MEDS data set, without further columns: tokens are
+    /// decoded to codes, and NaN is NULL.
+    ///
+    /// # Errors
+    /// See [`CohortShard::read`]; also if there is no vocabulary, or a token is not in it.
+    pub fn read_meds(&self, index: usize) -> Result<MedsShard> {
+        self.read_needed(index, Needed::ALL)
+    }
+
+    /// Like [`read_meds`](Self::read_meds), but only `subject_id`, `time` and the needed columns.
+    pub(crate) fn read_needed(&self, index: usize, needed: Needed<'_>) -> Result<MedsShard> {
+        let shard = self.shards.get(index).ok_or_else(|| Error::OutOfRange {
+            axis: 0,
+            index: i64::try_from(index).unwrap_or(i64::MAX),
+            size: self.shards.len(),
+        })?;
+        let codes = CodeDictionary::of(self.vocabulary()?)?;
+        codes.decode(shard.read()?, needed).map_err(|e| match e {
+            Error::Invalid(message) => Error::file(&shard.tensors, message),
+            other => other,
+        })
+    }
+
+    /// Returns the schema of the result of [`read_meds`](Self::read_meds) as one batch.
+    ///
+    /// # Errors
+    /// If there is no vocabulary.
+    pub fn meds_schema(&self) -> Result<SchemaRef> {
+        let codes = CodeDictionary::of(self.vocabulary()?)?;
+        Ok(codes.decode(CohortTables::empty()?, Needed::ALL)?.to_batch()?.schema())
+    }
+}
+
+/// A shard of a cohort, which is read on demand.
+#[derive(Clone, Debug)]
+pub struct CohortShard {
+    name: String,
+    tensors: PathBuf,
+    schema: PathBuf,
+}
+
+/// Tensors and schema file of one shard, with the same subject per row.
+///
+/// Columns of `events` (axes subject, event, measurement), as they are in the files:
+///
+/// | column | axis | type | |
+/// |---|---|---|---|
+/// | `subject_id` | 0 | Int64 | |
+/// | `start_time` | 0 | Timestamp(µs) | time of the first event; NULL without events |
+/// | `time` | 1 | Timestamp(µs) | |
+/// | `time_delta_days` | 1 | Float32 | NaN in a subject's first event |
+/// | `code` | 2 | Int64 | token |
+/// | `numeric_value` | 2 | Float32 | NaN where there is none |
+///
+/// `statics` (axes subject, static) has `subject_id`, `static_code` (UInt32) and
+/// `static_numeric_value` (Float32). Values of the tensors are not copied.
+#[derive(Clone, Debug)]
+pub struct CohortTables {
+    /// Name of the shard, such as `train/0`.
+    pub name: String,
+    /// Facts with a time.
+    pub events: RaggedTable,
+    /// Facts without a time.
+    pub statics: RaggedTable,
+}
+
+impl CohortShard {
+    pub(crate) fn at(root: &Path, name: &str) -> Self {
+        Self {
+            name: name.to_string(),
+            tensors: root.join(TENSORS).join(format!("{name}.nrt")),
+            schema: root.join(SCHEMAS).join(format!("{name}.parquet")),
+        }
+    }
+
+    /// Returns the path below `data/` without the ending: `train/0`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the first part of the name: `train`.
+    pub fn split(&self) -> &str {
+        split_of(&self.name)
+    }
+
+    /// Returns the path of the tensors.
+    pub fn tensors_path(&self) -> &Path {
+        &self.tensors
+    }
+
+    /// Returns the path of the schema file.
+    pub fn schema_path(&self) -> &Path {
+        &self.schema
+    }
+
+    /// Opens the tensors as they are: their rows correspond to those of the schema file only if the
+    /// numbers of rows agree.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is not an `.nrt` file.
+    pub fn tensors(&self) -> Result<NrtFile> {
+        NrtFile::open(&self.tensors, &ReadOptions::default())
+    }
+
+    /// Reads tensors and schema file together.
+    ///
+    /// Subjects without events that are missing in the tensors, as in the output of
+    /// meds-torch-data, become rows without events.
+    ///
+    /// # Errors
+    /// If a file cannot be read, lacks a column or has one of another type, or the two files
+    /// disagree in the number of rows, of events of a row, or of measurements of an event.
+    pub fn read(&self) -> Result<CohortTables> {
+        let schema = SchemaFile::read(&self.schema)?;
+        let events = self.events(&schema)?;
+        let statics = schema.statics(&self.schema)?;
+        Ok(CohortTables { name: self.name.clone(), events, statics })
+    }
+
+    fn events(&self, schema: &SchemaFile) -> Result<RaggedTable> {
+        let wrong = |message: String| Error::file(&self.tensors, message);
+        let tensors = self.tensors()?.table()?;
+        let times = schema.times.axis(1)?.layout();
+        let lengths: Vec<usize> = (0..schema.rows).map(|row| times.length(row)).collect();
+        if tensors.ndim() == 1 && tensors.num_rows() == 0 && lengths.iter().all(|n| *n == 0) {
+            // Other tools write a shard without events as an empty file.
+            let tables = CohortTables::empty()?;
+            return schema.with_events(lengths, tables.events.axes()[1].layout(), &tables.events);
+        }
+        for (name, axis) in [("code", 2), ("time_delta_days", 1)] {
+            let found = tensors.column(name).map_err(|e| wrong(e.to_string()))?.axis();
+            if found != axis {
+                return Err(wrong(format!("{name:?} is on axis {found}; expected on axis {axis}")));
+            }
+        }
+        let layout = tensors.layout(1)?;
+        let with_events = lengths.iter().filter(|n| **n > 0).count();
+        // Row of the tensors for the current row of the schema.
+        let mut next = 0;
+        let aligned = tensors.num_rows() == schema.rows;
+        if !aligned && tensors.num_rows() != with_events {
+            return Err(wrong(format!(
+                "{} rows; expected {} as in {}, or {with_events} without those that have no events",
+                tensors.num_rows(),
+                schema.rows,
+                self.schema.display()
+            )));
+        }
+        for (row, expected) in lengths.iter().enumerate() {
+            if !aligned && *expected == 0 {
+                continue;
+            }
+            let found = layout.length(next);
+            if found != *expected {
+                return Err(wrong(format!(
+                    "row {next} has {found} events; row {row} of {} has {expected} times",
+                    self.schema.display()
+                )));
+            }
+            next += 1;
+        }
+        let inner = tensors.layout(2)?;
+        if let Some(counts) = &schema.measurements {
+            let counts = counts.leaves().as_primitive::<Int64Type>();
+            let differs =
+                |e: &usize| usize::try_from(counts.value(*e)).ok() != Some(inner.length(*e));
+            if counts.len() != inner.lists() || counts.null_count() > 0 {
+                return Err(Error::file(
+                    &self.schema,
+                    "measurements_per_event differs from time in its lists, or has NULL in them",
+                ));
+            }
+            if let Some(event) = (0..inner.lists()).find(differs) {
+                return Err(wrong(format!(
+                    "event {event} of the shard has {} measurements; measurements_per_event in {} is {}",
+                    inner.length(event),
+                    self.schema.display(),
+                    counts.value(event)
+                )));
+            }
+        }
+        schema.with_events(lengths, inner, &tensors)
+    }
+}
+
+struct SchemaFile {
+    rows: usize,
+    subjects: ArrayRef,
+    start_time: Option<ArrayRef>,
+    times: RaggedArray,
+    measurements: Option<RaggedArray>,
+    static_code: Option<RaggedArray>,
+    static_value: Option<RaggedArray>,
+}
+
+impl SchemaFile {
+    fn read(path: &Path) -> Result<Self> {
+        let source = Source::open(path)?;
+        let columns = [
+            "subject_id",
+            "start_time",
+            "time",
+            "measurements_per_event",
+            "static_code",
+            "static_numeric_value",
+        ];
+        let batch = source.read(&columns, None)?;
+        let required =
+            |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
+        let lists = |name: &str, values: &ArrayRef, leaf: DataType| -> Result<RaggedArray> {
+            // A column without any list has type Null.
+            let list = Field::new_list_field(leaf.clone(), true);
+            let values = match values.data_type() {
+                DataType::Null => &source.cast(name, values, &DataType::List(list.into()))?,
+                _ => values,
+            };
+            let array = RaggedArray::try_from_arrow(values)
+                .map_err(|e| Error::file(path, format!("column {name:?}: {e}")))?;
+            if array.ndim() != 2 {
+                return Err(source.wrong_type(
+                    name,
+                    &format!("a list of {leaf}"),
+                    values.data_type(),
+                ));
+            }
+            let leaves = source.cast(name, array.leaves(), &leaf)?;
+            array.with_leaves(leaves)
+        };
+        let optional = |name: &str, leaf: DataType| {
+            batch.column_by_name(name).map(|values| lists(name, values, leaf)).transpose()
+        };
+        let subjects = source.cast("subject_id", required("subject_id")?, &DataType::Int64)?;
+        if let Some(nulls) = subjects.nulls().filter(|n| n.null_count() > 0) {
+            let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
+            return Err(source.wrong_value("subject_id", row, "NULL, but a value was expected"));
+        }
+        let start_time = batch.column_by_name("start_time");
+        Ok(Self {
+            rows: batch.num_rows(),
+            start_time: start_time
+                .map(|t| source.cast("start_time", t, &time_type()))
+                .transpose()?,
+            times: lists("time", required("time")?, time_type())?,
+            measurements: optional("measurements_per_event", DataType::Int64)?,
+            static_code: optional("static_code", DataType::UInt32)?,
+            static_value: optional("static_numeric_value", DataType::Float32)?,
+            subjects,
+        })
+    }
+
+    /// Combines the columns of tensors with the rows and times of the schema file.
+    fn with_events(
+        &self,
+        lengths: Vec<usize>,
+        inner: &Layout,
+        tensors: &RaggedTable,
+    ) -> Result<RaggedTable> {
+        let mut columns = vec![Column::new("subject_id", 0, self.subjects.clone())];
+        columns.extend(self.start_time.clone().map(|t| Column::new("start_time", 0, t)));
+        columns.push(Column::new("time", 1, self.times.leaves().clone()));
+        let rest = tensors.columns().iter().filter(|c| c.axis() > 0);
+        for column in rest {
+            if columns.iter().all(|c| c.name() != column.name()) {
+                columns.push(column.clone());
+            }
+        }
+        let mut axes = vec![(None, Offsets::from_lengths(lengths)?.into()), (None, inner.clone())];
+        axes.extend(tensors.axes().iter().skip(2).map(|a| (None, a.layout().clone())));
+        let names = EVENT_AXES.into_iter().take(axes.len() + 1);
+        RaggedTable::try_new(self.rows, None, axes, columns)?.with_axis_names(names)
+    }
+
+    fn statics(&self, path: &Path) -> Result<RaggedTable> {
+        let mut builder = RaggedTable::builder().rows(self.rows).names(STATIC_AXES);
+        let none =
+            || Layout::from(Offsets::I32(arrow::buffer::OffsetBuffer::new_zeroed(self.rows)));
+        let layout = match &self.static_code {
+            // The narrowest offsets, regardless of their width in the file.
+            Some(codes) => {
+                let layout = codes.axis(1)?.layout();
+                Offsets::from_lengths((0..self.rows).map(|row| layout.length(row)))?.into()
+            }
+            None => none(),
+        };
+        if let Some(values) = &self.static_value
+            && let Some(row) = values.axis(1)?.layout().first_difference(&layout)
+        {
+            return Err(Error::file(
+                path,
+                format!(
+                    "row {row} has {} static_code and {} static_numeric_value; expected equal numbers",
+                    layout.length(row),
+                    values.axis(1)?.layout().length(row)
+                ),
+            ));
+        }
+        let facts = layout.children();
+        let leaves = |array: &Option<RaggedArray>, leaf: DataType| match array {
+            Some(array) => array.leaves().clone(),
+            None => arrow::array::new_null_array(&leaf, facts),
+        };
+        builder = builder
+            .layout(layout)
+            .column("subject_id", 0, self.subjects.clone())
+            .column("static_code", 1, leaves(&self.static_code, DataType::UInt32))
+            .column("static_numeric_value", 1, leaves(&self.static_value, DataType::Float32));
+        builder.build()
+    }
+}
+
+impl CohortTables {
+    fn empty() -> Result<Self> {
+        let none = |t: DataType| new_empty_array(&t);
+        let events = RaggedTable::builder()
+            .names(EVENT_AXES)
+            .rows(0)
+            .lengths([])?
+            .lengths([])?
+            .column("subject_id", 0, none(DataType::Int64))
+            .column("time", 1, none(time_type()))
+            .column("time_delta_days", 1, none(DataType::Float32))
+            .column("code", 2, none(DataType::Int64))
+            .column("numeric_value", 2, none(DataType::Float32))
+            .build()?;
+        let statics = RaggedTable::builder()
+            .names(STATIC_AXES)
+            .rows(0)
+            .lengths([])?
+            .column("subject_id", 0, none(DataType::Int64))
+            .column("static_code", 1, none(DataType::UInt32))
+            .column("static_numeric_value", 1, none(DataType::Float32))
+            .build()?;
+        Ok(Self { name: String::new(), events, statics })
+    }
+}
+
+/// A vocabulary as the dictionary of code columns.
+struct CodeDictionary {
+    /// Code of each token; empty for token 0 and unused tokens.
+    texts: ArrayRef,
+    id: String,
+}
+
+impl CodeDictionary {
+    /// Limit of unused tokens, in addition to 15 per code: every token takes an entry in `texts`.
+    const GAPS: usize = 1 << 20;
+
+    fn of(vocabulary: &Vocabulary) -> Result<Self> {
+        let size = vocabulary.id().size();
+        let most = vocabulary.len().saturating_mul(16).saturating_add(Self::GAPS);
+        if usize::try_from(size).is_ok_and(|size| size > most) {
+            return Err(Error::invalid(format!(
+                "the largest token of the vocabulary is {}, for {} codes; number the codes in metadata/codes.parquet without such gaps",
+                size - 1,
+                vocabulary.len()
+            )));
+        }
+        let texts: StringArray =
+            (0..size).map(|token| Some(vocabulary.decode(token).unwrap_or_default())).collect();
+        Ok(Self { texts: Arc::new(texts), id: vocabulary.id().to_string() })
+    }
+
+    fn decode(&self, tables: CohortTables, needed: Needed<'_>) -> Result<MedsShard> {
+        let CohortTables { name, events, statics } = tables;
+        let mut columns =
+            vec![required(events.column("subject_id")?), required(events.column("time")?)];
+        if needed.has("time_delta_days") {
+            let days = cast(events.column("time_delta_days")?.values(), &DataType::Float32)?;
+            columns.push(Column::new("time_delta_days", 1, nan_to_null(&days)));
+        }
+        self.append_codes("", events.column("code")?, needed, &mut columns)?;
+        if needed.has("numeric_value") {
+            let values = match events.column("numeric_value") {
+                Ok(column) => cast(column.values(), &DataType::Float32)?,
+                Err(_) => {
+                    let len = events.column("code")?.values().len();
+                    arrow::array::new_null_array(&DataType::Float32, len)
+                }
+            };
+            columns.push(Column::new("numeric_value", 2, nan_to_null(&values)));
+        }
+        let events = events.with_columns(columns)?;
+
+        let mut columns = vec![required(statics.column("subject_id")?)];
+        self.append_codes("static_", statics.column("static_code")?, needed, &mut columns)?;
+        if needed.has("static_numeric_value") {
+            let values = statics.column("static_numeric_value")?.values();
+            columns.push(Column::new("static_numeric_value", 1, nan_to_null(values)));
+        }
+        let statics = statics.with_columns(columns)?;
+        Ok(MedsShard { name, events, statics })
+    }
+
+    /// Appends the needed columns among codes and tokens.
+    fn append_codes(
+        &self,
+        prefix: &str,
+        tokens: &Column,
+        needed: Needed<'_>,
+        columns: &mut Vec<Column>,
+    ) -> Result<()> {
+        let (code, code_id) = (format!("{prefix}code"), format!("{prefix}code_id"));
+        if !needed.has(&code) && !needed.has(&code_id) {
+            return Ok(());
+        }
+        let (axis, tokens) = (tokens.axis(), cast_tokens(tokens.values())?);
+        let size = self.texts.len();
+        if let Some(at) = tokens.values().iter().position(|t| *t as usize >= size) {
+            return Err(Error::invalid(format!(
+                "{prefix}code {} at position {at} is not in the vocabulary, whose largest token is {}",
+                tokens.value(at),
+                size.saturating_sub(1)
+            )));
+        }
+        if needed.has(&code) {
+            // Padding and unknown codes have no code.
+            let known = BooleanBuffer::collect_bool(tokens.len(), |i| tokens.value(i) != 0);
+            let nulls = Some(NullBuffer::new(known)).filter(|n| n.null_count() > 0);
+            let keys = UInt32Array::try_new(tokens.values().clone(), nulls)?;
+            let texts = DictionaryArray::<UInt32Type>::try_new(keys, self.texts.clone())?;
+            columns.push(Column::new(code, axis, Arc::new(texts)));
+        }
+        if needed.has(&code_id) {
+            let id = Field::new(code_id, DataType::UInt32, false)
+                .with_metadata([(VOCABULARY_METADATA.to_string(), self.id.clone())].into());
+            columns.push(Column::with_field(Arc::new(id), axis, Arc::new(tokens)));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the column with a field that is not nullable.
+fn required(column: &Column) -> Column {
+    let field = Field::new(column.name(), column.data_type().clone(), false);
+    Column::with_field(Arc::new(field), column.axis(), column.values().clone())
+}
+
+/// Casts tokens to 32 bits; NULL becomes 0.
+fn cast_tokens(values: &ArrayRef) -> Result<UInt32Array> {
+    let wide = cast(values, &DataType::Int64)?;
+    let wide: &Int64Array = wide.as_primitive::<Int64Type>();
+    let token = |token: Option<i64>| {
+        let token = token.unwrap_or(0);
+        u32::try_from(token)
+            .map_err(|_| Error::invalid(format!("code {token} is not a token (0..=4294967295)")))
+    };
+    wide.iter().map(|t| token(t).map(Some)).collect()
+}
+
+fn nan_to_null(values: &ArrayRef) -> ArrayRef {
+    let values: &Float32Array = values.as_primitive::<Float32Type>();
+    let valid = BooleanBuffer::collect_bool(values.len(), |i| {
+        values.is_valid(i) && !values.value(i).is_nan()
+    });
+    let nulls = Some(NullBuffer::new(valid)).filter(|n| n.null_count() > 0);
+    Arc::new(Float32Array::new(values.values().clone(), nulls))
+}

@@ -1,0 +1,77 @@
+//! The schema files of tensors: subjects of the rows, times of their events, and their static
+//! facts.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, Float32Array, Int64Array, LargeListArray, RecordBatch, TimestampMicrosecondArray,
+    UInt32Array,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+use super::build::Builder;
+use crate::error::{Error, Result};
+use crate::io::atomic::AtomicFile;
+
+/// Writes the schema file of a shard. A subject without events has no `start_time` and NULL lists
+/// of times; one without static facts has NULL lists of those.
+pub(super) fn write(path: &Path, shard: &Builder, token_type: &DataType) -> Result<()> {
+    let starts = std::iter::once(0).chain(shard.event_ends.iter().copied());
+    let start_time: TimestampMicrosecondArray = starts
+        .zip(&shard.event_ends)
+        .map(|(start, end)| {
+            let first = usize::try_from(start).ok().filter(|_| start < *end)?;
+            shard.times.get(first).copied()
+        })
+        .collect();
+    let mut last = 0;
+    let measurements: UInt32Array = shard
+        .measurement_ends
+        .iter()
+        .map(|end| {
+            let length = end - std::mem::replace(&mut last, *end);
+            u32::try_from(length).map(Some).map_err(|_| {
+                Error::file(path, format!("an event has {length} measurements, more than 2^32 - 1"))
+            })
+        })
+        .collect::<Result<_>>()?;
+    let static_code = cast(&UInt32Array::from(shard.static_codes.clone()), token_type)?;
+    let static_values: Float32Array = shard.static_values.iter().copied().collect();
+    let times = TimestampMicrosecondArray::from(shard.times.clone());
+    let columns: [(&str, ArrayRef, bool); 6] = [
+        ("subject_id", Arc::new(Int64Array::from(shard.subjects.clone())), true),
+        ("static_code", build_lists(&shard.static_ends, static_code)?, true),
+        ("static_numeric_value", build_lists(&shard.static_ends, Arc::new(static_values))?, true),
+        ("start_time", Arc::new(start_time), true),
+        ("time", build_lists(&shard.event_ends, Arc::new(times))?, true),
+        ("measurements_per_event", build_lists(&shard.event_ends, Arc::new(measurements))?, true),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns)?;
+    let file = AtomicFile::create(path, false)?;
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(writer_properties()))?;
+    writer.write(&batch)?;
+    writer.into_inner()?.commit()
+}
+
+/// Returns the writer writer_properties of the Parquet files of a cohort.
+pub(super) fn writer_properties() -> WriterProperties {
+    WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_created_by(concat!("serrate ", env!("CARGO_PKG_VERSION")).into())
+        .build()
+}
+
+/// Builds lists from their end offsets; empty lists are NULL.
+fn build_lists(ends: &[i64], values: ArrayRef) -> Result<ArrayRef> {
+    let offsets: Vec<i64> = std::iter::once(0).chain(ends.iter().copied()).collect();
+    let nulls: NullBuffer = offsets.windows(2).map(|w| w[0] < w[1]).collect();
+    let item = Arc::new(Field::new_list_field(values.data_type().clone(), true));
+    let offsets = OffsetBuffer::new(offsets.into());
+    Ok(Arc::new(LargeListArray::try_new(item, offsets, values, Some(nulls))?))
+}

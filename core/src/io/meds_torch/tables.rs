@@ -1,0 +1,99 @@
+//! [`tables`]: converts a data set to the tables of a cohort, in memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, Float32Array, Int64Array, TimestampMicrosecondArray, UInt32Array};
+
+use super::build::Builder;
+use super::codes::Codes;
+use super::encode::{Encoder, part_names};
+use super::parallel::run_in_order;
+use super::read::{CohortTables, EVENT_AXES, STATIC_AXES};
+use super::{TensorizeOptions, split_of};
+use crate::array::Offsets;
+use crate::error::Result;
+use crate::io::meds::{MedsDataset, Splits};
+use crate::table::RaggedTable;
+
+/// Shards and the number of measurements per unknown code.
+#[derive(Debug, Default)]
+pub(crate) struct Tables {
+    /// Shards of the selected split, or all, in the order of the data set.
+    pub(crate) shards: Vec<CohortTables>,
+    /// Names of all shards, including those of other splits.
+    pub(crate) names: Vec<String>,
+    /// Measurements per unknown code, in the files that were read.
+    pub(crate) unknown: BTreeMap<String, u64>,
+}
+
+/// Builds what [`TensorizedCohort::open`](super::TensorizedCohort) would read from the output of
+/// [`tensorize`](super::tensorize): the same shards, rows, events, tokens and static facts.
+///
+/// # Errors
+/// See [`tensorize`](super::tensorize), except for errors of its folder.
+pub(crate) fn tables(
+    dataset: &MedsDataset,
+    split: Option<&str>,
+    options: &TensorizeOptions,
+) -> Result<Tables> {
+    let splits = Splits::of(dataset.root())?;
+    let sources = dataset.sources();
+    let names = part_names(dataset, &splits)?;
+    let codes = Codes::of(dataset, &splits, options, options.jobs())?;
+    let wanted = |name: &String| split.is_none_or(|split| split_of(name) == split);
+    let read: Vec<usize> = (0..sources.len()).filter(|i| names[*i].iter().any(wanted)).collect();
+    let mut out = Tables { names: names.concat(), ..Tables::default() };
+    let work = |i: usize| {
+        let i = read[i];
+        let encoder = Encoder { codes: &codes, splits: &splits, unknown: options.unknown };
+        let shard = encoder.shard(&sources[i].1, &names[i])?;
+        shard.check_subjects(dataset, i, options)?;
+        let parts = shard.parts.into_iter().filter(|(name, _)| wanted(name));
+        let tables =
+            parts.map(|(name, part)| part.into_tables(name)).collect::<Result<Vec<_>>>()?;
+        Ok((tables, shard.unknown))
+    };
+    run_in_order(read.len(), options.jobs(), work, |(tables, unknown)| {
+        out.shards.extend(tables);
+        for (code, count) in unknown {
+            *out.unknown.entry(code).or_default() += count;
+        }
+        Ok(())
+    })?;
+    Ok(out)
+}
+
+impl Builder {
+    fn into_tables(self, name: String) -> Result<CohortTables> {
+        let rows = self.subjects.len();
+        let subjects = Arc::new(Int64Array::from(self.subjects));
+        let events = RaggedTable::builder()
+            .names(EVENT_AXES)
+            .rows(rows)
+            .layout(offsets_from_ends(&self.event_ends)?.into())
+            .layout(offsets_from_ends(&self.measurement_ends)?.into())
+            .column("subject_id", 0, Arc::clone(&subjects) as Arc<dyn Array>)
+            .column("time", 1, Arc::new(TimestampMicrosecondArray::from(self.times)))
+            .column("time_delta_days", 1, Arc::new(Float32Array::from(self.deltas)))
+            .column("code", 2, Arc::new(Int64Array::from(self.codes)))
+            .column("numeric_value", 2, Arc::new(Float32Array::from(self.values)))
+            .build()?;
+        let values = Float32Array::from(self.static_values);
+        let statics = RaggedTable::builder()
+            .names(STATIC_AXES)
+            .rows(rows)
+            .layout(offsets_from_ends(&self.static_ends)?.into())
+            .column("subject_id", 0, subjects)
+            .column("static_code", 1, Arc::new(UInt32Array::from(self.static_codes)))
+            .column("static_numeric_value", 1, Arc::new(values))
+            .build()?;
+        Ok(CohortTables { name, events, statics })
+    }
+}
+
+fn offsets_from_ends(ends: &[i64]) -> Result<Offsets> {
+    let starts = std::iter::once(&0).chain(ends);
+    // The builder produces ascending ends.
+    Offsets::from_lengths(starts.zip(ends).map(|(a, b)| usize::try_from(b - a).unwrap_or(0)))
+}

@@ -1,0 +1,255 @@
+//! [`tensorize`]: converts a MEDS data set to a tensorized cohort.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use safetensors::Dtype;
+
+use super::build::Builder;
+use super::codes::Codes;
+use super::encode::{Encoder, part_names};
+use super::parallel::run_in_order;
+use super::{SCHEMAS, TENSORS, TensorizeOptions, TensorizedCohort, schemas};
+use crate::error::{Error, Result};
+use crate::io::atomic::AtomicFolder;
+use crate::io::lease::is_temporary;
+use crate::io::meds::{MedsDataset, Place, Splits};
+use crate::io::safetensors::{SaveOptions, write_tensors};
+
+/// Result of a conversion.
+#[derive(Clone, Debug, Default)]
+pub struct TensorizeReport {
+    /// The shards written, in the order of those read.
+    pub shards: Vec<ShardReport>,
+    /// Number of codes in the vocabulary.
+    pub codes: usize,
+    /// Number of measurements per code that is not in the vocabulary.
+    pub unknown: BTreeMap<String, u64>,
+    /// Shards whose rows were not ordered by subject and time and have been sorted.
+    pub unsorted: Vec<String>,
+    /// Whether the data set has no splits; all of it was then used for training.
+    pub no_splits: bool,
+}
+
+/// Counts of one shard written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShardReport {
+    /// Name with the split in front: `train/0`.
+    pub name: String,
+    /// Number of rows.
+    pub subjects: usize,
+    /// Number of rows without events.
+    pub without_events: usize,
+    /// Number of events.
+    pub events: usize,
+    /// Number of measurements with a time.
+    pub measurements: usize,
+    /// Number of measurements without a time.
+    pub statics: usize,
+}
+
+impl TensorizeReport {
+    /// Returns the number of measurements whose code is not in the vocabulary.
+    pub fn unknown_measurements(&self) -> u64 {
+        self.unknown.values().sum()
+    }
+
+    fn total(&self, part: impl Fn(&ShardReport) -> usize) -> usize {
+        self.shards.iter().map(part).sum()
+    }
+
+    /// Returns the number of rows of all shards.
+    pub fn subjects(&self) -> usize {
+        self.total(|s| s.subjects)
+    }
+
+    /// Returns the number of events of all shards.
+    pub fn events(&self) -> usize {
+        self.total(|s| s.events)
+    }
+
+    /// Returns the number of measurements with a time of all shards.
+    pub fn measurements(&self) -> usize {
+        self.total(|s| s.measurements)
+    }
+
+    /// Returns the number of measurements without a time of all shards.
+    pub fn statics(&self) -> usize {
+        self.total(|s| s.statics)
+    }
+}
+
+/// Converts a MEDS data set to a folder for meds-torch-data's `MEDSPytorchDataset`.
+///
+/// * One `data/<shard>.nrt` per shard, with `code` (Int64) and `numeric_value` (Float32) per
+///   measurement and `time_delta_days` (Float32) per event: whole seconds since the previous event /
+///   86,400, NaN for the first event of a subject. Missing and infinite values are NaN; the data set
+///   may lack a column of values.
+/// * One `tokenization/schemas/<shard>.parquet` with the same rows. It has the exact times, which
+///   cannot be rebuilt from the deltas.
+/// * `metadata/codes.parquet`: the vocabulary, the columns of the data set's own file, and the
+///   statistics of the train split if it was read for the vocabulary or for normalization.
+///
+/// Subjects are in order of first appearance in their shard, measurements of an event in file
+/// order. Rows out of order are sorted by time, stably. The split is the folder of a shard; without
+/// one, `metadata/subject_splits.parquet` divides the shard. The new name of a shard begins with
+/// the split. A subject without any remaining measurement is dropped.
+///
+/// Each shard is read once, and the train split twice if statistics are computed. Memory holds the
+/// shards processed concurrently. The folder appears whole or not at all.
+///
+/// `progress` is called after each shard, from any thread; [`ControlFlow::Break`] stops the
+/// conversion.
+///
+/// # Errors
+/// If the folder exists and is not empty (with `overwrite`: has anything but a tensorized cohort),
+/// the data cannot be read, a subject has no split or is in two shards, a code is unknown and
+/// refused, two shards get the same name, or `progress` stopped the conversion.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::ops::ControlFlow;
+/// use serrate::io::meds::MedsDataset;
+/// use serrate::io::meds_torch::{Normalize, TensorizeOptions, TensorizedCohort, tensorize};
+/// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+/// let dir = tempfile::tempdir()?;
+/// let out = dir.path().join("cohort");
+/// let options = TensorizeOptions { normalize: Normalize::Compatible, ..Default::default() };
+/// let report = tensorize(&data, &out, &options, |_| ControlFlow::Continue(()))?;
+/// assert_eq!((report.subjects(), report.codes, report.unknown.len()), (28, 400, 27));
+/// assert_eq!(TensorizedCohort::open(&out)?.shards().len(), 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn tensorize(
+    dataset: &MedsDataset,
+    out: impl AsRef<Path>,
+    options: &TensorizeOptions,
+    progress: impl Fn(&[ShardReport]) -> ControlFlow<()> + Sync,
+) -> Result<TensorizeReport> {
+    let out = out.as_ref();
+    check_output(dataset.root(), out, options.overwrite)?;
+    let jobs = options.jobs();
+    let splits = Splits::of(dataset.root())?;
+    let sources = dataset.sources();
+    let names = part_names(dataset, &splits)?;
+    let codes = Codes::of(dataset, &splits, options, jobs)?;
+
+    let staging = AtomicFolder::create(out)?;
+    let root = staging.path();
+    let metadata = root.join("metadata");
+    fs::create_dir_all(&metadata).map_err(|e| Error::io(&metadata, e))?;
+    codes.write(&metadata.join("codes.parquet"))?;
+
+    let mut report = TensorizeReport {
+        codes: codes.len(),
+        no_splits: sources.iter().all(|(name, _)| splits.place(name) == Place::Unknown),
+        ..TensorizeReport::default()
+    };
+    let work = |i: usize| {
+        let (name, source) = &sources[i];
+        let encoder = Encoder { codes: &codes, splits: &splits, unknown: options.unknown };
+        let shard = encoder.shard(source, &names[i])?;
+        shard.check_subjects(dataset, i, options)?;
+        let written = shard
+            .parts
+            .iter()
+            .map(|(n, p)| write_shard(root, n, p, &codes))
+            .collect::<Result<Vec<_>>>()?;
+        if progress(&written).is_break() {
+            return Err(Error::invalid(
+                "the conversion was stopped before all shards were written",
+            ));
+        }
+        Ok((written, shard.unknown, shard.sorted.then(|| name.clone())))
+    };
+    run_in_order(sources.len(), jobs, work, |(written, unknown, sorted)| {
+        report.shards.extend(written);
+        for (code, count) in unknown {
+            *report.unknown.entry(code).or_default() += count;
+        }
+        report.unsorted.extend(sorted);
+        Ok(())
+    })?;
+    staging.commit()?;
+    Ok(report)
+}
+
+fn write_shard(root: &Path, name: &str, shard: &Builder, codes: &Codes) -> Result<ShardReport> {
+    let path = |folder: &str, ending: &str| -> Result<PathBuf> {
+        let path = root.join(folder).join(format!("{name}.{ending}"));
+        let parent = path.parent().unwrap_or(root);
+        fs::create_dir_all(parent).map_err(|e| Error::io(parent, e))?;
+        Ok(path)
+    };
+    fn bytes<T: arrow::datatypes::ArrowNativeType>(values: &[T]) -> &[u8] {
+        arrow::datatypes::ToByteSlice::to_byte_slice(values)
+    }
+    let (rows, events, measurements) =
+        ([shard.subjects.len()], [shard.times.len()], [shard.codes.len()]);
+    write_tensors(
+        path(TENSORS, "nrt")?,
+        [
+            ("dim1/bounds", Dtype::I64, &rows[..], bytes(&shard.event_ends)),
+            ("dim1/time_delta_days", Dtype::F32, &events[..], bytes(&shard.deltas)),
+            ("dim2/bounds", Dtype::I64, &events[..], bytes(&shard.measurement_ends)),
+            ("dim2/code", Dtype::I64, &measurements[..], bytes(&shard.codes)),
+            ("dim2/numeric_value", Dtype::F32, &measurements[..], bytes(&shard.values)),
+        ],
+        &SaveOptions::default(),
+    )?;
+    schemas::write(&path(SCHEMAS, "parquet")?, shard, &codes.token_type)?;
+    let ends = std::iter::once(&0).chain(&shard.event_ends);
+    Ok(ShardReport {
+        name: name.to_string(),
+        subjects: shard.subjects.len(),
+        without_events: ends.zip(&shard.event_ends).filter(|(start, end)| start == end).count(),
+        events: shard.times.len(),
+        measurements: shard.codes.len(),
+        statics: shard.static_codes.len(),
+    })
+}
+
+/// Entries allowed in the folder of a cohort.
+const COHORT: [&str; 4] = ["data", "metadata", "tokenization", ".logs"];
+
+fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
+    if !out.exists() {
+        return Ok(());
+    }
+    let entries = fs::read_dir(out).map_err(|e| Error::io(out, e))?;
+    let names = entries
+        .map(|entry| Ok(entry.map_err(|e| Error::io(out, e))?.file_name()))
+        .collect::<Result<Vec<_>>>()?;
+    // The next writer removes what a killed writer left.
+    let names: Vec<_> = names.into_iter().filter(|name| !is_temporary(name)).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    if !overwrite {
+        return Err(Error::Exists(out.to_path_buf()));
+    }
+    let canonical = |p: &Path| p.canonicalize().map_err(|e| Error::io(p, e));
+    if canonical(root)?.starts_with(canonical(out)?) {
+        return Err(Error::file(
+            out,
+            "the data set is read from this folder; write to another one",
+        ));
+    }
+    match names.iter().find(|n| !COHORT.iter().any(|c| *n == c)) {
+        Some(other) => Err(Error::file(
+            out,
+            format!(
+                "the folder has {:?}, which is not part of a tensorized cohort, so it is not replaced; remove it, or write to another folder",
+                other.to_string_lossy()
+            ),
+        )),
+        // A raw data set has folders of the same names.
+        None if !TensorizedCohort::is_at(out) => Err(Error::file(
+            out,
+            "the folder is not a tensorized cohort (it has no tokenization/schemas), so it is not replaced; remove it, or write to another folder",
+        )),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,25 @@
+//! Readers and writers of files: one folder per format.
+
+pub mod arrow_ipc;
+pub mod atomic;
+pub(crate) mod contain;
+pub mod dictionary;
+pub mod dok;
+pub mod json;
+#[cfg(feature = "sql")]
+pub(crate) mod keyed;
+pub(crate) mod lease;
+#[cfg_attr(not(any(feature = "sql", feature = "parquet")), allow(dead_code))]
+pub(crate) mod listing;
+pub mod nrt;
+pub mod order;
+pub mod safetensors;
+#[cfg(feature = "sql")]
+pub(crate) mod stamp;
+
+#[cfg(feature = "parquet")]
+pub mod meds;
+#[cfg(feature = "parquet")]
+pub mod meds_torch;
+#[cfg(feature = "parquet")]
+pub mod parquet;

@@ -1,0 +1,285 @@
+//! Bounds in a file: single bounds by index, ranges of bounds as offsets.
+
+use std::ops::Range;
+
+use arrow::buffer::{OffsetBuffer, ScalarBuffer};
+use safetensors::Dtype;
+
+use crate::array::Offsets;
+use crate::error::{Error, Result};
+use crate::io::safetensors::{SafetensorsFile, TensorEntry};
+
+/// One axis of a file: the tensor of its bounds, which is read on demand, and its lengths.
+#[derive(Clone, Debug)]
+pub(super) struct FileAxis {
+    pub(super) tensor: TensorEntry,
+    /// Number of lists: the length of the parent axis.
+    pub(super) lists: usize,
+    /// Number of elements; the last bound must equal it.
+    pub(super) elements: usize,
+}
+
+/// Whether a type is allowed for bounds.
+pub(super) fn is_integer(dtype: Dtype) -> bool {
+    matches!(
+        dtype,
+        Dtype::U8
+            | Dtype::U16
+            | Dtype::U32
+            | Dtype::U64
+            | Dtype::I8
+            | Dtype::I16
+            | Dtype::I32
+            | Dtype::I64
+    )
+}
+
+/// Evaluates `$body` with `$T` bound to the Rust type of the bounds.
+macro_rules! with_integer {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            Dtype::U8 => {
+                type $T = u8;
+                $body
+            }
+            Dtype::U16 => {
+                type $T = u16;
+                $body
+            }
+            Dtype::U32 => {
+                type $T = u32;
+                $body
+            }
+            Dtype::U64 => {
+                type $T = u64;
+                $body
+            }
+            Dtype::I8 => {
+                type $T = i8;
+                $body
+            }
+            Dtype::I16 => {
+                type $T = i16;
+                $body
+            }
+            Dtype::I32 => {
+                type $T = i32;
+                $body
+            }
+            // Other types are refused when the file is opened.
+            _ => {
+                type $T = i64;
+                $body
+            }
+        }
+    };
+}
+
+/// An integer type in which bounds are impl_bound_int.
+trait BoundInt: Sized + Copy {
+    fn read(bytes: &[u8]) -> Option<i64>;
+}
+
+macro_rules! impl_bound_int {
+    ($($t:ty),*) => {$(
+        impl BoundInt for $t {
+            #[inline(always)]
+            fn read(bytes: &[u8]) -> Option<i64> {
+                let value = <$t>::from_le_bytes(*bytes.first_chunk()?);
+                i64::try_from(value).ok()
+            }
+        }
+    )*};
+}
+impl_bound_int!(u8, u16, u32, u64, i8, i16, i32, i64);
+
+/// Reads the bound at `index` and no other.
+pub(super) fn bound_at(
+    file: &SafetensorsFile,
+    tensor: &TensorEntry,
+    index: usize,
+) -> Result<usize> {
+    let range = tensor.element_bytes(file.path(), index..index.saturating_add(1))?;
+    let bytes = file.source().read(range)?;
+    let value = with_integer!(tensor.dtype(), T => T::read(&bytes));
+    value.and_then(|v| usize::try_from(v).ok()).ok_or_else(|| {
+        bound_error(file, tensor, index, "it is negative or does not fit 63 bits".into())
+    })
+}
+
+fn bound_error(
+    file: &SafetensorsFile,
+    tensor: &TensorEntry,
+    index: usize,
+    message: String,
+) -> Error {
+    Error::file(file.path(), format!("{}[{index}]: {message}", tensor.name()))
+}
+
+impl FileAxis {
+    /// Returns where list `list` starts on this axis: the bound before it. Reads only that bound
+    /// and checks it against the number of elements.
+    pub(super) fn start_of(&self, file: &SafetensorsFile, list: usize) -> Result<usize> {
+        let Some(index) = list.checked_sub(1) else { return Ok(0) };
+        let bound = bound_at(file, &self.tensor, index)?;
+        if bound > self.elements {
+            let message = format!("{bound} is more than the {} values of its axis", self.elements);
+            return Err(bound_error(file, &self.tensor, index, message));
+        }
+        Ok(bound)
+    }
+
+    /// Returns the elements held by `lists`, from the start of the first to the end of the last
+    /// list; an empty range gives an empty window at its start. Reads two bounds.
+    #[cfg(feature = "object_store")]
+    pub(super) fn window(
+        &self,
+        file: &SafetensorsFile,
+        lists: Range<usize>,
+    ) -> Result<Range<usize>> {
+        let elements = self.start_of(file, lists.start)?..self.start_of(file, lists.end)?;
+        if elements.start > elements.end {
+            // A bound decreases; this names it.
+            return self.offsets(file, lists, true).map(|(_, elements)| elements);
+        }
+        Ok(elements)
+    }
+
+    /// Returns the offsets of `lists`, relative to the start of the first, and the elements they
+    /// hold.
+    ///
+    /// Reads and checks every bound of the lists and the one before them. If the last list of the
+    /// axis is included, the last bound must equal the number of values.
+    pub(super) fn offsets(
+        &self,
+        file: &SafetensorsFile,
+        lists: Range<usize>,
+        large: bool,
+    ) -> Result<(Offsets, Range<usize>)> {
+        if lists.is_empty() {
+            let offsets = if large {
+                Offsets::I64(OffsetBuffer::new_empty())
+            } else {
+                Offsets::I32(OffsetBuffer::new_empty())
+            };
+            return Ok((offsets, 0..0));
+        }
+        let before = lists.start.min(1);
+        let from = lists.start.saturating_sub(before);
+        let range = self.tensor.element_bytes(file.path(), from..lists.end)?;
+        let bytes = file.source().read(range)?;
+        let range = BoundsRange { file, axis: self, from, bytes: &bytes, before };
+        let (offsets, elements) =
+            with_integer!(self.tensor.dtype(), T => range.offsets::<T>(large))?;
+        if lists.end == self.lists && elements.end != self.elements {
+            return Err(bound_error(
+                file,
+                &self.tensor,
+                lists.end.saturating_sub(1),
+                format!(
+                    "the last bound is {}, but its axis has {} values",
+                    elements.end, self.elements
+                ),
+            ));
+        }
+        Ok((offsets, elements))
+    }
+}
+
+/// Bounds as read; the first may be the one before the requested lists.
+struct BoundsRange<'a> {
+    file: &'a SafetensorsFile,
+    axis: &'a FileAxis,
+    /// Index of the first bound.
+    from: usize,
+    bytes: &'a [u8],
+    /// 1 if the first bound is where the lists start, 0 if they start at 0.
+    before: usize,
+}
+
+impl BoundsRange<'_> {
+    fn offsets<T: BoundInt>(&self, large: bool) -> Result<(Offsets, Range<usize>)> {
+        let bounds = || self.bytes.chunks_exact(size_of::<T>()).map(T::read);
+        let base = if self.before == 0 { Some(0) } else { bounds().next().flatten() };
+        let last = bounds().next_back().flatten();
+        let limit = i64::try_from(self.axis.elements).unwrap_or(i64::MAX);
+        // Errors are reported in order, so the first wrong bound is named.
+        let (Some(base), Some(last)) = (base, last) else { return Err(self.first_wrong::<T>()) };
+        let Some(total) = last.checked_sub(base).filter(|n| base >= 0 && *n >= 0 && last <= limit)
+        else {
+            return Err(self.first_wrong::<T>());
+        };
+        let narrow = i32::try_from(total).ok();
+        if narrow.is_none() && !large {
+            return Err(Error::file(
+                self.file.path(),
+                format!(
+                    "{}: {total} values at once do not fit the 32-bit offsets of List; read fewer rows at a time or set large_lists",
+                    self.axis.tensor.name()
+                ),
+            ));
+        }
+        let lists = bounds().skip(self.before);
+        let offsets = if large {
+            collect_offsets(lists, base, total, |v| v).map(|o| Offsets::I64(OffsetBuffer::new(o)))
+        } else {
+            // All offsets are between 0 and `total`, which fits.
+            let convert = |v| i32::try_from(v).unwrap_or(i32::MAX);
+            collect_offsets(lists, base, total, convert).map(|o| Offsets::I32(OffsetBuffer::new(o)))
+        };
+        let offsets = offsets.ok_or_else(|| self.first_wrong::<T>())?;
+        match (usize::try_from(base), usize::try_from(last)) {
+            (Ok(base), Ok(last)) => Ok((offsets, base..last)),
+            _ => Err(self.first_wrong::<T>()),
+        }
+    }
+
+    /// Returns the error for the first wrong bound; only called if one is wrong.
+    #[cold]
+    fn first_wrong<T: BoundInt>(&self) -> Error {
+        let mut previous = 0i64;
+        let limit = i64::try_from(self.axis.elements).unwrap_or(i64::MAX);
+        for (i, value) in self.bytes.chunks_exact(size_of::<T>()).map(T::read).enumerate() {
+            let message = match value {
+                None => "it does not fit 63 bits".to_owned(),
+                Some(v) if v < 0 => format!("{v} is negative"),
+                Some(v) if v < previous => {
+                    format!("{v} comes after {previous}; bounds may not decrease")
+                }
+                Some(v) if v > limit => {
+                    format!("{v} is more than the {limit} values of its axis")
+                }
+                Some(v) => {
+                    previous = v;
+                    continue;
+                }
+            };
+            return bound_error(self.file, &self.axis.tensor, self.from.saturating_add(i), message);
+        }
+        Error::file(
+            self.file.path(),
+            format!("{} changed while it was being read", self.axis.tensor.name()),
+        )
+    }
+}
+
+/// Returns a zero, then every bound minus `base`; `None` if a bound decreases or is outside
+/// `0..=total`.
+fn collect_offsets<N: arrow::datatypes::ArrowNativeType>(
+    bounds: impl ExactSizeIterator<Item = Option<i64>>,
+    base: i64,
+    total: i64,
+    convert: impl Fn(i64) -> N,
+) -> Option<ScalarBuffer<N>> {
+    let mut offsets = Vec::with_capacity(bounds.len().saturating_add(1));
+    offsets.push(convert(0));
+    let (mut previous, mut good) = (0i64, true);
+    // An unreadable bound becomes -1, which is invalid everywhere.
+    offsets.extend(bounds.map(|v| {
+        let offset = v.unwrap_or(-1).wrapping_sub(base);
+        good &= offset >= previous && offset <= total;
+        previous = offset;
+        convert(offset)
+    }));
+    good.then(|| offsets.into())
+}

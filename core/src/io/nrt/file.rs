@@ -1,0 +1,290 @@
+//! [`NrtFile`]: reads rows and columns of a file in place.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use bytes::Bytes;
+use safetensors::Dtype;
+
+use super::layout::{Layout, NrtColumn};
+use super::{ReadOptions, values};
+use crate::array::Offsets;
+use crate::error::Result;
+use crate::io::safetensors::SafetensorsFile;
+use crate::table::{Column, RaggedTable};
+
+/// An `.nrt` file.
+///
+/// Opening reads and checks only the header. [`read`](Self::read) reads and checks the bounds that
+/// lead to the rows and the values of the requested columns. With a memory map, values are returned
+/// in place, in buffers of their own extent. Clones share the file.
+///
+/// Values are raw: NaN stays NaN. Columns are sorted by axis, then name.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::sync::Arc;
+/// use arrow::array::UInt16Array;
+/// use serrate::io::nrt::{self, NrtFile, ReadOptions, WriteOptions};
+/// use serrate::table::RaggedTable;
+///
+/// let table = RaggedTable::builder()
+///     .lengths([2, 0, 1])?
+///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+///     .build()?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.nrt");
+/// nrt::write(&path, &table, &WriteOptions::default())?;
+///
+/// let file = NrtFile::open(&path, &ReadOptions::default())?;
+/// assert_eq!(file.num_rows(), 3);
+/// assert_eq!(file.table()?, table);
+/// assert_eq!(file.read(2..3, Some(&["code"]))?.row(0)?.values("code")?.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct NrtFile {
+    inner: Arc<Inner>,
+    large_lists: bool,
+}
+
+#[derive(Debug)]
+struct Inner {
+    file: SafetensorsFile,
+    layout: Arc<Layout>,
+}
+
+impl NrtFile {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, its header is not that of a safetensors file, or its tensors are
+    /// not those of an `.nrt` file: a name without an axis, bounds missing or not of an integer
+    /// type, lengths that do not match, a type that Arrow does not have.
+    pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self> {
+        Self::new(SafetensorsFile::open(path, options.mmap)?, options.large_lists)
+    }
+
+    /// Like [`open`](Self::open), for an open file; `path` names it in errors.
+    pub fn from_file(path: impl AsRef<Path>, file: File, options: &ReadOptions) -> Result<Self> {
+        Self::new(SafetensorsFile::from_file(path, file, options.mmap)?, options.large_lists)
+    }
+
+    /// Opens a file whose bytes are in memory; `name` names it in errors.
+    pub fn from_bytes(name: impl AsRef<Path>, bytes: Bytes) -> Result<Self> {
+        Self::new(SafetensorsFile::from_bytes(name, bytes)?, false)
+    }
+
+    fn new(file: SafetensorsFile, large_lists: bool) -> Result<Self> {
+        let layout = Arc::new(Layout::of(&file)?);
+        Ok(Self::with_layout(file, layout, large_lists))
+    }
+
+    pub(super) fn with_layout(
+        file: SafetensorsFile,
+        layout: Arc<Layout>,
+        large_lists: bool,
+    ) -> Self {
+        Self { inner: Arc::new(Inner { file, layout }), large_lists }
+    }
+
+    /// Returns the same file with 64-bit offsets (`LargeList`) or 32-bit ones; see
+    /// [`ReadOptions::large_lists`].
+    pub fn with_large_lists(&self, large_lists: bool) -> Self {
+        Self { inner: Arc::clone(&self.inner), large_lists }
+    }
+
+    /// Returns the number of rows.
+    pub fn num_rows(&self) -> usize {
+        self.inner.layout.rows
+    }
+
+    /// Returns the number of axes, including the rows.
+    pub fn ndim(&self) -> usize {
+        self.inner.layout.ndim()
+    }
+
+    /// Returns the number of elements of an axis according to the header; axis 0 is the rows.
+    pub fn axis_len(&self, axis: usize) -> Result<usize> {
+        self.inner.layout.axis_len(self.path(), axis)
+    }
+
+    /// Returns the size in bytes of the bounds of axis `axis` (1..) in the file.
+    pub fn bounds_nbytes(&self, axis: usize) -> Result<u64> {
+        self.axis_len(axis)?;
+        let axis = axis.checked_sub(1).and_then(|i| self.inner.layout.axes.get(i));
+        Ok(axis.map_or(0, |a| a.tensor.nbytes()))
+    }
+
+    /// Returns the columns, sorted by axis, then name.
+    pub fn columns(&self) -> &[NrtColumn] {
+        &self.inner.layout.columns
+    }
+
+    /// Returns a column by name.
+    pub fn column(&self, name: &str) -> Result<&NrtColumn> {
+        self.inner.layout.column(name)
+    }
+
+    /// Returns the Arrow schema of the columns, one list level per axis above 0: the schema of a
+    /// record batch made from [`read`](Self::read).
+    pub fn schema(&self) -> SchemaRef {
+        self.inner.layout.schema(self.large_lists)
+    }
+
+    /// Returns the name of the file.
+    pub fn path(&self) -> &Path {
+        self.inner.file.path()
+    }
+
+    /// Returns the underlying safetensors file.
+    pub fn tensors(&self) -> &SafetensorsFile {
+        &self.inner.file
+    }
+
+    /// Reads the whole file as a table.
+    pub fn table(&self) -> Result<RaggedTable> {
+        self.read(0..self.num_rows(), None)
+    }
+
+    /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and
+    /// axes.
+    ///
+    /// If columns are given, the table has the axes down to the deepest of them; bounds and values
+    /// below are not read. An empty list of columns gives a table of rows without axes.
+    ///
+    /// # Errors
+    /// If the rows are out of range, a column does not exist, a bound that leads to the rows is
+    /// negative, decreases or exceeds the number of values, a BOOL byte is neither 0 nor 1, or more
+    /// than 2^31 - 1 values are read at once without [`ReadOptions::large_lists`].
+    pub fn read(&self, rows: Range<usize>, columns: Option<&[&str]>) -> Result<RaggedTable> {
+        self.read_deep(rows, columns, 0)
+    }
+
+    /// Like [`read`](Self::read), but with at least `depth` axes, if the file has them.
+    pub(crate) fn read_deep(
+        &self,
+        rows: Range<usize>,
+        columns: Option<&[&str]>,
+        depth: usize,
+    ) -> Result<RaggedTable> {
+        let (columns, deepest) = self.inner.layout.select(columns)?;
+        self.read_columns(rows, &columns, depth.max(deepest))
+    }
+
+    /// Like [`read`](Self::read), but with at least `depth` axes.
+    #[cfg(feature = "sql")]
+    #[doc(hidden)]
+    pub fn read_to(
+        &self,
+        rows: Range<usize>,
+        columns: &[&str],
+        depth: usize,
+    ) -> Result<RaggedTable> {
+        let (columns, deepest) = self.inner.layout.select(Some(columns))?;
+        self.read_columns(rows, &columns, depth.max(deepest))
+    }
+
+    fn read_columns(
+        &self,
+        rows: Range<usize>,
+        columns: &[&NrtColumn],
+        depth: usize,
+    ) -> Result<RaggedTable> {
+        self.inner.layout.check_rows(&rows)?;
+        let file = &self.inner.file;
+        let mut windows = vec![rows.clone()];
+        let mut axes = Vec::with_capacity(depth);
+        let mut window = rows.clone();
+        for axis in self.inner.layout.axes.iter().take(depth) {
+            let (offsets, elements) = axis.offsets(file, window, self.large_lists)?;
+            axes.push((None, Offsets::into(offsets)));
+            windows.push(elements.clone());
+            window = elements;
+        }
+        let columns = columns
+            .iter()
+            .map(|c| {
+                let window = windows.get(c.axis()).cloned().unwrap_or_default();
+                Ok(Column::new(c.name(), c.axis(), values::read(file, c.tensor(), window)?))
+            })
+            .collect::<Result<_>>()?;
+        RaggedTable::try_new(rows.len(), None, axes, columns)
+    }
+
+    /// Returns the number of elements of axis `axis` that precede row `row`, which may equal the
+    /// number of rows. Reads one bound per axis, so the size of a range of rows is known without
+    /// reading it.
+    ///
+    /// # Errors
+    /// If the axis or row does not exist, or a bound on the way exceeds its axis.
+    pub fn elements_before(&self, row: usize, axis: usize) -> Result<usize> {
+        self.axis_len(axis)?;
+        self.inner.layout.check_rows(&(row..row))?;
+        let mut position = row;
+        for axis in self.inner.layout.axes.iter().take(axis) {
+            position = axis.start_of(&self.inner.file, position)?;
+        }
+        Ok(position)
+    }
+
+    /// Returns the largest number of rows from `rows.start` on, within `rows`, that hold at most
+    /// `elements` elements of `axis`; at least one row. Reads a few bounds (galloping search).
+    pub fn rows_within(&self, rows: Range<usize>, axis: usize, elements: usize) -> Result<usize> {
+        self.inner.layout.check_rows(&rows)?;
+        let start = self.elements_before(rows.start, axis)?;
+        let limit = start.saturating_add(elements);
+        // Invariant: `good` rows fit (or are the single row), `bad` rows do not fit or are past the
+        // end.
+        let (mut good, mut bad) = (rows.len().min(1), rows.len().saturating_add(1));
+        // Rows tend to have similar sizes: gallop from the start instead of halving the file.
+        let mut step = 1usize;
+        while good < rows.len() && bad > rows.len() {
+            let next = good.saturating_add(step).min(rows.len());
+            if self.elements_before(rows.start.saturating_add(next), axis)? <= limit {
+                good = next;
+                step = step.saturating_mul(2);
+            } else {
+                bad = next;
+            }
+        }
+        while bad.saturating_sub(good) > 1 && good < rows.len() {
+            let middle = good.midpoint(bad);
+            if self.elements_before(rows.start.saturating_add(middle), axis)? <= limit {
+                good = middle;
+            } else {
+                bad = middle;
+            }
+        }
+        Ok(good)
+    }
+
+    /// Checks everything that reads check piece by piece: all bounds and all BOOL values.
+    pub fn validate(&self) -> Result<()> {
+        let mut window = 0..self.inner.layout.rows;
+        for axis in &self.inner.layout.axes {
+            // 64-bit offsets, so that the size alone is not an error.
+            window = axis.offsets(&self.inner.file, window, true)?.1;
+        }
+        for column in self.columns().iter().filter(|c| c.dtype() == Dtype::BOOL) {
+            values::read(&self.inner.file, column.tensor(), 0..column.len())?;
+        }
+        Ok(())
+    }
+
+    /// Returns the elements that belong to `rows` on every axis down to `depth`, rows first. Reads
+    /// two bounds per axis.
+    #[cfg(feature = "object_store")]
+    pub(super) fn windows(&self, rows: Range<usize>, depth: usize) -> Result<Vec<Range<usize>>> {
+        self.inner.layout.check_rows(&rows)?;
+        let mut windows = vec![rows];
+        for axis in self.inner.layout.axes.iter().take(depth) {
+            let lists = windows.last().cloned().unwrap_or_default();
+            windows.push(axis.window(&self.inner.file, lists)?);
+        }
+        Ok(windows)
+    }
+}

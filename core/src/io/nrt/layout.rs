@@ -1,0 +1,285 @@
+//! Rows, axes and columns of a file, derived from the names of its tensors.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use safetensors::Dtype;
+
+use super::bounds::{FileAxis, bound_at, is_integer};
+use super::names::{BOUNDS, LENGTHS, RESERVED, data_type, split_name};
+use crate::error::{Error, Result};
+use crate::io::safetensors::{SafetensorsFile, TensorEntry};
+
+/// A column of a file.
+#[derive(Clone, Debug)]
+pub struct NrtColumn {
+    name: String,
+    axis: usize,
+    data_type: DataType,
+    tensor: TensorEntry,
+}
+
+impl NrtColumn {
+    pub(super) fn tensor(&self) -> &TensorEntry {
+        &self.tensor
+    }
+
+    /// Returns the name: the key of the tensor. If several axes have the same key, or the key
+    /// itself starts with the axis, it is the full tensor name, such as `dim1/lengths`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the axis; a column on axis 0 has one value per row.
+    pub fn axis(&self) -> usize {
+        self.axis
+    }
+
+    /// Returns the Arrow type of the values (Float32 for BF16).
+    pub fn data_type(&self) -> &DataType {
+        &self.data_type
+    }
+
+    /// Returns the type of the values in the file.
+    pub fn dtype(&self) -> Dtype {
+        self.tensor.dtype()
+    }
+
+    /// Returns the number of values.
+    pub fn len(&self) -> usize {
+        self.tensor.elements()
+    }
+
+    /// Whether the column has no values.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the size of the values in the file, in bytes.
+    pub fn nbytes(&self) -> u64 {
+        self.tensor.nbytes()
+    }
+}
+
+/// Rows, axes and columns according to a header.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) rows: usize,
+    pub(super) axes: Vec<FileAxis>,
+    pub(super) columns: Vec<NrtColumn>,
+}
+
+impl Layout {
+    pub(super) fn of(file: &SafetensorsFile) -> Result<Self> {
+        let path = file.path();
+        let mut bounds: BTreeMap<usize, &TensorEntry> = BTreeMap::new();
+        let mut keys: Vec<(usize, String, &TensorEntry)> = Vec::new();
+        for tensor in file.tensors() {
+            let (axis, key) = split_name(path, tensor.name())?;
+            let wrong =
+                |message: &str| Error::file(path, format!("tensor {:?} {message}", tensor.name()));
+            if tensor.shape().len() != 1 {
+                return Err(wrong(&format!(
+                    "has shape {:?}; tensors of an .nrt file have one dimension",
+                    tensor.shape()
+                )));
+            }
+            if key == BOUNDS && axis > 0 {
+                if !is_integer(tensor.dtype()) {
+                    return Err(wrong(&format!(
+                        "has type {}; bounds are integers",
+                        tensor.dtype()
+                    )));
+                }
+                bounds.insert(axis, tensor);
+            } else if RESERVED.contains(&key.as_str()) {
+                return Err(wrong("has a reserved name; it cannot be a column"));
+            } else {
+                keys.push((axis, key, tensor));
+            }
+        }
+        keys.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        let depth = keys.iter().map(|k| k.0).chain(bounds.keys().copied()).max().unwrap_or(0);
+        let mut chain = Vec::with_capacity(depth);
+        for axis in 1..=depth {
+            chain.push(*bounds.get(&axis).ok_or_else(|| {
+                let needs = keys.iter().map(|k| k.2).chain(bounds.values().copied());
+                let needs = needs.filter(|t| split_name(path, t.name()).is_ok_and(|s| s.0 >= axis));
+                let needs = needs.map(TensorEntry::name).next().unwrap_or_default();
+                Error::file(path, format!("dim{axis}/bounds is missing; {needs:?} needs it"))
+            })?);
+        }
+        drop_legacy_lengths(file, &chain, &mut keys)?;
+        let lengths = (0..=depth)
+            .map(|axis| axis_len(file, axis, &chain, &keys))
+            .collect::<Result<Vec<_>>>()?;
+        let rows = lengths.first().copied().unwrap_or(0);
+        let axes = chain
+            .into_iter()
+            .zip(lengths.into_iter().skip(1))
+            .map(|(tensor, elements)| {
+                let lists = tensor.elements();
+                if lists == 0 && elements > 0 {
+                    return Err(Error::file(
+                        path,
+                        format!("{} is empty, but its axis has {elements} values", tensor.name()),
+                    ));
+                }
+                Ok(FileAxis { tensor: tensor.clone(), lists, elements })
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self { rows, axes, columns: name_columns(path, keys)? })
+    }
+
+    pub(super) fn ndim(&self) -> usize {
+        self.axes.len().saturating_add(1)
+    }
+
+    /// Returns the number of elements of an axis; `path` names the file in the error.
+    pub(super) fn axis_len(&self, path: &Path, axis: usize) -> Result<usize> {
+        match axis.checked_sub(1) {
+            None => Ok(self.rows),
+            Some(i) => self.axes.get(i).map(|a| a.elements).ok_or_else(|| Error::NoSuchAxis {
+                what: path.display().to_string(),
+                axis: i64::try_from(axis).unwrap_or(i64::MAX),
+                ndim: self.ndim(),
+            }),
+        }
+    }
+
+    pub(super) fn column(&self, name: &str) -> Result<&NrtColumn> {
+        self.columns.iter().find(|c| c.name == name).ok_or_else(|| Error::NoSuchColumn {
+            name: name.into(),
+            available: self.columns.iter().map(NrtColumn::name).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// Selects columns by name (`None` selects all) and returns them with the deepest axis to read.
+    pub(super) fn select(&self, columns: Option<&[&str]>) -> Result<(Vec<&NrtColumn>, usize)> {
+        let Some(names) = columns else {
+            return Ok((self.columns.iter().collect(), self.axes.len()));
+        };
+        let columns = names.iter().map(|n| self.column(n)).collect::<Result<Vec<&NrtColumn>>>()?;
+        let depth = columns.iter().map(|c| c.axis).max().unwrap_or(0);
+        Ok((columns, depth))
+    }
+
+    pub(super) fn schema(&self, large_lists: bool) -> SchemaRef {
+        let list = |item: DataType| {
+            let item = Arc::new(Field::new_list_field(item, true));
+            if large_lists { DataType::LargeList(item) } else { DataType::List(item) }
+        };
+        let fields: Vec<Field> = self
+            .columns
+            .iter()
+            .map(|c| {
+                let leaf = c.data_type.clone();
+                Field::new(&c.name, (0..c.axis).fold(leaf, |t, _| list(t)), true)
+            })
+            .collect();
+        Arc::new(Schema::new(fields))
+    }
+
+    pub(super) fn check_rows(&self, rows: &Range<usize>) -> Result<()> {
+        if rows.start > rows.end || rows.end > self.rows {
+            return Err(Error::OutOfRange {
+                axis: 0,
+                index: i64::try_from(rows.start.max(rows.end)).unwrap_or(i64::MAX),
+                size: self.rows,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Returns the number of elements of an axis. Columns on the axis and the bounds below it must
+/// agree on it; without either, it is the last bound of the axis itself.
+fn axis_len(
+    file: &SafetensorsFile,
+    axis: usize,
+    chain: &[&TensorEntry],
+    keys: &[(usize, String, &TensorEntry)],
+) -> Result<usize> {
+    let own = keys.iter().filter(|k| k.0 == axis).map(|k| k.2);
+    let mut lengths = chain.get(axis).copied().into_iter().chain(own);
+    let Some(first) = lengths.next() else {
+        let bounds = axis.checked_sub(1).and_then(|i| chain.get(i));
+        return match bounds.and_then(|b| Some((b, b.elements().checked_sub(1)?))) {
+            Some((bounds, last)) => bound_at(file, bounds, last),
+            None => Ok(0),
+        };
+    };
+    match lengths.find(|t| t.elements() != first.elements()) {
+        None => Ok(first.elements()),
+        Some(other) => Err(Error::file(
+            file.path(),
+            format!(
+                "{} has {} elements and {} has {}; both must be as long as axis {axis}",
+                first.name(),
+                first.elements(),
+                other.name(),
+                other.elements()
+            ),
+        )),
+    }
+}
+
+/// Drops the lengths per list, `dim{d}/lengths`, that versions before 0.0.7 of the Python library
+/// stored next to each `dim{d}/bounds`; they are redundant. A tensor as long as its axis is a
+/// column of that name, unless all axes (two at least) have such a tensor.
+fn drop_legacy_lengths(
+    file: &SafetensorsFile,
+    chain: &[&TensorEntry],
+    keys: &mut Vec<(usize, String, &TensorEntry)>,
+) -> Result<()> {
+    let legacy = |axis: usize, key: &str, tensor: &TensorEntry| {
+        key == LENGTHS
+            && is_integer(tensor.dtype())
+            && axis.checked_sub(1).and_then(|i| chain.get(i)).map(|b| b.elements())
+                == Some(tensor.elements())
+    };
+    let found: Vec<usize> = keys.iter().filter(|k| legacy(k.0, &k.1, k.2)).map(|k| k.0).collect();
+    if found.is_empty() {
+        return Ok(());
+    }
+    let all = chain.len() > 1 && found.len() == chain.len();
+    let others: Vec<_> = keys.iter().filter(|k| !legacy(k.0, &k.1, k.2)).cloned().collect();
+    let mut dropped = Vec::new();
+    for axis in found {
+        let lists = axis.checked_sub(1).and_then(|i| chain.get(i)).map_or(0, |b| b.elements());
+        if all || axis_len(file, axis, chain, &others)? != lists {
+            dropped.push(axis);
+        }
+    }
+    keys.retain(|k| !(legacy(k.0, &k.1, k.2) && dropped.contains(&k.0)));
+    Ok(())
+}
+
+fn name_columns(path: &Path, keys: Vec<(usize, String, &TensorEntry)>) -> Result<Vec<NrtColumn>> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    for (_, key, _) in &keys {
+        let n = seen.entry(key.clone()).or_default();
+        *n = n.saturating_add(1);
+    }
+    keys.into_iter()
+        .map(|(axis, key, tensor)| {
+            let data_type = data_type(tensor.dtype()).ok_or_else(|| {
+                Error::file(
+                    path,
+                    format!(
+                        "tensor {:?} has type {}, which Arrow does not have",
+                        tensor.name(),
+                        tensor.dtype()
+                    ),
+                )
+            })?;
+            let full =
+                seen.get(&key).is_some_and(|n| *n > 1) || key.starts_with(&format!("dim{axis}/"));
+            let name = if full { tensor.name().to_owned() } else { key };
+            Ok(NrtColumn { name, axis, data_type, tensor: tensor.clone() })
+        })
+        .collect()
+}

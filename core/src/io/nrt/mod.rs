@@ -1,0 +1,75 @@
+//! `.nrt` files: ragged tables as Python's nested_ragged_tensors stores them.
+//!
+//! An `.nrt` file is a safetensors file with one-dimensional tensors:
+//!
+//! | tensor | holds |
+//! |---|---|
+//! | `dim{d}/{key}` | the values of column `key` on axis `d`, flat |
+//! | `dim{d}/bounds`, `d` >= 1 | for every element of axis `d - 1`, where its list on axis `d` ends (cumulative, no leading 0) |
+//!
+//! The format has no nulls, no strings and no axis names. Rows are identified by position only; a
+//! column `subject_id` on axis 0 (`dim0/subject_id`) carries ids.
+//!
+//! [`NrtFile`] reads rows and columns in place; [`NrtWriter`] writes tables of any size in chunks.
+#![cfg_attr(
+    feature = "object_store",
+    doc = "[`NrtObject`] reads files in object stores and fetches only the byte ranges it needs."
+)]
+#![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
+
+mod bounds;
+mod file;
+mod layout;
+mod names;
+#[cfg(feature = "object_store")]
+mod object;
+mod schema;
+mod values;
+mod writer;
+
+use std::path::Path;
+
+pub use file::NrtFile;
+pub use layout::NrtColumn;
+#[cfg(feature = "object_store")]
+pub use object::{NrtObject, ObjectOptions};
+pub use schema::NrtSchema;
+pub use writer::NrtWriter;
+
+use crate::error::Result;
+use crate::table::RaggedTable;
+
+/// Options for reading `.nrt` files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ReadOptions {
+    /// Maps the file: values are used in place and only the pages touched are read. Nobody may
+    /// write into a mapped file while it is in use: checked values could change, and truncation
+    /// makes the system end the process. If false, parts are read as needed, and a truncated file
+    /// is an error.
+    pub mmap: bool,
+    /// Gives every axis 64-bit offsets (Arrow's `LargeList`). If false, offsets have 32 bits
+    /// (`List`), and a read of more than 2^31 - 1 values at once is refused.
+    pub large_lists: bool,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { mmap: true, large_lists: false }
+    }
+}
+
+/// Options for writing `.nrt` files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct WriteOptions {
+    /// Replaces an existing file; otherwise it is an error.
+    pub overwrite: bool,
+    /// Omits the ids (`subject_id` on axis 0).
+    pub plain: bool,
+}
+
+/// Writes a table as one `.nrt` file; see [`NrtWriter`] for how values are stored.
+pub fn write(path: impl AsRef<Path>, table: &RaggedTable, options: &WriteOptions) -> Result<()> {
+    let mut writer = NrtWriter::create(path, &NrtSchema::of_table(table), options)?;
+    writer.write(table)?;
+    writer.finish()
+}

@@ -1,0 +1,92 @@
+//! Tensor names `dim{axis}/{key}` and the types of their values.
+
+use std::path::Path;
+
+use arrow::datatypes::DataType;
+use safetensors::Dtype;
+
+use crate::error::{Error, Result};
+
+/// Deepest axis that a file may have.
+pub(super) const MAX_AXIS: usize = 64;
+
+pub(super) const BOUNDS: &str = "bounds";
+
+/// Keys that cannot be columns: `mask` is used for the mask of dense results.
+pub(super) const RESERVED: [&str; 2] = [BOUNDS, "mask"];
+
+/// Key of the lengths that versions before 0.0.7 of the Python library stored next to the bounds.
+pub(super) const LENGTHS: &str = "lengths";
+
+pub(super) const SUBJECT_ID: &str = "subject_id";
+
+/// Splits a tensor's name into axis and key; the key is everything after the first `/`.
+pub(super) fn split_name(path: &Path, name: &str) -> Result<(usize, String)> {
+    let parts = || {
+        let (dim, key) = name.strip_prefix("dim")?.split_once('/')?;
+        let plain =
+            dim == "0" || (!dim.starts_with('0') && dim.bytes().all(|b| b.is_ascii_digit()));
+        let axis = dim.parse::<usize>().ok().filter(|_| plain)?;
+        (!key.is_empty()).then(|| (axis, key.to_owned()))
+    };
+    let (axis, key) = parts().ok_or_else(|| {
+        Error::file(
+            path,
+            format!(
+                "tensor {name:?} is not named dim{{axis}}/{{key}}; this is a safetensors file but not an .nrt file"
+            ),
+        )
+    })?;
+    if axis > MAX_AXIS {
+        return Err(Error::file(
+            path,
+            format!("tensor {name:?} is on axis {axis}; at most {MAX_AXIS} are accepted"),
+        ));
+    }
+    Ok((axis, key))
+}
+
+/// Returns the tensor name of a column. A name that includes its own axis (`dim1/lengths` on axis
+/// 1) is used as it is.
+pub(super) fn tensor_name(axis: usize, column: &str) -> String {
+    let own = format!("dim{axis}/");
+    if column.starts_with(&own) { column.to_owned() } else { own + column }
+}
+
+/// Returns the Arrow type as which a tensor's values are read.
+pub(super) fn data_type(dtype: Dtype) -> Option<DataType> {
+    Some(match dtype {
+        Dtype::BOOL => DataType::Boolean,
+        Dtype::U8 => DataType::UInt8,
+        Dtype::U16 => DataType::UInt16,
+        Dtype::U32 => DataType::UInt32,
+        Dtype::U64 => DataType::UInt64,
+        Dtype::I8 => DataType::Int8,
+        Dtype::I16 => DataType::Int16,
+        Dtype::I32 => DataType::Int32,
+        Dtype::I64 => DataType::Int64,
+        Dtype::F16 => DataType::Float16,
+        Dtype::BF16 | Dtype::F32 => DataType::Float32,
+        Dtype::F64 => DataType::Float64,
+        _ => return None,
+    })
+}
+
+/// Returns the tensor type as which an Arrow type is written.
+pub(super) fn tensor_dtype(data_type: &DataType) -> Option<Dtype> {
+    Some(match data_type {
+        DataType::Boolean => Dtype::BOOL,
+        DataType::UInt8 => Dtype::U8,
+        DataType::UInt16 => Dtype::U16,
+        DataType::UInt32 => Dtype::U32,
+        DataType::UInt64 => Dtype::U64,
+        DataType::Int8 => Dtype::I8,
+        DataType::Int16 => Dtype::I16,
+        DataType::Int32 => Dtype::I32,
+        DataType::Int64 => Dtype::I64,
+        DataType::Float16 => Dtype::F16,
+        DataType::Float32 => Dtype::F32,
+        DataType::Float64 => Dtype::F64,
+        _ => return None,
+    })
+}

@@ -1,0 +1,331 @@
+//! [`NrtObject`]: an `.nrt` file in an object store.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+#[cfg(feature = "sql")]
+use object_store::GetResult;
+use object_store::ObjectStore;
+use object_store::path::Path as Location;
+
+use super::file::NrtFile;
+use super::layout::{Layout, NrtColumn};
+use crate::error::Result;
+pub use crate::io::safetensors::ObjectOptions;
+use crate::io::safetensors::{Header, Object, Part, SafetensorsFile, Source, is_covered};
+use crate::table::RaggedTable;
+
+/// An `.nrt` file in an object store (cloud, HTTP or memory).
+///
+/// Opening reads the header, usually with one request. [`read`](Self::read) requests the bounds
+/// that lead to the rows, axis by axis, then the values of all requested columns at once: one more
+/// round of requests than the deepest column has axes. Apart from gaps between close ranges
+/// ([`ObjectOptions::gap`]), nothing else is fetched. It makes the same checks as [`NrtFile`].
+///
+/// All later requests are for the version of the object that the first one found (if the store has
+/// ETags); an object that is replaced meanwhile is an error. Clones share the header.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> { futures::executor::block_on(async {
+/// use std::sync::Arc;
+/// use arrow::array::UInt16Array;
+/// use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
+/// use serrate::io::nrt::{self, NrtObject, ObjectOptions, WriteOptions};
+/// use serrate::table::RaggedTable;
+///
+/// let table = RaggedTable::builder()
+///     .lengths([2, 0, 1])?
+///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+///     .build()?;
+/// let dir = tempfile::tempdir()?;
+/// nrt::write(dir.path().join("t.nrt"), &table, &WriteOptions::default())?;
+/// let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+/// let at = Path::from("train/t.nrt");
+/// store.put(&at, std::fs::read(dir.path().join("t.nrt"))?.into()).await?;
+///
+/// let file = NrtObject::open(store, at, &ObjectOptions::default()).await?;
+/// assert_eq!(file.num_rows(), 3);
+/// assert_eq!(file.read(2..3, Some(&["code"])).await?.row(0)?.values("code")?.len(), 1);
+/// assert_eq!(file.table().await?, table);
+/// # Ok(()) }) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct NrtObject {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    object: Object,
+    header: Arc<Header>,
+    layout: Arc<Layout>,
+    /// Parts fetched while opening; a small file is here completely.
+    head: Vec<Part>,
+}
+
+impl NrtObject {
+    /// Opens an object of a store; its location names it in errors.
+    ///
+    /// # Errors
+    /// If the object does not exist, the store refuses access, or the object is not an `.nrt` file;
+    /// see [`NrtFile::open`].
+    pub async fn open(
+        store: Arc<dyn ObjectStore>,
+        location: Location,
+        options: &ObjectOptions,
+    ) -> Result<Self> {
+        let name = PathBuf::from(location.as_ref());
+        let (object, head) = Object::open(store, location, name, *options).await?;
+        Self::new(object, head).await
+    }
+
+    /// Opens an object from the answer to its first request. `name` names it in errors, `expected`
+    /// is its size according to the listing.
+    #[cfg(feature = "sql")]
+    #[doc(hidden)]
+    pub async fn from_first(
+        store: Arc<dyn ObjectStore>,
+        location: Location,
+        name: PathBuf,
+        first: GetResult,
+        expected: u64,
+        options: &ObjectOptions,
+    ) -> Result<Self> {
+        let (object, head) =
+            Object::from_first(store, location, name, first, Some(expected), *options).await?;
+        Self::new(object, head).await
+    }
+
+    /// Returns the same file with its counters at zero.
+    #[cfg(feature = "sql")]
+    #[doc(hidden)]
+    pub fn fresh(&self) -> Self {
+        let Inner { object, header, layout, head } = self.inner.as_ref();
+        let inner = Inner {
+            object: object.fresh(),
+            header: Arc::clone(header),
+            layout: Arc::clone(layout),
+            head: head.clone(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Whether the file is in this very store and has this ETag, if both are known.
+    #[cfg(feature = "sql")]
+    #[doc(hidden)]
+    pub fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
+        self.inner.object.is_of(store, e_tag)
+    }
+
+    /// Estimates the memory in bytes of the header and of the parts fetched with it.
+    #[cfg(feature = "sql")]
+    #[doc(hidden)]
+    pub fn memory_size(&self) -> usize {
+        let parts = self.inner.head.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
+        let header = usize::try_from(self.inner.header.data_start()).unwrap_or(0);
+        // The header is kept twice, as tensors and as columns.
+        parts.saturating_add(header.saturating_mul(4))
+    }
+
+    async fn new(object: Object, head: Part) -> Result<Self> {
+        let (header, mut head) = object.header(head).await?;
+        let header = Arc::new(header);
+        loop {
+            let file = partial_file(&object, &header, head.clone());
+            match Layout::of(&file) {
+                Ok(layout) => {
+                    let layout = Arc::new(layout);
+                    return Ok(Self { inner: Arc::new(Inner { object, header, layout, head }) });
+                }
+                // The length of an axis without columns is its last bound, which has to be fetched.
+                Err(e) => match file.source().missing() {
+                    Some(range) => {
+                        head.extend(object.fetch(std::iter::once(range)).await?);
+                        head.sort_by_key(|(start, _)| *start);
+                    }
+                    None => return Err(e),
+                },
+            }
+        }
+    }
+
+    /// Returns the number of rows.
+    pub fn num_rows(&self) -> usize {
+        self.inner.layout.rows
+    }
+
+    /// Returns the number of axes, including the rows.
+    pub fn ndim(&self) -> usize {
+        self.inner.layout.ndim()
+    }
+
+    /// Returns the number of elements of an axis according to the header; axis 0 is the rows.
+    pub fn axis_len(&self, axis: usize) -> Result<usize> {
+        self.inner.layout.axis_len(self.path(), axis)
+    }
+
+    /// Returns the columns, sorted by axis, then name.
+    pub fn columns(&self) -> &[NrtColumn] {
+        &self.inner.layout.columns
+    }
+
+    /// Returns a column by name.
+    pub fn column(&self, name: &str) -> Result<&NrtColumn> {
+        self.inner.layout.column(name)
+    }
+
+    /// Returns the Arrow schema of the columns, one list level per axis above 0; see
+    /// [`NrtFile::schema`].
+    pub fn schema(&self) -> SchemaRef {
+        self.inner.layout.schema(self.inner.object.options().large_lists)
+    }
+
+    /// Returns the name of the object.
+    pub fn path(&self) -> &Path {
+        self.inner.object.name()
+    }
+
+    /// Returns the size of the object in bytes.
+    pub fn len(&self) -> u64 {
+        self.inner.object.len()
+    }
+
+    /// Whether the object is empty; an `.nrt` file never is.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the bytes fetched so far by this handle and its clones: header, bounds, values and
+    /// the gaps of coalesced ranges.
+    pub fn bytes_read(&self) -> u64 {
+        self.inner.object.bytes_read()
+    }
+
+    /// Returns the number of requests answered so far.
+    pub fn requests(&self) -> u64 {
+        self.inner.object.requests()
+    }
+
+    /// Reads the whole file as a table.
+    pub async fn table(&self) -> Result<RaggedTable> {
+        self.read(0..self.num_rows(), None).await
+    }
+
+    /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and
+    /// axes. Values stay in the buffers they were fetched into if they are aligned there.
+    ///
+    /// # Errors
+    /// Those of [`NrtFile::read`] and of the store: the object is gone, was replaced since it was
+    /// opened, or the answer does not match the request.
+    pub async fn read(&self, rows: Range<usize>, columns: Option<&[&str]>) -> Result<RaggedTable> {
+        self.read_runs(std::slice::from_ref(&rows), columns).await
+    }
+
+    /// Like [`read`](Self::read), for several ranges of rows, which are concatenated in the result.
+    /// The ranges share requests: there are no more rounds than for one range.
+    pub async fn read_runs(
+        &self,
+        runs: &[Range<usize>],
+        columns: Option<&[&str]>,
+    ) -> Result<RaggedTable> {
+        let (selected, depth) = self.inner.layout.select(columns)?;
+        let file = self.fetch_bounds(runs, depth).await?;
+        let file = self.fetch_values(&file, runs, &selected, depth).await?;
+        if runs.is_empty() {
+            return file.read(0..0, columns);
+        }
+        let tables: Vec<RaggedTable> =
+            runs.iter().map(|r| file.read(r.clone(), columns)).collect::<Result<_>>()?;
+        RaggedTable::concat(&tables)
+    }
+
+    /// Returns the number of elements of axis `axis` that precede row `row`; see
+    /// [`NrtFile::elements_before`]. Makes one request for one bound per axis.
+    pub async fn elements_before(&self, row: usize, axis: usize) -> Result<usize> {
+        self.axis_len(axis)?;
+        self.inner.layout.check_rows(&(row..row))?;
+        let mut position = row;
+        for axis in self.inner.layout.axes.iter().take(axis) {
+            let bound = position.saturating_sub(1)..position;
+            let range = axis.tensor.element_bytes(self.path(), bound)?;
+            let parts = self.fetch_missing(&self.inner.head, [range]).await?;
+            position = axis.start_of(&self.partial_file(parts), position)?;
+        }
+        Ok(position)
+    }
+
+    /// Fetches the bounds of `runs` on the axes down to `depth`; the returned file has no values
+    /// other than those that came with the header.
+    #[doc(hidden)]
+    pub async fn fetch_bounds(&self, runs: &[Range<usize>], depth: usize) -> Result<NrtFile> {
+        for run in runs {
+            self.inner.layout.check_rows(run)?;
+        }
+        let mut parts = self.inner.head.clone();
+        let mut windows: Vec<_> = runs.iter().filter(|r| !r.is_empty()).cloned().collect();
+        for axis in self.inner.layout.axes.iter().take(depth) {
+            let ranges = windows
+                .iter()
+                // The bound before the first list is the start of that list; an empty range of
+                // lists needs it, too.
+                .map(|w| w.start.saturating_sub(1)..w.end)
+                .map(|bounds| axis.tensor.element_bytes(self.path(), bounds))
+                .collect::<Result<Vec<_>>>()?;
+            parts = self.fetch_missing(&parts, ranges).await?;
+            let file = self.partial_file(parts.clone());
+            windows =
+                windows.into_iter().map(|w| axis.window(&file, w)).collect::<Result<Vec<_>>>()?;
+        }
+        Ok(self.nrt_file(parts))
+    }
+
+    /// Adds the values of `columns` to `nrt_file`, which has the bounds of `runs` down to `depth`.
+    pub async fn fetch_values(
+        &self,
+        file: &NrtFile,
+        runs: &[Range<usize>],
+        columns: &[&NrtColumn],
+        depth: usize,
+    ) -> Result<NrtFile> {
+        let mut ranges = Vec::new();
+        for run in runs.iter().filter(|r| !r.is_empty()) {
+            let windows = file.windows(run.clone(), depth)?;
+            for column in columns {
+                let window = windows.get(column.axis()).cloned().unwrap_or_default();
+                ranges.push(column.tensor().element_bytes(self.path(), window)?);
+            }
+        }
+        let parts = self.fetch_missing(file.tensors().source().parts(), ranges).await?;
+        Ok(self.nrt_file(parts))
+    }
+
+    /// Returns `parts`, sorted by start, with the ranges added that none of them covers.
+    async fn fetch_missing(
+        &self,
+        parts: &[Part],
+        ranges: impl IntoIterator<Item = Range<u64>>,
+    ) -> Result<Vec<Part>> {
+        let ranges = ranges.into_iter().filter(|r| !is_covered(parts, r)).collect::<Vec<_>>();
+        let mut all = parts.to_vec();
+        all.extend(self.inner.object.fetch(ranges).await?);
+        all.sort_by_key(|(start, _)| *start);
+        Ok(all)
+    }
+
+    fn partial_file(&self, parts: Vec<Part>) -> SafetensorsFile {
+        partial_file(&self.inner.object, &self.inner.header, parts)
+    }
+
+    fn nrt_file(&self, parts: Vec<Part>) -> NrtFile {
+        let large = self.inner.object.options().large_lists;
+        NrtFile::with_layout(self.partial_file(parts), Arc::clone(&self.inner.layout), large)
+    }
+}
+
+fn partial_file(object: &Object, header: &Arc<Header>, parts: Vec<Part>) -> SafetensorsFile {
+    let source = Source::from_parts(object.name().to_path_buf(), object.len(), parts);
+    SafetensorsFile::from_header(source, Arc::clone(header))
+}

@@ -1,0 +1,36 @@
+//! [`NrtSchema`]: the columns of a file to be written.
+
+use arrow::datatypes::{DataType, Schema};
+
+use crate::array::{leaf_type, list_depth};
+use crate::table::RaggedTable;
+
+/// The columns of a file to be written: name, axis and type of the values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NrtSchema {
+    pub(super) columns: Vec<(String, usize, DataType)>,
+    pub(super) depth: usize,
+}
+
+impl NrtSchema {
+    /// Creates a schema from columns given as (name, axis, type of the values).
+    pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = (S, usize, DataType)>) -> Self {
+        let columns: Vec<_> = columns.into_iter().map(|(n, a, t)| (n.into(), a, t)).collect();
+        let depth = columns.iter().map(|(_, axis, _)| *axis).max().unwrap_or(0);
+        Self { columns, depth }
+    }
+
+    /// Creates the schema of a table, including axes without columns.
+    pub fn of_table(table: &RaggedTable) -> Self {
+        let columns = table.columns().iter().map(|c| (c.name(), c.axis(), c.data_type().clone()));
+        Self { depth: table.axes().len(), ..Self::new(columns) }
+    }
+
+    /// Creates a schema from an Arrow schema of sibling lists (`time: List<..>`, `code:
+    /// List<List<..>>`); the number of list levels of a column is its axis.
+    pub fn of_arrow(schema: &Schema) -> Self {
+        Self::new(schema.fields().iter().map(|f| {
+            (f.name().as_str(), list_depth(f.data_type()), leaf_type(f.data_type()).clone())
+        }))
+    }
+}

@@ -1,0 +1,357 @@
+//! [`NrtWriter`]: appends tables to a file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
+use arrow::buffer::Buffer;
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{ArrowPrimitiveType, DataType, Float16Type, Float32Type, Float64Type};
+use half::f16;
+use safetensors::Dtype;
+
+use super::names::{MAX_AXIS, RESERVED, SUBJECT_ID, tensor_dtype, tensor_name};
+use super::{NrtSchema, WriteOptions};
+use crate::array::{Layout, Offsets};
+use crate::error::{Error, Result};
+use crate::io::safetensors::{SafetensorsWriter, SaveOptions, TensorId};
+use crate::table::{Column, RaggedTable};
+
+/// Appends tables to one `.nrt` file.
+///
+/// Rows are spooled to temporary files (see [`SafetensorsWriter`]), so the table may exceed memory.
+/// The file appears when [`finish`](Self::finish) is called, whole or not at all. It is identical,
+/// byte for byte, to what the Python library writes for the same values.
+///
+/// Values that the format cannot hold:
+/// * A null in a float column is written as NaN; in any other column it is refused with the column
+///   and row.
+/// * A null list is written as an empty list.
+/// * Strings, dictionaries, dates, timestamps and decimals are refused with the column and a
+///   remedy.
+/// * Axis names are lost.
+///
+/// An integer column `subject_id` on axis 0 is written as Int64 regardless of its width.
+#[derive(Debug)]
+pub struct NrtWriter {
+    out: SafetensorsWriter,
+    columns: Vec<TargetColumn>,
+    /// Per axis from 1 on: the tensor of its bounds and the last bound written.
+    bounds: Vec<(TensorId, i64)>,
+    rows: u64,
+    plain: bool,
+    /// Whether a table was written only in part.
+    failed: bool,
+    scratch: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct TargetColumn {
+    name: String,
+    axis: usize,
+    /// Type of every chunk.
+    given: DataType,
+    /// Type in the file.
+    written: DataType,
+    /// `None` if the column is omitted.
+    tensor: Option<TensorId>,
+}
+
+impl NrtWriter {
+    /// Starts a file with the columns of `schema`.
+    ///
+    /// # Errors
+    /// If the file exists and may not be replaced, or a column has a reserved name or a type that
+    /// the format does not support.
+    pub fn create(
+        path: impl AsRef<Path>,
+        schema: &NrtSchema,
+        options: &WriteOptions,
+    ) -> Result<Self> {
+        let path = path.as_ref();
+        if schema.depth > MAX_AXIS {
+            return Err(Error::file(
+                path,
+                format!("a table with axis {}; at most {MAX_AXIS} are accepted", schema.depth),
+            ));
+        }
+        let save = SaveOptions { overwrite: options.overwrite, ..SaveOptions::default() };
+        let mut out = SafetensorsWriter::create(path, &save)?;
+        let mut columns = Vec::with_capacity(schema.columns.len());
+        for (name, axis, given) in &schema.columns {
+            let id = *axis == 0 && name == SUBJECT_ID;
+            let target = |written: &DataType, tensor| TargetColumn {
+                name: name.clone(),
+                axis: *axis,
+                given: given.clone(),
+                written: written.clone(),
+                tensor,
+            };
+            if id && options.plain {
+                columns.push(target(given, None));
+                continue;
+            }
+            if RESERVED.contains(&name.as_str()) || name.is_empty() {
+                return Err(Error::file(
+                    path,
+                    format!("a column cannot be named {name:?} in an .nrt file; rename it"),
+                ));
+            }
+            let written = if id && given.is_integer() { &DataType::Int64 } else { given };
+            let kind = tensor_dtype(written).ok_or_else(|| unsupported_type(name, given))?;
+            let tensor = out.add(tensor_name(*axis, name), kind, &[])?;
+            columns.push(target(written, Some(tensor)));
+        }
+        let bounds = (1..=schema.depth)
+            .map(|axis| Ok((out.add(format!("dim{axis}/bounds"), Dtype::I64, &[])?, 0)))
+            .collect::<Result<_>>()?;
+        let plain = options.plain;
+        Ok(Self { out, columns, bounds, rows: 0, plain, failed: false, scratch: Vec::new() })
+    }
+
+    /// Appends the rows of a table; columns are matched by name.
+    ///
+    /// # Errors
+    /// If columns, axes or types of the table differ from those of the file, or a null cannot be
+    /// written: nothing of the table is written then. If the disk is full or the bounds overflow:
+    /// the file cannot be finished then.
+    pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
+        table.refuse_scalars("an .nrt file")?;
+        if table.axes().len() != self.bounds.len() {
+            return Err(Error::file(
+                self.out.target(),
+                format!(
+                    "a table of {} axes cannot be appended to a file of {} axes",
+                    table.ndim(),
+                    self.bounds.len().saturating_add(1)
+                ),
+            ));
+        }
+        if let Some(extra) =
+            table.columns().iter().find(|c| !self.columns.iter().any(|t| t.name == c.name()))
+        {
+            let known: Vec<_> = self.columns.iter().map(|t| t.name.as_str()).collect();
+            return Err(Error::file(
+                self.out.target(),
+                format!(
+                    "the file has no column {:?}; it was started with {}",
+                    extra.name(),
+                    known.join(", ")
+                ),
+            ));
+        }
+        // All values are checked before the first one is written.
+        let mut values = Vec::with_capacity(self.columns.len());
+        for target in &self.columns {
+            let column = table.column(&target.name)?;
+            values.push(target.checked_values(self.out.target(), column, self.rows, table)?);
+        }
+        self.failed = true;
+        for (axis, (tensor, end)) in table.axes().iter().zip(&mut self.bounds) {
+            *end = write_bounds(&mut self.out, *tensor, axis.layout(), *end, &mut self.scratch)?;
+        }
+        for (target, values) in self.columns.iter().zip(values) {
+            if let (Some(tensor), Some(values)) = (target.tensor, values) {
+                self.out.write(tensor, &value_bytes(&values))?;
+            }
+        }
+        self.failed = false;
+        let rows = u64::try_from(table.num_rows()).unwrap_or(u64::MAX);
+        self.rows = self.rows.saturating_add(rows);
+        Ok(())
+    }
+
+    /// Returns the number of rows written so far.
+    pub fn num_rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Writes the file, syncs it to disk and renames it to its target.
+    ///
+    /// # Errors
+    /// If an earlier write failed halfway, the disk is full, the target appeared meanwhile and may
+    /// not be replaced, or there are rows but no tensor that would record their number.
+    pub fn finish(self) -> Result<()> {
+        if self.failed {
+            return Err(Error::file(
+                self.out.target(),
+                "the file is incomplete: an earlier table was written only in part",
+            ));
+        }
+        let counted = !self.bounds.is_empty()
+            || self.columns.iter().any(|c| c.axis == 0 && c.tensor.is_some());
+        if self.rows > 0 && !counted {
+            let hint = if self.plain { "; write it with its ids" } else { "" };
+            return Err(Error::file(
+                self.out.target(),
+                format!(
+                    "a table of {} rows without columns or axes cannot be written: the file would not record the number of rows{hint}",
+                    self.rows
+                ),
+            ));
+        }
+        self.out.finish()
+    }
+}
+
+/// Returns the error for a type that the format does not support.
+fn unsupported_type(column: &str, found: &DataType) -> Error {
+    let hint = match found {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(_, _) => {
+            "; encode it to integers with a vocabulary"
+        }
+        DataType::Timestamp(_, _) | DataType::Date32 | DataType::Date64 => {
+            "; cast it to Int64 (its unit and zone are lost) or to days as Float64, or leave it out"
+        }
+        DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) => {
+            "; cast it to Int64 (its unit is lost) or leave it out"
+        }
+        DataType::Decimal32(_, _)
+        | DataType::Decimal64(_, _)
+        | DataType::Decimal128(_, _)
+        | DataType::Decimal256(_, _) => "; cast it to Float64",
+        DataType::Null => "; cast it to the type it should have",
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _) => {
+            "; write its lists as axes of the table, not as values"
+        }
+        _ => "; cast it or leave it out",
+    };
+    Error::type_of(
+        format!("column {column:?} in an .nrt file"),
+        format!("booleans, integers or floats{hint}"),
+        found,
+    )
+}
+
+impl TargetColumn {
+    /// Returns the values to write, without nulls; `None` if the column is omitted.
+    fn checked_values(
+        &self,
+        path: &Path,
+        column: &Column,
+        rows: u64,
+        table: &RaggedTable,
+    ) -> Result<Option<ArrayRef>> {
+        if column.axis() != self.axis {
+            return Err(Error::file(
+                path,
+                format!(
+                    "column {:?} is on axis {}, but was on axis {} when the file was started",
+                    self.name,
+                    column.axis(),
+                    self.axis
+                ),
+            ));
+        }
+        if *column.data_type() != self.given {
+            return Err(Error::file(
+                path,
+                format!(
+                    "column {:?} has type {}, but had type {} when the file was started; cast the chunks to one type",
+                    self.name,
+                    column.data_type(),
+                    self.given
+                ),
+            ));
+        }
+        if self.tensor.is_none() {
+            return Ok(None);
+        }
+        let mut values = column.values().clone();
+        if self.written != self.given {
+            let options = CastOptions { safe: false, ..CastOptions::default() };
+            values = cast_with_options(&values, &self.written, &options)
+                .map_err(|e| Error::file(path, format!("column {:?}: {e}", self.name)))?;
+        }
+        if values.null_count() == 0 {
+            return Ok(Some(values));
+        }
+        match values.data_type() {
+            DataType::Float16 => Ok(Some(fill_nulls::<Float16Type>(&values, f16::NAN))),
+            DataType::Float32 => Ok(Some(fill_nulls::<Float32Type>(&values, f32::NAN))),
+            DataType::Float64 => Ok(Some(fill_nulls::<Float64Type>(&values, f64::NAN))),
+            found => {
+                let first = values.nulls().and_then(|n| (0..n.len()).find(|i| n.is_null(*i)));
+                let row = find_row(table, self.axis, first.unwrap_or(0))?;
+                let row = rows.saturating_add(u64::try_from(row).unwrap_or(0));
+                Err(Error::file(
+                    path,
+                    format!(
+                        "column {:?} of type {found} has {} null value(s), the first in row {row}; an .nrt file has no nulls: fill them, or cast the column to a float type (null becomes NaN)",
+                        self.name,
+                        values.null_count()
+                    ),
+                ))
+            }
+        }
+    }
+}
+
+fn find_row(table: &RaggedTable, axis: usize, element: usize) -> Result<usize> {
+    let (mut low, mut high) = (0, table.num_rows());
+    while high.saturating_sub(low) > 1 {
+        let middle = low.midpoint(high);
+        let start = table.windows(middle..middle)?.get(axis).map_or(0, |w| w.start);
+        if start <= element { low = middle } else { high = middle }
+    }
+    Ok(low)
+}
+
+fn fill_nulls<T: ArrowPrimitiveType>(values: &ArrayRef, nan: T::Native) -> ArrayRef {
+    let values = values.as_primitive::<T>();
+    let filled = values.iter().map(|v| v.unwrap_or(nan));
+    Arc::new(PrimitiveArray::<T>::from_iter_values(filled))
+}
+
+/// Returns the little-endian bytes of values without nulls; BOOL takes one byte per value, all
+/// others are not copied.
+fn value_bytes(values: &ArrayRef) -> Buffer {
+    if let Some(bits) = values.as_boolean_opt() {
+        return bits.values().iter().map(u8::from).collect::<Vec<u8>>().into();
+    }
+    let data = values.to_data();
+    let size = data.data_type().primitive_width().unwrap_or(0);
+    let (start, len) = (data.offset().saturating_mul(size), data.len().saturating_mul(size));
+    data.buffers().first().map_or_else(Buffer::default, |b| b.slice_with_length(start, len))
+}
+
+/// Appends the end offsets of all lists of an axis, shifted by `base`; returns the last one.
+fn write_bounds(
+    out: &mut SafetensorsWriter,
+    tensor: TensorId,
+    layout: &Layout,
+    base: i64,
+    scratch: &mut Vec<u8>,
+) -> Result<i64> {
+    let too_many = || Error::Overflow("bounds of an .nrt file".into());
+    let children = i64::try_from(layout.children()).map_err(|_| too_many())?;
+    let end = base.checked_add(children).ok_or_else(too_many)?;
+    let mut ends = |mut ends: &mut dyn Iterator<Item = i64>| -> Result<()> {
+        loop {
+            scratch.clear();
+            // No sum exceeds `end`, which does not overflow.
+            let part = (&mut ends).take(1 << 16);
+            scratch.extend(part.flat_map(|e| base.saturating_add(e).to_le_bytes()));
+            if scratch.is_empty() {
+                return Ok(());
+            }
+            out.write(tensor, scratch)?;
+        }
+    };
+    match layout {
+        Layout::Ragged(Offsets::I32(o)) => {
+            let first = o.first().map_or(0, |f| i64::from(*f));
+            ends(&mut o.iter().skip(1).map(|e| i64::from(*e).saturating_sub(first)))?;
+        }
+        Layout::Ragged(Offsets::I64(o)) => {
+            let first = o.first().copied().unwrap_or(0);
+            ends(&mut o.iter().skip(1).map(|e| e.saturating_sub(first)))?;
+        }
+        Layout::Uniform { size, lists } => {
+            let size = i64::try_from(*size).map_err(|_| too_many())?;
+            let lists = i64::try_from(*lists).map_err(|_| too_many())?;
+            ends(&mut (1..=lists).map(|i| i.saturating_mul(size)))?;
+        }
+    }
+    Ok(end)
+}

@@ -1,0 +1,58 @@
+//! Sort orders of files in a folder.
+
+/// Returns a key that sorts files folder by folder, with numbers in names by value: `shard-9` comes
+/// before `shard-10`.
+///
+/// It defines the file order of "source order: file, then row" for every reader of several files.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::order::natural;
+/// let mut names = ["b/1.nrt", "a/10.nrt", "a/2.nrt"];
+/// names.sort_by_cached_key(|n| natural(n));
+/// assert_eq!(names, ["a/2.nrt", "a/10.nrt", "b/1.nrt"]);
+/// ```
+pub fn natural(path: &str) -> Vec<(Vec<(String, u128)>, String)> {
+    path.split(['/', std::path::MAIN_SEPARATOR])
+        .map(|name| {
+            let mut parts = Vec::new();
+            let mut rest = name;
+            while !rest.is_empty() {
+                let digit = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+                let (text, number) = rest.split_at(digit);
+                let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+                // A name that ends without a number comes first.
+                let value = number[..end].parse::<u128>().map_or(0, |n| n.saturating_add(1));
+                parts.push((text.to_owned(), value));
+                rest = &number[end..];
+            }
+            (parts, name.to_owned())
+        })
+        .collect()
+}
+
+/// Returns a key that sorts files folder by folder, names as strings: `shard-10` comes before
+/// `shard-9`, as Python sorts paths.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::order::textual;
+/// let mut names = ["b/1.nrt", "a/2.nrt", "a/10.nrt"];
+/// names.sort_by_cached_key(|n| textual(n));
+/// assert_eq!(names, ["a/10.nrt", "a/2.nrt", "b/1.nrt"]);
+/// ```
+pub fn textual(path: &str) -> Vec<String> {
+    path.split(['/', std::path::MAIN_SEPARATOR]).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_natural_order() {
+        let mut names = ["b/1", "a/10", "a/2", "a", "shard-10", "shard-9", "a/x"];
+        names.sort_by_cached_key(|n| natural(n));
+        assert_eq!(names, ["a", "a/2", "a/10", "a/x", "b/1", "shard-9", "shard-10"]);
+    }
+}

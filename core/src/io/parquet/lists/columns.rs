@@ -1,0 +1,112 @@
+//! Reads the same rows of several columns at a time, across row groups.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, FieldRef};
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::reader::ChunkReader;
+use rayon::prelude::*;
+
+use super::cursor::RowReader;
+use super::shape::Shape;
+use super::{Parts, Source};
+use crate::error::Result;
+
+/// Columns of a file that advance together, one thread per column.
+pub(in crate::io::parquet) struct Columns<R: ChunkReader> {
+    reader: Arc<R>,
+    metadata: Arc<ParquetMetaData>,
+    /// Row groups and the rows to read from each; no range is empty.
+    spans: Vec<(usize, Range<usize>)>,
+    columns: Vec<Column<R>>,
+}
+
+struct Column<R: ChunkReader> {
+    data_type: DataType,
+    reader: RowReader<R>,
+    /// The span in progress and the number of its rows read so far.
+    span: usize,
+    rows: usize,
+}
+
+impl<R: ChunkReader> fmt::Debug for Columns<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Columns").field("spans", &self.spans).finish_non_exhaustive()
+    }
+}
+
+impl<R: ChunkReader + 'static> Columns<R> {
+    /// Creates a reader of rows of row groups, without columns yet.
+    pub(in crate::io::parquet) fn new(
+        reader: Arc<R>,
+        metadata: Arc<ParquetMetaData>,
+        mut spans: Vec<(usize, Range<usize>)>,
+    ) -> Self {
+        spans.retain(|(_, rows)| !rows.is_empty());
+        Self { reader, metadata, spans, columns: Vec::new() }
+    }
+
+    /// Adds a column if it is supported; returns whether it was added.
+    pub(in crate::io::parquet) fn add(&mut self, root: usize, field: &FieldRef) -> bool {
+        let shape = Shape::new(&self.metadata, root, field);
+        let Some(shape) = shape else { return false };
+        self.columns.push(Column {
+            data_type: field.data_type().clone(),
+            reader: RowReader::new(shape, Parts::Values),
+            span: 0,
+            rows: 0,
+        });
+        true
+    }
+
+    /// Reads the next rows of all columns, in the order in which they were added. The caller
+    /// ensures that this many rows are left.
+    pub(in crate::io::parquet) fn next(
+        &mut self,
+        file: &Path,
+        rows: usize,
+    ) -> Result<Vec<ArrayRef>> {
+        let Self { reader, metadata, spans, columns } = self;
+        let source = Source { name: file, reader, metadata };
+        columns.par_iter_mut().map(|column| column.next(&source, spans, rows)).collect()
+    }
+}
+
+impl<R: ChunkReader> Column<R> {
+    fn next(
+        &mut self,
+        source: &Source<'_, R>,
+        spans: &[(usize, Range<usize>)],
+        rows: usize,
+    ) -> Result<ArrayRef> {
+        let (mut left, mut values, mut begun) = (rows, 0usize, self.rows);
+        for (group, span) in spans.get(self.span..).unwrap_or_default() {
+            let here = left.min(span.len() - begun);
+            values = values.saturating_add(self.reader.estimate_values(source, *group, here)?);
+            (left, begun) = (left - here, 0);
+            if left == 0 {
+                break;
+            }
+        }
+        self.reader.reserve(values);
+        left = rows;
+        while left > 0 {
+            let Some((group, span)) = spans.get(self.span) else { break };
+            if self.rows == 0 {
+                self.reader.open(source, *group, span)?;
+            }
+            let here = left.min(span.len() - self.rows);
+            self.reader.append(here)?;
+            left -= here;
+            self.rows += here;
+            if self.rows == span.len() {
+                (self.span, self.rows) = (self.span + 1, 0);
+            }
+        }
+        self.reader.finish(&self.data_type)
+    }
+}

@@ -1,0 +1,353 @@
+//! A cursor over the rows of a column, which are skipped or appended, across pages and chunks.
+
+use std::fmt;
+use std::ops::Range;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
+use parquet::file::reader::ChunkReader;
+
+use super::bits::count_ones;
+use super::hybrid::Fault;
+use super::lists::ListsBuilder;
+use super::pages::{Chunk, DataPage, ErrorPlace, PageContent, Pages};
+use super::shape::Shape;
+use super::values::{EncodedValues, ValueSink, new_sink};
+use super::window::{ENTRIES, Window};
+use super::{Parts, Source};
+use crate::error::Result;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::has_avx2;
+
+/// Most entries per byte expected in a compressed chunk; if there are more, memory grows on demand.
+const ENTRIES_PER_BYTE: u64 = 16;
+
+/// Most values for which memory is reserved before they are decoded.
+const MOST_EXPECTED: usize = 1 << 28;
+
+#[derive(Debug)]
+struct OpenPage {
+    /// The page without the entries that are in the window.
+    page: DataPage,
+    values: EncodedValues,
+}
+
+/// A row group in progress.
+struct Cursor<R: ChunkReader> {
+    pages: Pages<R>,
+    place: ErrorPlace,
+    open: Option<OpenPage>,
+    window: Box<Window>,
+    /// Number of entries that later pages may have.
+    entries: usize,
+    /// Whether all pages of the chunk are read, so that its entries can be checked against the
+    /// footer.
+    whole: bool,
+    /// Rows begun so far, and rows in total.
+    rows: usize,
+    all: usize,
+}
+
+/// Decodes rows of one column into arrays.
+pub(super) struct RowReader<R: ChunkReader> {
+    shape: Shape,
+    parts: Parts,
+    lists: ListsBuilder,
+    sink: Box<dyn ValueSink>,
+    cursor: Option<Cursor<R>>,
+}
+
+impl<R: ChunkReader> fmt::Debug for RowReader<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RowReader").field("shape", &self.shape).finish_non_exhaustive()
+    }
+}
+
+impl<R: ChunkReader> RowReader<R> {
+    pub(super) fn new(shape: Shape, parts: Parts) -> Self {
+        Self {
+            lists: ListsBuilder::new(&shape),
+            sink: new_sink(shape.leaf),
+            cursor: None,
+            parts,
+            shape,
+        }
+    }
+
+    /// Moves to a row group, of which `rows` will be read.
+    pub(super) fn open(
+        &mut self,
+        source: &Source<'_, R>,
+        group: usize,
+        rows: &Range<usize>,
+    ) -> Result<()> {
+        let chunk = Chunk::new(source.name, source.metadata, group, self.shape.column)?;
+        chunk.check_rows(rows)?;
+        let selected = chunk.pages_of(rows);
+        let (window, held) = selected.unzip();
+        let held = held.unwrap_or(0..chunk.rows);
+        let pages = Pages::new(source, &chunk, &self.shape, window.clone())?;
+        self.sink.clear_dictionary();
+        self.cursor = Some(Cursor {
+            pages,
+            place: chunk.place,
+            open: None,
+            window: Box::new(Window::new(&self.shape)),
+            entries: chunk.entries,
+            whole: window.is_none(),
+            rows: 0,
+            all: held.len(),
+        });
+        self.advance(rows.start - held.start, false)
+    }
+
+    /// Estimates the number of values, including nulls, in rows of a row group.
+    pub(super) fn estimate_values(
+        &self,
+        source: &Source<'_, R>,
+        group: usize,
+        rows: usize,
+    ) -> Result<usize> {
+        let chunk = Chunk::new(source.name, source.metadata, group, self.shape.column)?;
+        let bytes = chunk.bytes.end.min(source.reader.len()).saturating_sub(chunk.bytes.start);
+        let most = usize::try_from(bytes.saturating_mul(ENTRIES_PER_BYTE)).unwrap_or(usize::MAX);
+        let entries = chunk.entries.min(most) as u128 * rows as u128;
+        let entries = entries.div_ceil(chunk.rows.max(1) as u128);
+        Ok(usize::try_from(entries).unwrap_or(most).min(most))
+    }
+
+    pub(super) fn reserve(&mut self, values: usize) {
+        if self.parts == Parts::Values {
+            let values = values.min(MOST_EXPECTED);
+            // Only a hint: if memory is insufficient, decoding reports the error.
+            let _ = self.sink.grow(values);
+        }
+    }
+
+    /// Appends the next rows of the row group.
+    pub(super) fn append(&mut self, rows: usize) -> Result<()> {
+        self.advance(rows, true)
+    }
+
+    /// Skips the next rows of the row group.
+    pub(super) fn skip(&mut self, rows: usize) -> Result<()> {
+        self.advance(rows, false)
+    }
+
+    /// Returns the appended rows as an array of type `data_type`.
+    pub(super) fn finish(&mut self, data_type: &DataType) -> Result<ArrayRef> {
+        let lists = std::mem::replace(&mut self.lists, ListsBuilder::new(&self.shape));
+        let slots = lists.slots();
+        lists.finish(data_type, |leaf, nulls| self.sink.finish(slots, leaf, nulls))
+    }
+
+    fn advance(&mut self, rows: usize, keep: bool) -> Result<()> {
+        let Self { shape, parts, lists, sink, cursor, .. } = self;
+        let Some(cursor) = cursor else { return Ok(()) };
+        let mut steps = Output { shape, values: *parts == Parts::Values, lists, sink: &mut **sink };
+        cursor.advance(&mut steps, rows, keep)
+    }
+}
+
+/// Where a cursor writes what it decodes.
+struct Output<'a> {
+    shape: &'a Shape,
+    values: bool,
+    lists: &'a mut ListsBuilder,
+    sink: &'a mut dyn ValueSink,
+}
+
+impl<R: ChunkReader> Cursor<R> {
+    /// Advances by whole rows; a row ends where the next one begins.
+    fn advance(&mut self, to: &mut Output<'_>, mut rows: usize, keep: bool) -> Result<()> {
+        if rows == 0 {
+            return Ok(());
+        }
+        loop {
+            let Some(open) = &mut self.open else {
+                if !self.next_page(to)? {
+                    return self.check_ends(rows);
+                }
+                let page = self.open.as_ref().filter(|_| !keep);
+                let passed =
+                    page.map_or(Ok(false), |page| page.skip_page(&mut rows, &mut self.rows));
+                if passed.map_err(|fault| self.place.page(&fault))? {
+                    self.open = None;
+                }
+                continue;
+            };
+            let ended = open
+                .advance(&mut self.window, to, &mut rows, &mut self.rows, keep)
+                .map_err(|fault| self.place.page(&fault))?;
+            if self.rows > self.all {
+                return Err(self.place.page(&Fault::new(format!(
+                    "there are more than the expected {} row(s)",
+                    self.all
+                ))));
+            }
+            if ended {
+                return Ok(());
+            }
+            self.open = None;
+        }
+    }
+
+    /// Checks the counts after the last page.
+    fn check_ends(&self, rows: usize) -> Result<()> {
+        if rows > 0 || self.rows != self.all {
+            return Err(self
+                .place
+                .error(format!("the pages have {} row(s), expected {}", self.rows, self.all)));
+        }
+        if self.whole && self.entries > 0 {
+            return Err(self.place.error(format!(
+                "the footer counts {} value(s) more than the pages have",
+                self.entries
+            )));
+        }
+        Ok(())
+    }
+
+    /// Opens the next data page; returns false after the last.
+    fn next_page(&mut self, to: &mut Output<'_>) -> Result<bool> {
+        loop {
+            match self.pages.next(&mut self.place)? {
+                None => return Ok(false),
+                Some(PageContent::Dictionary { values, count }) => {
+                    if to.values {
+                        let kept = to.sink.set_dictionary(&values, count);
+                        kept.map_err(|fault| self.place.error(fault.0))?;
+                    }
+                }
+                Some(PageContent::Data(page)) => {
+                    let Some(left) = self.entries.checked_sub(page.entries) else {
+                        return Err(self.place.page(&Fault::new(format!(
+                            "the page has {} value(s), but the footer leaves only {}",
+                            page.entries, self.entries
+                        ))));
+                    };
+                    self.entries = left;
+                    let values = if to.values {
+                        EncodedValues::new(page.encoding, page.values.clone(), to.shape.leaf)
+                            .map_err(|fault| self.place.page(&fault))?
+                    } else {
+                        EncodedValues::Plain(bytes::Bytes::new())
+                    };
+                    self.open = Some(OpenPage { page, values });
+                    return Ok(true);
+                }
+            }
+        }
+    }
+}
+
+impl OpenPage {
+    /// Skips an unread page if all of it belongs to skipped rows; returns whether it did. Only the
+    /// repetition levels are examined.
+    fn skip_page(&self, rows: &mut usize, begun: &mut usize) -> Result<bool, Fault> {
+        let zeros = |entries| self.page.rep.clone().count_zeros(entries);
+        let starts = zeros(self.page.entries)?;
+        let goes_on = self.page.entries > 0 && zeros(1)? == 0;
+        if starts > *rows || *begun == 0 && goes_on {
+            return Ok(false);
+        }
+        *rows -= starts;
+        *begun += starts;
+        Ok(true)
+    }
+
+    /// Returns whether the rows ended within the page; otherwise the page is exhausted.
+    fn advance(
+        &mut self,
+        window: &mut Window,
+        to: &mut Output<'_>,
+        rows: &mut usize,
+        begun: &mut usize,
+        keep: bool,
+    ) -> Result<bool, Fault> {
+        let from = to.lists.slots();
+        let mut skipped = 0;
+        let ended = loop {
+            if window.at == window.n {
+                let n = self.page.entries.min(ENTRIES);
+                if n == 0 {
+                    break false;
+                }
+                self.page.entries -= n;
+                window.refill(&mut self.page.rep, &mut self.page.def, n, to.shape)?;
+                if *begun == 0 && window.rows[0] & 1 == 0 {
+                    return Err(Fault::new("the first entry continues a row that was never begun"));
+                }
+            }
+            let left = *rows;
+            let ended = if keep {
+                append_entries(window, to.lists, rows)?
+            } else {
+                count_skipped(window, &mut skipped, rows)
+            };
+            *begun += left - *rows;
+            if ended {
+                break true;
+            }
+        };
+        if to.values && skipped > 0 {
+            to.sink.skip(&mut self.values, skipped)?;
+        }
+        if to.values && keep {
+            to.sink.append(&mut self.values, from..to.lists.slots(), to.lists.valid())?;
+        }
+        Ok(ended)
+    }
+}
+
+/// Appends entries until the window or the rows end; returns whether the rows ended.
+fn append_entries(
+    window: &mut Window,
+    lists: &mut ListsBuilder,
+    rows: &mut usize,
+) -> Result<bool, Fault> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn append_avx2(
+            window: &mut Window,
+            lists: &mut ListsBuilder,
+            rows: &mut usize,
+        ) -> Result<bool, Fault> {
+            append_inline(window, lists, rows)
+        }
+        if has_avx2() {
+            // SAFETY: `has_avx2` has checked that the CPU has all enabled features.
+            return unsafe { append_avx2(window, lists, rows) };
+        }
+    }
+    append_inline(window, lists, rows)
+}
+
+#[inline(always)]
+fn append_inline(
+    window: &mut Window,
+    lists: &mut ListsBuilder,
+    rows: &mut usize,
+) -> Result<bool, Fault> {
+    while window.at < window.n {
+        let (word, now, ended) = window.step(rows);
+        lists.append(window, word, now)?;
+        if ended {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Counts values until the window or the rows end; returns whether the rows ended.
+fn count_skipped(window: &mut Window, values: &mut usize, rows: &mut usize) -> bool {
+    while window.at < window.n {
+        let (word, now, ended) = window.step(rows);
+        *values += count_ones(window.valid[word] & now);
+        if ended {
+            return true;
+        }
+    }
+    false
+}

@@ -1,0 +1,160 @@
+//! Decoder of DELTA_BINARY_PACKED integers: differences, bit-packed in small blocks.
+
+use bytes::Bytes;
+
+use super::bits::{load_u64, low_mask};
+use super::hybrid::Fault;
+
+/// Most integers that a block may declare.
+const LARGEST_BLOCK: u64 = 1 << 24;
+
+/// The integers of a page. Sums wrap around in 64 bits; narrower integers are the lowest bits.
+#[derive(Debug)]
+pub(super) struct Delta {
+    data: Bytes,
+    at: usize,
+    /// Integers left in the page.
+    left: u64,
+    last: u64,
+    /// Whether the first integer has not been returned yet.
+    fresh: bool,
+    /// Number of miniblocks per block, and integers per miniblock.
+    parts: usize,
+    part: usize,
+    /// The smallest difference of the block, added to each stored one.
+    least: u64,
+    /// Positions of the bit widths of the remaining miniblocks.
+    widths: std::ops::Range<usize>,
+    /// Current bit position, bit width and remaining integers of the current miniblock.
+    bit: usize,
+    width: usize,
+    here: usize,
+}
+
+impl Delta {
+    pub(super) fn new(data: Bytes) -> Result<Self, Fault> {
+        let mut out = Self {
+            data,
+            at: 0,
+            left: 0,
+            last: 0,
+            fresh: true,
+            parts: 0,
+            part: 0,
+            least: 0,
+            widths: 0..0,
+            bit: 0,
+            width: 0,
+            here: 0,
+        };
+        if out.data.is_empty() {
+            return Ok(out);
+        }
+        let (block, parts) = (out.read_varint()?, out.read_varint()?);
+        out.left = out.read_varint()?;
+        out.last = out.read_zigzag()?;
+        let part = block.checked_div(parts).unwrap_or(0);
+        if block > LARGEST_BLOCK || part == 0 || !part.is_multiple_of(8) || part * parts != block {
+            return Err(Fault::new(format!(
+                "blocks of {block} integers in {parts} miniblocks are invalid"
+            )));
+        }
+        let small = |n: u64| usize::try_from(n).map_err(Fault::new);
+        (out.part, out.parts) = (small(part)?, small(parts)?);
+        Ok(out)
+    }
+
+    fn read_varint(&mut self) -> Result<u64, Fault> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = *self.data.get(self.at).ok_or_else(|| self.end_error())?;
+            self.at += 1;
+            number |= u64::from(byte & 0x7F) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(Fault::new("a varint has more than 64 bits"))
+    }
+
+    /// Decodes zigzag: even numbers stand for zero and positive values, odd ones for negative
+    /// values.
+    fn read_zigzag(&mut self) -> Result<u64, Fault> {
+        self.read_varint().map(|n| n >> 1 ^ (n & 1).wrapping_neg())
+    }
+
+    #[cold]
+    fn end_error(&self) -> Fault {
+        Fault::new(format!(
+            "{} byte(s) of differences end before the last integer",
+            self.data.len()
+        ))
+    }
+
+    /// Starts the next miniblock, and the next block if needed.
+    fn start_miniblock(&mut self) -> Result<(), Fault> {
+        if self.widths.is_empty() {
+            self.least = self.read_zigzag()?;
+            if self.parts > self.data.len() - self.at {
+                return Err(self.end_error());
+            }
+            self.widths = self.at..self.at + self.parts;
+            self.at += self.parts;
+        }
+        self.width = usize::from(self.data[self.widths.start]);
+        self.widths.start += 1;
+        if self.width > 64 {
+            return Err(Fault::new(format!(
+                "differences of {} bits are invalid; at most 64 bits are allowed",
+                self.width
+            )));
+        }
+        let bytes = self.part / 8 * self.width;
+        // Data after the last integer may be omitted.
+        let needed = self.part.min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        if (needed * self.width).div_ceil(8) > self.data.len() - self.at {
+            return Err(self.end_error());
+        }
+        (self.bit, self.here) = (self.at * 8, self.part);
+        self.at = (self.at + bytes).min(self.data.len());
+        Ok(())
+    }
+
+    /// Calls `take` with each of the next `n` integers.
+    pub(super) fn read(&mut self, mut n: usize, mut take: impl FnMut(u64)) -> Result<(), Fault> {
+        if n as u64 > self.left {
+            return Err(Fault::new(format!(
+                "{n} integer(s) are expected, but the page has {} left",
+                self.left
+            )));
+        }
+        if self.fresh && n > 0 {
+            self.fresh = false;
+            take(self.last);
+            self.left -= 1;
+            n -= 1;
+        }
+        while n > 0 {
+            if self.here == 0 {
+                self.start_miniblock()?;
+            }
+            let now = self.here.min(n);
+            let mask = low_mask(self.width);
+            for _ in 0..now {
+                let (byte, shift) = (self.bit / 8, self.bit % 8);
+                let mut difference = load_u64(&self.data, byte) >> shift;
+                if shift + self.width > 64 {
+                    difference |= load_u64(&self.data, byte + 8) << (64 - shift);
+                }
+                let step = self.least.wrapping_add(difference & mask);
+                self.last = self.last.wrapping_add(step);
+                take(self.last);
+                self.bit += self.width;
+            }
+            self.here -= now;
+            self.left -= now as u64;
+            n -= now;
+        }
+        Ok(())
+    }
+}

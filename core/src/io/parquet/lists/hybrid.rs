@@ -1,0 +1,528 @@
+//! Decoder of Parquet's RLE/bit-packed hybrid encoding, used for levels, dictionary indices and
+//! booleans.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::bits::{count_ones, load_u64, low_mask};
+use super::window::Plane;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::has_avx2;
+
+/// Describes damage in the bytes of a page.
+#[derive(Debug)]
+pub(super) struct Fault(pub(super) String);
+
+impl Fault {
+    pub(super) fn new(message: impl fmt::Display) -> Self {
+        Self(message.to_string())
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Run {
+    Repeated(u32),
+    /// Bit position of the next value in the data.
+    Packed(usize),
+}
+
+/// Decoder of numbers of up to 32 bits.
+#[derive(Clone, Debug)]
+pub(super) struct Hybrid {
+    data: Bytes,
+    /// Position of the next run.
+    at: usize,
+    width: usize,
+    run: Run,
+    /// Numbers left in the run.
+    left: usize,
+}
+
+impl Hybrid {
+    /// Decodes runs until the data ends; `width` is at most 32.
+    pub(super) fn new(data: Bytes, width: usize) -> Self {
+        // Numbers of zero bits are zeros, without end.
+        let left = if width == 0 { usize::MAX } else { 0 };
+        Self { data, at: 0, width, run: Run::Repeated(0), left }
+    }
+
+    /// Decodes data that is a single run of bit-packed numbers.
+    pub(super) fn packed(data: Bytes, width: usize) -> Self {
+        let left = data.len().saturating_mul(8) / width.max(1);
+        Self { at: data.len(), data, width, run: Run::Packed(0), left }
+    }
+
+    fn next_run(&mut self) -> Result<(), Fault> {
+        while self.left == 0 {
+            let header = self.read_header()?;
+            let count = usize::try_from(header >> 1).unwrap_or(usize::MAX);
+            let rest = self.data.len() - self.at;
+            if header & 1 == 1 {
+                self.run = Run::Packed(self.at * 8);
+                let bytes = count.saturating_mul(self.width);
+                if bytes <= rest {
+                    self.left = count * 8;
+                    self.at += bytes;
+                } else {
+                    // The last run may be truncated after its last meaningful number.
+                    self.left = rest.saturating_mul(8) / self.width;
+                    self.at = self.data.len();
+                }
+            } else {
+                let bytes = self.width.div_ceil(8);
+                if bytes > rest {
+                    return Err(self.end_error());
+                }
+                let value = match bytes {
+                    1 => u64::from(self.data[self.at]),
+                    _ => load_u64(&self.data, self.at) & low_mask(8 * bytes),
+                };
+                if value > low_mask(self.width) {
+                    return Err(Fault::new(format!(
+                        "a run of the number {value}, which does not fit {} bit(s)",
+                        self.width
+                    )));
+                }
+                self.run = Run::Repeated(to_u32(value));
+                self.left = count;
+                self.at += bytes;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn read_header(&mut self) -> Result<u64, Fault> {
+        match self.data.get(self.at) {
+            Some(byte) if *byte < 0x80 => {
+                self.at += 1;
+                Ok(u64::from(*byte))
+            }
+            _ => self.read_long_header(),
+        }
+    }
+
+    fn read_long_header(&mut self) -> Result<u64, Fault> {
+        let mut header = 0;
+        for shift in (0..35).step_by(7) {
+            let byte = *self.data.get(self.at).ok_or_else(|| self.end_error())?;
+            self.at += 1;
+            header |= u64::from(byte & 0x7F) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(header);
+            }
+        }
+        Err(Fault::new("the header of a run has more than 35 bits"))
+    }
+
+    #[cold]
+    fn end_error(&self) -> Fault {
+        Fault::new(format!("{} byte(s) of runs end before the last number", self.data.len()))
+    }
+
+    /// Decodes the next `n` levels, of up to four bits: bit `b` of each level is stored in plane
+    /// `b`, which must be zero.
+    #[inline(always)]
+    pub(super) fn levels<P: GatherBits>(
+        &mut self,
+        planes: &mut [Plane; 4],
+        n: usize,
+        picks: P,
+    ) -> Result<(), Fault> {
+        let [a, b, c, d] = planes;
+        match self.width {
+            0 => Ok(()),
+            1 => self.fill_planes([a], n, picks),
+            2 => self.fill_planes([a, b], n, picks),
+            3 => self.fill_planes([a, b, c], n, picks),
+            _ => self.fill_planes([a, b, c, d], n, picks),
+        }
+    }
+
+    #[inline(always)]
+    fn fill_planes<const W: usize, P: GatherBits>(
+        &mut self,
+        mut planes: [&mut Plane; W],
+        n: usize,
+        picks: P,
+    ) -> Result<(), Fault> {
+        let mut filled = 0;
+        while filled < n {
+            if self.left == 0 {
+                self.next_run()?;
+            }
+            let here = self.left.min(n - filled);
+            self.left -= here;
+            let end = filled + here;
+            match &mut self.run {
+                Run::Repeated(value) => {
+                    while filled < end {
+                        let step = (end - filled).min(64);
+                        let bits = low_mask(step);
+                        for (b, plane) in planes.iter_mut().enumerate() {
+                            let set = u64::from(*value >> b & 1).wrapping_neg();
+                            set_bits(plane, filled, bits & set);
+                        }
+                        filled += step;
+                    }
+                }
+                Run::Packed(bit) => {
+                    while filled < end {
+                        let word = load_u64(&self.data, *bit / 8) >> (*bit % 8);
+                        // Up to 7 of the 64 loaded bits belong to earlier numbers.
+                        let step = (end - filled).min(57 / W);
+                        for (b, plane) in planes.iter_mut().enumerate() {
+                            set_bits(
+                                plane,
+                                filled,
+                                picks.gather_every::<W>(word >> b) & low_mask(step),
+                            );
+                        }
+                        *bit += step * W;
+                        filled += step;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the zeros among the next `n` levels, of up to four bits.
+    pub(super) fn count_zeros(&mut self, n: usize) -> Result<usize, Fault> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "bmi1,bmi2,popcnt")]
+            fn zeros_bmi2(levels: &mut Hybrid, n: usize) -> Result<usize, Fault> {
+                levels.count_zeros_inline(n)
+            }
+            if has_avx2() {
+                // SAFETY: `has_avx2` has checked that the CPU has all enabled features.
+                return unsafe { zeros_bmi2(self, n) };
+            }
+        }
+        self.count_zeros_inline(n)
+    }
+
+    #[inline(always)]
+    fn count_zeros_inline(&mut self, n: usize) -> Result<usize, Fault> {
+        match self.width {
+            0 | 1 => self.count_zeros_width::<1>(n),
+            2 => self.count_zeros_width::<2>(n),
+            3 => self.count_zeros_width::<3>(n),
+            _ => self.count_zeros_width::<4>(n),
+        }
+    }
+
+    #[inline(always)]
+    fn count_zeros_width<const W: usize>(&mut self, mut n: usize) -> Result<usize, Fault> {
+        let mut zeros = 0;
+        while n > 0 {
+            if self.left == 0 {
+                self.next_run()?;
+            }
+            let here = self.left.min(n);
+            self.left -= here;
+            n -= here;
+            match &mut self.run {
+                Run::Repeated(value) => zeros += if *value == 0 { here } else { 0 },
+                Run::Packed(bit) => {
+                    let mut left = here;
+                    while left > 0 {
+                        let word = load_u64(&self.data, *bit / 8) >> (*bit % 8);
+                        let step = left.min(57 / W);
+                        let any = (1..W).fold(word, |any, b| any | word >> b);
+                        zeros += count_ones(!any & EVERY[W - 1] & low_mask(step * W));
+                        *bit += step * W;
+                        left -= step;
+                    }
+                }
+            }
+        }
+        Ok(zeros)
+    }
+
+    /// Skips `n` numbers.
+    pub(super) fn skip(&mut self, mut n: usize) -> Result<(), Fault> {
+        while n > 0 {
+            if self.left == 0 {
+                self.next_run()?;
+            }
+            let here = self.left.min(n);
+            if let Run::Packed(bit) = &mut self.run {
+                *bit += here * self.width;
+            }
+            self.left -= here;
+            n -= here;
+        }
+        Ok(())
+    }
+
+    /// Decodes the next numbers until `out` is full.
+    pub(super) fn read(&mut self, mut out: &mut [u32]) -> Result<(), Fault> {
+        while !out.is_empty() {
+            if self.left == 0 {
+                self.next_run()?;
+            }
+            let here = self.left.min(out.len());
+            let (now, later) = out.split_at_mut(here);
+            match &mut self.run {
+                Run::Repeated(value) => now.fill(*value),
+                Run::Packed(bit) => {
+                    unpack_numbers(&self.data, *bit, self.width, now);
+                    *bit += here * self.width;
+                }
+            }
+            self.left -= here;
+            out = later;
+        }
+        Ok(())
+    }
+}
+
+/// Sets bits from a position on. Always writes two words, which avoids a branch.
+#[inline(always)]
+fn set_bits(plane: &mut Plane, at: usize, bits: u64) {
+    let (word, shift) = (at / 64, at % 64);
+    if let Some([this, next]) = plane.get_mut(word..word + 2) {
+        *this |= bits << shift;
+        *next |= bits >> 1 >> (63 - shift);
+    }
+}
+
+/// Masks of gather_every bit, gather_every second, third and fourth bit.
+const EVERY: [u64; 4] =
+    [u64::MAX, 0x5555_5555_5555_5555, 0x9249_2492_4924_9249, 0x1111_1111_1111_1111];
+
+/// Ways to gather gather_every `W`-th bit of a word.
+pub(super) trait GatherBits: Copy {
+    /// Moves gather_every `W`-th bit together; at least the first `57 / W` results are valid.
+    fn gather_every<const W: usize>(self, word: u64) -> u64;
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Portable;
+
+impl GatherBits for Portable {
+    #[inline(always)]
+    fn gather_every<const W: usize>(self, word: u64) -> u64 {
+        gather_every::<W>(word)
+    }
+}
+
+/// The `pext` instruction, which takes the time of one of the portable form's five steps.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bmi2(());
+
+#[cfg(target_arch = "x86_64")]
+impl Bmi2 {
+    /// Proof token: can only be obtained on CPUs with BMI2.
+    #[target_feature(enable = "bmi2")]
+    pub(super) fn new() -> Self {
+        Self(())
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl GatherBits for Bmi2 {
+    #[inline(always)]
+    fn gather_every<const W: usize>(self, word: u64) -> u64 {
+        // SAFETY: `Bmi2::new` requires the CPU feature, so this value proves it.
+        unsafe { std::arch::x86_64::_pext_u64(word, EVERY[W - 1]) }
+    }
+}
+
+#[inline(always)]
+fn gather_every<const W: usize>(x: u64) -> u64 {
+    match W {
+        1 => x,
+        2 => {
+            let mut x = x & 0x5555_5555_5555_5555;
+            x = (x | x >> 1) & 0x3333_3333_3333_3333;
+            x = (x | x >> 2) & 0x0F0F_0F0F_0F0F_0F0F;
+            x = (x | x >> 4) & 0x00FF_00FF_00FF_00FF;
+            x = (x | x >> 8) & 0x0000_FFFF_0000_FFFF;
+            (x | x >> 16) & 0xFFFF_FFFF
+        }
+        3 => {
+            let mut x = x & 0x1249_2492_4924_9249;
+            x = (x | x >> 2) & 0x10C3_0C30_C30C_30C3;
+            x = (x | x >> 4) & 0x100F_00F0_0F00_F00F;
+            x = (x | x >> 8) & 0x001F_0000_FF00_00FF;
+            x = (x | x >> 16) & 0x001F_0000_0000_FFFF;
+            (x | x >> 32) & 0x001F_FFFF
+        }
+        _ => {
+            let mut x = x & 0x1111_1111_1111_1111;
+            x = (x | x >> 3) & 0x0303_0303_0303_0303;
+            x = (x | x >> 6) & 0x000F_000F_000F_000F;
+            x = (x | x >> 12) & 0x0000_00FF_0000_00FF;
+            (x | x >> 24) & 0xFFFF
+        }
+    }
+}
+
+/// Unpacks bit-packed numbers from a bit on; the data must hold them all.
+fn unpack_numbers(data: &[u8], mut bit: usize, width: usize, out: &mut [u32]) {
+    // Numbers before the first one that starts at a byte boundary.
+    let ragged = out.iter().enumerate().position(|(i, _)| (bit + i * width).is_multiple_of(8));
+    let (head, body) = out.split_at_mut(ragged.unwrap_or(out.len()));
+    bit = unpack_one_by_one(data, bit, width, head);
+    let data = &data[(bit / 8).min(data.len())..];
+    macro_rules! widths {
+        ($($w:literal)*) => {
+            match width {
+                $($w => unpack_eights::<$w>(data, body),)*
+                _ => _ = unpack_one_by_one(data, 0, width, body),
+            }
+        };
+    }
+    widths!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20);
+}
+
+/// Unpacks one number at a time; returns the bit position after the last.
+fn unpack_one_by_one(data: &[u8], mut bit: usize, width: usize, out: &mut [u32]) -> usize {
+    for value in out {
+        *value = to_u32(load_u64(data, bit / 8) >> (bit % 8) & low_mask(width));
+        bit += width;
+    }
+    bit
+}
+
+/// Unpacks eight numbers from `W` bytes at a time, starting at a byte boundary. `W` is at most 24.
+fn unpack_eights<const W: usize>(data: &[u8], out: &mut [u32]) {
+    let (eights, rest) = out.as_chunks_mut::<8>();
+    let mut at = 0;
+    for eight in eights {
+        // Each number is loaded as four bytes; the last load may start at the last byte of the
+        // group.
+        match data.get(at..at + W + 3) {
+            Some(bytes) =>
+            {
+                #[expect(clippy::needless_range_loop, reason = "positions are constants")]
+                for i in 0..8 {
+                    let (byte, shift) = (i * W / 8, i * W % 8);
+                    let four = [bytes[byte], bytes[byte + 1], bytes[byte + 2], bytes[byte + 3]];
+                    eight[i] = u32::from_le_bytes(four) >> shift & to_u32(low_mask(W));
+                }
+            }
+            None => _ = unpack_one_by_one(data, at * 8, W, eight),
+        }
+        at += W;
+    }
+    unpack_one_by_one(data, at * 8, W, rest);
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a number of up to 32 bits")]
+#[inline(always)]
+fn to_u32(value: u64) -> u32 {
+    value as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bit_is_picked() {
+        let mut word = 0x9E37_79B9_7F4A_7C15_u64;
+        for _ in 0..500 {
+            word = word.wrapping_mul(0xD129_42C2_97F6_8D53) ^ word >> 29;
+            check::<1>(word);
+            check::<2>(word);
+            check::<3>(word);
+            check::<4>(word);
+        }
+    }
+
+    fn check<const W: usize>(word: u64) {
+        let n = 57 / W;
+        let expected = (0..n).map(|i| (word >> (i * W) & 1) << i).sum::<u64>();
+        assert_eq!(Portable.gather_every::<W>(word) & low_mask(n), expected);
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("bmi2") {
+            // SAFETY: the CPU feature has just been checked.
+            let picks = unsafe { Bmi2::new() };
+            assert_eq!(picks.gather_every::<W>(word) & low_mask(n), expected);
+        }
+    }
+
+    #[test]
+    fn zeros_are_counted_as_they_are_read() {
+        let mut state = 7u64;
+        for width in 1..=4usize {
+            for round in 0..20 {
+                // Runs of both kinds, with a mix of zeros and other numbers.
+                let mut bytes = Vec::new();
+                for run in 0..6 {
+                    state = state.wrapping_mul(0xD129_42C2_97F6_8D53).wrapping_add(99);
+                    if (state >> 60).is_multiple_of(2) {
+                        bytes.extend([u8::try_from(state >> 40 & 63).unwrap() << 1, run % 2]);
+                    } else {
+                        let groups = u8::try_from(state >> 40 & 15).unwrap();
+                        bytes.push(groups << 1 | 1);
+                        for i in 0..u32::from(groups) * u32::try_from(width).unwrap() {
+                            let bits = state.rotate_left(i * 7) & state.rotate_right(9);
+                            bytes.push(bits.to_le_bytes()[0]);
+                        }
+                    }
+                }
+                bytes.extend([100 << 1, 0]);
+                let mut all = vec![0; 100];
+                Hybrid::new(Bytes::from(bytes.clone()), width).read(&mut all).unwrap();
+                for (skipped, n) in [(0, 100), (3, 50), (round, 64), (99, 1), (50, 0)] {
+                    let mut runs = Hybrid::new(Bytes::from(bytes.clone()), width);
+                    runs.skip(skipped).unwrap();
+                    let expected = all[skipped..skipped + n].iter().filter(|v| **v == 0).count();
+                    assert_eq!(
+                        runs.count_zeros(n).unwrap(),
+                        expected,
+                        "{width} bits, {skipped}, {n}"
+                    );
+                    // The decoder stands at their end.
+                    let mut next = [9];
+                    runs.read(&mut next).unwrap();
+                    assert!(skipped + n >= 100 || next[0] == all[skipped + n]);
+                }
+            }
+        }
+        assert_eq!(Hybrid::new(Bytes::new(), 0).count_zeros(17).unwrap(), 17);
+    }
+
+    #[test]
+    fn numbers_of_every_width_come_back() {
+        for width in 1..=32usize {
+            let n = 203;
+            let number = |i: usize| {
+                to_u32((i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20 & low_mask(width))
+            };
+            // 3 equal numbers, then bit-packed ones.
+            let mut bytes = vec![3 << 1];
+            bytes.extend(&number(0).to_le_bytes()[..width.div_ceil(8)]);
+            let groups = u8::try_from(n / 8 + 1).unwrap();
+            bytes.push(groups << 1 | 1);
+            let mut packed = vec![0u8; usize::from(groups) * width];
+            for i in 0..n {
+                for b in (0..width).filter(|b| number(i) >> b & 1 == 1) {
+                    packed[(i * width + b) / 8] |= 1 << ((i * width + b) % 8);
+                }
+            }
+            bytes.extend(packed);
+            let expected: Vec<u32> = [number(0); 3].into_iter().chain((0..n).map(number)).collect();
+            for step in [1, 5, 8, 64, 500] {
+                let mut runs = Hybrid::new(Bytes::from(bytes.clone()), width);
+                let mut got = vec![0; expected.len()];
+                for out in got.chunks_mut(step) {
+                    runs.read(out).unwrap();
+                }
+                assert_eq!(got, expected, "{width} bits, {step} at a time");
+                let mut runs = Hybrid::new(Bytes::from(bytes.clone()), width);
+                runs.skip(step.min(100)).unwrap();
+                let mut one = [0];
+                runs.read(&mut one).unwrap();
+                assert_eq!(one[0], expected[step.min(100)]);
+            }
+        }
+    }
+}

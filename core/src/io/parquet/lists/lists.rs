@@ -1,0 +1,219 @@
+//! Builds lists from repetition and definition levels.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, GenericListArray, OffsetSizeTrait};
+use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::{DataType, FieldRef};
+
+use super::bits::{BitmapBuilder, compress, count_ones, low_mask, lowest_bit};
+use super::hybrid::Fault;
+use super::shape::{ListLevel, Shape};
+use super::window::Window;
+use crate::array::list_kind;
+use crate::error::{Error, Result};
+
+/// The lists of one level built so far.
+#[derive(Debug)]
+struct LevelBuilder {
+    level: ListLevel,
+    starts: ListStarts,
+    present: BitmapBuilder,
+}
+
+/// Start of each list in the level below, counted from zero.
+#[derive(Debug)]
+enum ListStarts {
+    Narrow(Vec<i32>),
+    Wide(Vec<i64>),
+}
+
+impl ListStarts {
+    fn len(&self) -> usize {
+        match self {
+            Self::Narrow(v) => v.len(),
+            Self::Wide(v) => v.len(),
+        }
+    }
+
+    /// Appends a start; returns whether it fits.
+    #[inline(always)]
+    fn push(&mut self, start: usize) -> bool {
+        match self {
+            Self::Narrow(v) => i32::try_from(start).map(|s| v.push(s)).is_ok(),
+            Self::Wide(v) => i64::try_from(start).map(|s| v.push(s)).is_ok(),
+        }
+    }
+}
+
+/// Builder of nested lists, entry by entry.
+#[derive(Debug)]
+pub(super) struct ListsBuilder {
+    levels: Vec<LevelBuilder>,
+    /// Validity of the values; unused if none may be null.
+    valid: BitmapBuilder,
+    slots: usize,
+    nullable: bool,
+    /// Number of levels, from the outermost, whose current list has elements.
+    filled: usize,
+}
+
+impl ListsBuilder {
+    pub(super) fn new(shape: &Shape) -> Self {
+        let level = |level: &ListLevel| LevelBuilder {
+            level: *level,
+            starts: if level.large {
+                ListStarts::Wide(Vec::new())
+            } else {
+                ListStarts::Narrow(Vec::new())
+            },
+            present: BitmapBuilder::default(),
+        };
+        Self {
+            levels: shape.lists.iter().map(level).collect(),
+            valid: BitmapBuilder::default(),
+            slots: 0,
+            nullable: shape.nullable,
+            filled: 0,
+        }
+    }
+
+    /// Returns the number of values so far, including nulls.
+    pub(super) fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Returns the validity of the values; `None` if the column cannot have nulls.
+    pub(super) fn valid(&self) -> Option<&BitmapBuilder> {
+        self.nullable.then_some(&self.valid)
+    }
+
+    /// Appends the entries of a word of a window that are set in `now`.
+    #[inline(always)]
+    pub(super) fn append(&mut self, window: &Window, word: usize, now: u64) -> Result<(), Fault> {
+        let slots = window.slots[word] & now;
+        if !self.levels.is_empty() {
+            let mut begun = window.begun[word] & now;
+            // Entries of one row are adjacent; a row cut by a window continues with the first
+            // entry.
+            let goes_on = now & !begun;
+            let without = begun & !slots;
+            let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;
+            if (without << 1) & goes_on != 0 || cut {
+                return Err(no_elements_error());
+            }
+            while begun != 0 {
+                let i = lowest_bit(begun);
+                begun &= begun - 1;
+                let (rep, def) = window.levels(word, i);
+                self.start_lists(rep, def, self.slots + count_ones(slots & low_mask(i)))?;
+            }
+        }
+        let n = count_ones(slots);
+        if self.nullable {
+            let valid = window.valid[word];
+            let valid = if slots == u64::MAX { valid } else { compress(valid, slots) };
+            self.valid.append(valid, n);
+        }
+        self.slots += n;
+        Ok(())
+    }
+
+    /// ListStarts lists at an entry, the outermost at level `rep`, before value number `slots`.
+    #[inline(always)]
+    fn start_lists(&mut self, rep: u8, def: u8, slots: usize) -> Result<(), Fault> {
+        let outer = usize::from(rep);
+        if outer > self.filled {
+            return Err(no_elements_error());
+        }
+        if let Some(level) = self.levels.get_mut(outer..)
+            && let [level] = level
+            && def >= level.level.filled
+        {
+            // The common case: an innermost list with elements.
+            if level.level.nullable {
+                level.present.append(1, 1);
+            }
+            self.filled = outer + 1;
+            return if level.starts.push(slots) { Ok(()) } else { Err(too_many_error()) };
+        }
+        if outer > 0 && def < self.levels[outer - 1].level.filled {
+            return Err(Fault::new("a list continues with an entry that is not an element"));
+        }
+        for l in outer..self.levels.len() {
+            let below = match self.levels.get(l + 1) {
+                Some(level) => level.starts.len(),
+                None => slots,
+            };
+            let level = &mut self.levels[l];
+            if !level.starts.push(below) {
+                return Err(too_many_error());
+            }
+            if level.level.nullable {
+                level.present.append(u64::from(def >= level.level.present), 1);
+            }
+            self.filled = l;
+            if def < level.level.filled {
+                break;
+            }
+            self.filled = l + 1;
+        }
+        Ok(())
+    }
+
+    /// Builds the lists as `data_type` around the values that `leaves` builds for their validity.
+    pub(super) fn finish(
+        self,
+        data_type: &DataType,
+        leaves: impl FnOnce(&DataType, Option<NullBuffer>) -> Result<ArrayRef>,
+    ) -> Result<ArrayRef> {
+        let mut items: Vec<&FieldRef> = Vec::with_capacity(self.levels.len());
+        let mut inner = data_type;
+        while let (true, Some((_, item))) = (items.len() < self.levels.len(), list_kind(inner)) {
+            items.push(item);
+            inner = item.data_type();
+        }
+        let nulls = if self.nullable { self.valid.into_nulls() } else { None };
+        let mut array = leaves(inner, nulls)?;
+        for (level, item) in self.levels.into_iter().zip(items).rev() {
+            let nulls = if level.level.nullable { level.present.into_nulls() } else { None };
+            array = match level.starts {
+                ListStarts::Narrow(v) => {
+                    build_list_array(v, i32::try_from(array.len()).ok(), item, array, nulls)?
+                }
+                ListStarts::Wide(v) => {
+                    build_list_array(v, i64::try_from(array.len()).ok(), item, array, nulls)?
+                }
+            };
+        }
+        Ok(array)
+    }
+}
+
+#[cold]
+fn no_elements_error() -> Fault {
+    Fault::new("a null or empty list continues with an element")
+}
+
+#[cold]
+fn too_many_error() -> Fault {
+    Fault::new("the lists have more than 2^31 - 1 elements; read fewer rows at a time")
+}
+
+fn build_list_array<O: OffsetSizeTrait>(
+    mut starts: Vec<O>,
+    end: Option<O>,
+    item: &FieldRef,
+    values: ArrayRef,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let Some(end) = end else {
+        return Err(Error::invalid(format!(
+            "the lists have {} elements, more than 2^31 - 1; read fewer rows at a time",
+            values.len()
+        )));
+    };
+    starts.push(end);
+    let offsets = OffsetBuffer::new(ScalarBuffer::from(starts));
+    Ok(Arc::new(GenericListArray::try_new(Arc::clone(item), offsets, values, nulls)?))
+}

@@ -1,0 +1,148 @@
+//! Decodes columns of lists around values of fixed width directly from the pages of a Parquet file.
+//!
+//! The reader of the `parquet` crate supports every column, level by level and value by value.
+//! Ragged tables consist mostly of lists of numbers, whose levels follow a pattern: this module
+//! processes 64 of them at a time.
+
+mod bits;
+mod columns;
+mod cursor;
+mod delta;
+mod hybrid;
+#[expect(clippy::module_inception, reason = "the file builds lists")]
+mod lists;
+mod pages;
+mod shape;
+mod stream;
+mod values;
+mod window;
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::Field;
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::reader::ChunkReader;
+
+pub(super) use columns::Columns;
+use cursor::RowReader;
+use pages::Chunk;
+use shape::Shape;
+
+use crate::error::{Error, Result};
+
+pub use stream::{ColumnReader, indexed};
+
+/// An open Parquet file.
+#[derive(Debug)]
+pub struct Source<'a, R> {
+    /// Name of the file in errors.
+    pub name: &'a Path,
+    /// Bytes of the file: local, in memory, or ranges fetched before (see [`ranges`]).
+    pub reader: &'a Arc<R>,
+    /// Footer of the file. If it has an offset index, only pages with requested rows are read.
+    pub metadata: &'a ParquetMetaData,
+}
+
+/// Parts of a column to decode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Parts {
+    /// Lists and values.
+    #[default]
+    Values,
+    /// Lists, nulls of lists and nulls of values. The values are zeros, which are not decoded; the
+    /// array has the same type, for callers that only count.
+    Lists,
+}
+
+/// Whether [`read_column`] supports the top-level column `root` of a file as the type of `field`,
+/// which is the field that the `parquet` crate derives.
+///
+/// Supported are `List` and `LargeList`, nested up to 7 deep or not at all, around booleans,
+/// integers, floats, dates, times, timestamps and durations, if their row groups use only the
+/// encodings PLAIN, dictionary, RLE, DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT.
+pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool {
+    Shape::new(metadata, root, field).is_some()
+}
+
+/// Reads rows `rows` of row group `group`, column `root`, as one array of the type of `field`,
+/// equal to the result of the `parquet` crate's reader.
+///
+/// Pages before the rows are skipped by their levels without decoding values, pages after them are
+/// not read. With an offset index in the footer, pages before them are not read either.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::{path::Path, sync::Arc};
+/// use arrow::array::Array;
+/// use parquet::arrow::arrow_reader::ArrowReaderMetadata;
+/// use serrate::io::parquet::{self as io, LocalFile, lists::{Parts, Source, read_column, supported}};
+///
+/// let table = serrate::generate::mimic_table(9, 1)?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.parquet");
+/// io::write(&path, &table, &Default::default())?;
+///
+/// let reader = Arc::new(LocalFile::open(&path)?);
+/// let metadata = ArrowReaderMetadata::load(reader.as_ref(), Default::default())?;
+/// let source = Source { name: Path::new(&path), reader: &reader, metadata: metadata.metadata() };
+/// let (root, field) = metadata.schema().fields().find("numeric_value").expect("a column");
+/// assert!(supported(metadata.metadata(), root, field));
+/// let lists = read_column(&source, 0, root, field, 2..7, Parts::Lists)?;
+/// assert_eq!((lists.len(), lists.data_type()), (5, field.data_type()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If the column is not [`supported`], the rows are outside the row group, or the file is damaged.
+pub fn read_column<R: ChunkReader + 'static>(
+    source: &Source<'_, R>,
+    group: usize,
+    root: usize,
+    field: &Field,
+    rows: Range<usize>,
+    parts: Parts,
+) -> Result<ArrayRef> {
+    let Some(shape) = Shape::new(source.metadata, root, field) else {
+        return Err(unsupported_column(source, field));
+    };
+    let mut reader = RowReader::new(shape, parts);
+    reader.open(source, group, &rows)?;
+    let values = reader.estimate_values(source, group, rows.len())?;
+    reader.reserve(values);
+    reader.append(rows.len())?;
+    reader.finish(field.data_type())
+}
+
+/// Returns the byte ranges, ascending, that [`read_column`] reads from a file: the whole chunk of
+/// the column or, with an offset index in the footer, its dictionary and the pages with those rows.
+///
+/// # Errors
+/// If the row group or column does not exist, or a position is outside any file.
+pub fn ranges(
+    file: &Path,
+    metadata: &ParquetMetaData,
+    group: usize,
+    root: usize,
+    rows: Range<usize>,
+) -> Result<Vec<Range<u64>>> {
+    let schema = metadata.file_metadata().schema_descr();
+    let column = (0..schema.num_columns()).find(|i| schema.get_column_root_idx(*i) == root);
+    let chunk = Chunk::new(file, metadata, group, column.unwrap_or(usize::MAX))?;
+    chunk.check_rows(&rows)?;
+    Ok(chunk.ranges_of(&rows))
+}
+
+/// Returns the error for a column that is not [`supported`].
+fn unsupported_column<R>(source: &Source<'_, R>, field: &Field) -> Error {
+    Error::file(
+        source.name,
+        format!(
+            "column {:?} of type {} is not a column of lists around values of fixed width; check `supported` first",
+            field.name(),
+            field.data_type()
+        ),
+    )
+}

@@ -1,0 +1,336 @@
+//! Reads the pages of a column chunk and splits them into levels and values.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::Encoding;
+use parquet::column::page::{Page, PageReader};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::page_index::offset_index::PageLocation;
+use parquet::file::reader::ChunkReader;
+use parquet::file::serialized_reader::SerializedPageReader;
+
+use super::Source;
+use super::hybrid::{Fault, Hybrid};
+use super::shape::Shape;
+use crate::error::{Error, Result};
+
+/// The position named in error messages: file, column, row group and page.
+#[derive(Clone, Debug)]
+pub(super) struct ErrorPlace {
+    file: PathBuf,
+    column: String,
+    group: usize,
+    /// Number of data pages started so far.
+    pub(super) pages: usize,
+}
+
+impl ErrorPlace {
+    fn new(file: &Path, chunk: &ColumnChunkMetaData, group: usize) -> Self {
+        Self { file: file.into(), column: chunk.column_path().string(), group, pages: 0 }
+    }
+
+    /// Returns an error about the chunk.
+    pub(super) fn error(&self, message: impl AsRef<str>) -> Error {
+        let message = message.as_ref();
+        Error::file(
+            &self.file,
+            format!("column {}, row group {}: {message}", self.column, self.group),
+        )
+    }
+
+    /// Returns an error about the current data page.
+    pub(super) fn page(&self, fault: &Fault) -> Error {
+        self.error(format!("data page {}: {}", self.pages.saturating_sub(1), fault.0))
+    }
+}
+
+/// A column chunk as described by the footer, validated.
+#[derive(Clone, Debug)]
+pub(super) struct Chunk<'a> {
+    pub(super) place: ErrorPlace,
+    pub(super) metadata: &'a ColumnChunkMetaData,
+    pub(super) bytes: Range<u64>,
+    pub(super) rows: usize,
+    /// Number of entries: values, nulls, and lists without elements.
+    pub(super) entries: usize,
+    /// Data pages in the offset index; empty without one.
+    pub(super) pages: &'a [PageLocation],
+}
+
+impl<'a> Chunk<'a> {
+    pub(super) fn new(
+        file: &Path,
+        metadata: &'a ParquetMetaData,
+        group: usize,
+        column: usize,
+    ) -> Result<Self> {
+        let groups = metadata.row_groups();
+        let found: Option<&RowGroupMetaData> = groups.get(group);
+        let chunk = found.and_then(|g| g.columns().get(column));
+        let (Some(row_group), Some(chunk)) = (found, chunk) else {
+            return Err(Error::file(
+                file,
+                format!(
+                    "row group {group}, column {column} were requested; the file has {} row group(s) of {} column(s)",
+                    groups.len(),
+                    metadata.file_metadata().schema_descr().num_columns()
+                ),
+            ));
+        };
+        let place = ErrorPlace::new(file, chunk, group);
+        let count = |what: &str, n: i64| {
+            usize::try_from(n).map_err(|_| place.error(format!("the footer counts {n} {what}")))
+        };
+        let rows = count("rows", row_group.num_rows())?;
+        let entries = count("values", chunk.num_values())?;
+        let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+        let size = chunk.compressed_size();
+        let bytes = u64::try_from(start).ok().zip(u64::try_from(size).ok());
+        let bytes = bytes.and_then(|(start, size)| Some(start..start.checked_add(size)?));
+        let Some(bytes) = bytes else {
+            return Err(place.error(format!(
+                "the footer places its {size} byte(s) at {start}, which is invalid"
+            )));
+        };
+        let index = metadata.offset_index().and_then(|i| i.get(group)?.get(column));
+        let pages = index.map_or(&[][..], |i| i.page_locations());
+        let out = Self { place, metadata: chunk, bytes, rows, entries, pages };
+        out.check_index()?;
+        Ok(out)
+    }
+
+    /// Checks that pages follow each other within the chunk and that their rows ascend.
+    fn check_index(&self) -> Result<()> {
+        let (mut end, mut row) = (self.bytes.start, 0);
+        for (i, page) in self.pages.iter().enumerate() {
+            let start = u64::try_from(page.offset).ok().filter(|o| *o >= end);
+            let size = u64::try_from(page.compressed_page_size).ok();
+            let next = start.zip(size).and_then(|(start, size)| start.checked_add(size));
+            let first = usize::try_from(page.first_row_index).ok();
+            let within = |f: &usize| *f >= row && *f <= self.rows && (i > 0 || *f == 0);
+            let follows = first.filter(within);
+            match (next.filter(|n| *n <= self.bytes.end), follows) {
+                (Some(next), Some(first)) => (end, row) = (next, first),
+                _ => {
+                    return Err(self.place.error(format!(
+                        "the offset index places {} byte(s) of data page {i} at {}, from row {} on; the chunk has bytes {:?} and {} row(s), and pages must follow each other",
+                        page.compressed_page_size, page.offset, page.first_row_index, self.bytes, self.rows
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_rows(&self, rows: &Range<usize>) -> Result<()> {
+        if rows.start > rows.end || rows.end > self.rows {
+            return Err(self.place.error(format!(
+                "rows {}..{} of {} were requested",
+                rows.start, rows.end, self.rows
+            )));
+        }
+        Ok(())
+    }
+
+    /// Returns the data pages with these rows and the rows that those pages hold; `None` if all
+    /// pages have to be read.
+    pub(super) fn pages_of(&self, rows: &Range<usize>) -> Option<(Range<usize>, Range<usize>)> {
+        if self.pages.is_empty() || rows.is_empty() {
+            return None;
+        }
+        let first_row = |p: &PageLocation| usize::try_from(p.first_row_index).unwrap_or(0);
+        let first = self.pages.partition_point(|p| first_row(p) <= rows.start) - 1;
+        let end = self.pages.partition_point(|p| first_row(p) < rows.end).max(first + 1);
+        if (first, end) == (0, self.pages.len()) {
+            return None;
+        }
+        let to = self.pages.get(end).map_or(self.rows, first_row);
+        Some((first..end, first_row(&self.pages[first])..to))
+    }
+
+    /// Returns the byte ranges to read for these rows.
+    pub(super) fn ranges_of(&self, rows: &Range<usize>) -> Vec<Range<u64>> {
+        let Some((pages, _)) = self.pages_of(rows) else { return vec![self.bytes.clone()] };
+        let at = |n: i64| u64::try_from(n).unwrap_or(0);
+        let (first, last) = (&self.pages[pages.start], &self.pages[pages.end - 1]);
+        let data = at(first.offset)..at(last.offset) + at(last.compressed_page_size.into());
+        let mut dictionary = self.bytes.start..at(self.pages[0].offset);
+        if dictionary.end == data.start {
+            dictionary.end = data.end;
+            return vec![dictionary];
+        }
+        let parts = [dictionary, data];
+        parts.into_iter().filter(|r| !r.is_empty()).collect()
+    }
+}
+
+/// A data page, split into levels and values.
+#[derive(Debug)]
+pub(super) struct DataPage {
+    pub(super) rep: Hybrid,
+    pub(super) def: Hybrid,
+    pub(super) entries: usize,
+    pub(super) encoding: Encoding,
+    pub(super) values: Bytes,
+}
+
+#[derive(Debug)]
+pub(super) enum PageContent {
+    Dictionary { values: Bytes, count: usize },
+    Data(DataPage),
+}
+
+pub(super) struct Pages<R: ChunkReader> {
+    reader: SerializedPageReader<R>,
+    /// Range of data pages to read; earlier ones are skipped.
+    window: Option<Range<usize>>,
+    /// Whether the next page may be a dictionary.
+    first: bool,
+    def_bits: usize,
+    rep_bits: usize,
+}
+
+impl<R: ChunkReader> Pages<R> {
+    /// Opens all pages of a chunk, or a range of its offset index.
+    pub(super) fn new(
+        source: &Source<'_, R>,
+        chunk: &Chunk<'_>,
+        shape: &Shape,
+        window: Option<Range<usize>>,
+    ) -> Result<Self> {
+        let length = source.reader.len();
+        if chunk.bytes.end > length {
+            return Err(chunk.place.error(format!(
+                "the footer places it at bytes {:?}, but the file has {length}",
+                chunk.bytes
+            )));
+        }
+        let locations = window.is_some().then(|| chunk.pages.to_vec());
+        let reader = SerializedPageReader::new(
+            Arc::clone(source.reader),
+            chunk.metadata,
+            chunk.rows,
+            locations,
+        )
+        .map_err(|e| chunk.place.error(e.to_string()))?;
+        // The offset index lists all data pages; bytes before the first are the dictionary.
+        let has_dictionary =
+            chunk.pages.first().is_some_and(|p| u64::try_from(p.offset) != Ok(chunk.bytes.start));
+        let bits = |max: u8| 8 - max.leading_zeros() as usize;
+        Ok(Self {
+            reader,
+            first: window.is_none() || has_dictionary,
+            window,
+            def_bits: bits(shape.max_def),
+            rep_bits: bits(shape.max_rep),
+        })
+    }
+
+    /// Reads the next page; returns `None` after the last.
+    pub(super) fn next(&mut self, place: &mut ErrorPlace) -> Result<Option<PageContent>> {
+        let unreadable = |place: &ErrorPlace, e: parquet::errors::ParquetError| {
+            place.page(&Fault(e.to_string()))
+        };
+        if let (false, Some(window)) = (self.first, &mut self.window) {
+            while place.pages < window.start {
+                self.reader.skip_next_page().map_err(|e| unreadable(place, e))?;
+                place.pages += 1;
+            }
+            if place.pages >= window.end {
+                return Ok(None);
+            }
+        }
+        let page = self
+            .reader
+            .get_next_page()
+            .map_err(|e| place.error(format!("page {} cannot be read: {e}", place.pages)))?;
+        let first = std::mem::replace(&mut self.first, false);
+        let Some(page) = page else { return Ok(None) };
+        if let Page::DictionaryPage { buf, num_values, encoding, .. } = page {
+            if !first {
+                return Err(place.error("a dictionary page follows data pages"));
+            }
+            if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) {
+                return Err(
+                    place.error(format!("the dictionary has the unsupported encoding {encoding}"))
+                );
+            }
+            return Ok(Some(PageContent::Dictionary { values: buf, count: num_values as usize }));
+        }
+        place.pages += 1;
+        self.split_page(page)
+            .map(|page| Some(PageContent::Data(page)))
+            .map_err(|fault| place.page(&fault))
+    }
+
+    fn split_page(&self, page: Page) -> Result<DataPage, Fault> {
+        match page {
+            Page::DataPage {
+                mut buf,
+                num_values,
+                encoding,
+                def_level_encoding,
+                rep_level_encoding,
+                ..
+            } => {
+                let rep = split_levels(&mut buf, self.rep_bits, rep_level_encoding, "repetition")?;
+                let def = split_levels(&mut buf, self.def_bits, def_level_encoding, "definition")?;
+                Ok(DataPage { rep, def, entries: num_values as usize, encoding, values: buf })
+            }
+            Page::DataPageV2 {
+                mut buf,
+                num_values,
+                encoding,
+                def_levels_byte_len,
+                rep_levels_byte_len,
+                ..
+            } => {
+                let (rep, def) = (rep_levels_byte_len as usize, def_levels_byte_len as usize);
+                if rep.saturating_add(def) > buf.len() {
+                    return Err(Fault::new(format!(
+                        "the header declares {rep} and {def} bytes of levels, but the page has {}",
+                        buf.len()
+                    )));
+                }
+                let rep = Hybrid::new(buf.split_to(rep), self.rep_bits);
+                let def = Hybrid::new(buf.split_to(def), self.def_bits);
+                Ok(DataPage { rep, def, entries: num_values as usize, encoding, values: buf })
+            }
+            Page::DictionaryPage { .. } => {
+                Err(Fault::new("a dictionary page, expected a data page"))
+            }
+        }
+    }
+}
+
+/// Splits levels off the front of a version 1 page.
+fn split_levels(
+    buf: &mut Bytes,
+    bits: usize,
+    encoding: Encoding,
+    what: &str,
+) -> Result<Hybrid, Fault> {
+    if bits == 0 {
+        return Ok(Hybrid::new(Bytes::new(), 0));
+    }
+    if encoding != Encoding::RLE {
+        return Err(Fault::new(format!(
+            "{what} levels have the encoding {encoding}, expected RLE"
+        )));
+    }
+    let length = buf.first_chunk().map(|four| u32::from_le_bytes(*four) as usize);
+    match length {
+        Some(length) if length <= buf.len() - 4 => {
+            let _ = buf.split_to(4);
+            Ok(Hybrid::new(buf.split_to(length), bits))
+        }
+        _ => Err(Fault::new(format!(
+            "{what} levels of {} bytes, but {} are left in the page",
+            length.map_or("unknown".into(), |n| n.to_string()),
+            buf.len()
+        ))),
+    }
+}

@@ -1,0 +1,227 @@
+//! A few thousand levels at a time as bit planes, so that 64 of them are tested with one operation.
+//!
+//! A window over a column of nullable lists of nullable integers with the rows `[7, 8]`, `[]`,
+//! `[null]`. Definition levels: 0 null list, 1 empty list, 2 null element, 3 valid element.
+//!
+//! ```text
+//! entry            0 1 2 3    bit i of a word belongs to entry i
+//! value            7 8 - null
+//! repetition       0 1 0 0
+//! definition       3 3 1 2    planes of the definition levels:
+//!   plane 0        1 1 1 0      bit 0 of each level
+//!   plane 1        1 1 0 1      bit 1 of each level
+//! rows             1 0 1 1    repetition < 1: a row begins
+//! begun            1 0 1 1    repetition < max_rep: an innermost list begins
+//! slots            1 1 0 1    definition >= 2: an element
+//! valid            1 1 0 0    definition >= 3: an element that is not null
+//! ```
+
+use super::bits::{count_ones, low_mask, nth_bit};
+#[cfg(target_arch = "x86_64")]
+use super::hybrid::Bmi2;
+use super::hybrid::{Fault, GatherBits, Hybrid, Portable};
+use super::shape::Shape;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::has_avx2;
+
+const WORDS: usize = 64;
+
+/// Most entries of a window.
+pub(super) const ENTRIES: usize = WORDS * 64;
+
+/// One bit of every level, with a spare word so that bits can always be written to two words.
+pub(super) type Plane = [u64; WORDS + 1];
+
+/// Levels of up to four bits: bit `i` of plane `b` is bit `b` of level `i`.
+#[derive(Debug)]
+pub(super) struct BitPlanes {
+    planes: [Plane; 4],
+    bits: usize,
+}
+
+impl BitPlanes {
+    fn new(max: u8) -> Self {
+        Self { planes: [[0; WORDS + 1]; 4], bits: 8 - max.leading_zeros() as usize }
+    }
+
+    #[inline(always)]
+    fn refill(&mut self, from: &mut Hybrid, n: usize, picks: impl GatherBits) -> Result<(), Fault> {
+        let words = n.div_ceil(64) + 1;
+        for plane in &mut self.planes[..self.bits] {
+            plane[..words].fill(0);
+        }
+        from.levels(&mut self.planes, n, picks)
+    }
+
+    /// Sets the bits in `out` of levels that are at least `least`.
+    #[inline(always)]
+    fn at_least(&self, least: u8, out: &mut [u64]) {
+        out.fill(if least >> self.bits == 0 { u64::MAX } else { 0 });
+        if least >> self.bits != 0 {
+            return;
+        }
+        // From the lowest bit up: a higher bit overrides the result of lower ones if it differs.
+        for (b, plane) in self.planes[..self.bits].iter().enumerate() {
+            if least >> b & 1 == 1 {
+                for i in 0..out.len() {
+                    out[i] &= plane[i];
+                }
+            } else {
+                for i in 0..out.len() {
+                    out[i] |= plane[i];
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn get(&self, word: usize, i: usize) -> u8 {
+        let bit = |b: usize| u8::from(self.planes[b][word] >> i & 1 == 1) << b;
+        bit(0) | bit(1) | bit(2) | bit(3)
+    }
+}
+
+/// Entries of a page, one per value, null, and list without elements. Each bit stands for an entry;
+/// bits past the last entry are undefined.
+#[derive(Debug)]
+pub(super) struct Window {
+    rep: BitPlanes,
+    def: BitPlanes,
+    /// Number of entries used, and in total.
+    pub(super) at: usize,
+    pub(super) n: usize,
+    /// Entries that begin a row.
+    pub(super) rows: [u64; WORDS],
+    /// Entries that begin an innermost list.
+    pub(super) begun: [u64; WORDS],
+    /// Entries that are elements of an innermost list, or rows if there are no lists.
+    pub(super) slots: [u64; WORDS],
+    /// Entries that are valid values.
+    pub(super) valid: [u64; WORDS],
+}
+
+impl Window {
+    pub(super) fn new(shape: &Shape) -> Self {
+        let none = [0; WORDS];
+        Self {
+            rep: BitPlanes::new(shape.max_rep),
+            def: BitPlanes::new(shape.max_def),
+            at: 0,
+            n: 0,
+            rows: none,
+            begun: none,
+            slots: none,
+            valid: none,
+        }
+    }
+
+    /// Loads the next `n` entries of a page.
+    pub(super) fn refill(
+        &mut self,
+        rep: &mut Hybrid,
+        def: &mut Hybrid,
+        n: usize,
+        shape: &Shape,
+    ) -> Result<(), Fault> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+            fn refill_avx2(
+                window: &mut Window,
+                rep: &mut Hybrid,
+                def: &mut Hybrid,
+                n: usize,
+                shape: &Shape,
+            ) -> Result<(), Fault> {
+                window.refill_inline(rep, def, n, shape, Bmi2::new())
+            }
+            if has_avx2() {
+                // SAFETY: `has_avx2` has checked that the CPU has all enabled features.
+                return unsafe { refill_avx2(self, rep, def, n, shape) };
+            }
+        }
+        self.refill_inline(rep, def, n, shape, Portable)
+    }
+
+    #[inline(always)]
+    fn refill_inline(
+        &mut self,
+        rep: &mut Hybrid,
+        def: &mut Hybrid,
+        n: usize,
+        shape: &Shape,
+        picks: impl GatherBits,
+    ) -> Result<(), Fault> {
+        self.rep.refill(rep, n, picks)?;
+        self.def.refill(def, n, picks)?;
+        (self.at, self.n) = (0, n);
+        let words = n.div_ceil(64);
+        let mut most = [0; WORDS];
+        for (levels, max) in [(&self.rep, shape.max_rep), (&self.def, shape.max_def)] {
+            levels.at_least(max + 1, &mut most[..words]);
+            if self.any_entry(&most) {
+                return Err(self.level_error(shape));
+            }
+        }
+        self.def.at_least(shape.max_def, &mut self.valid[..words]);
+        self.def.at_least(shape.element_level(), &mut self.slots[..words]);
+        self.rep.at_least(1, &mut self.rows[..words]);
+        self.rep.at_least(shape.max_rep, &mut self.begun[..words]);
+        #[expect(clippy::needless_range_loop, reason = "indexes four arrays")]
+        for i in 0..words {
+            self.rows[i] = !self.rows[i];
+            self.begun[i] = !self.begun[i];
+            most[i] = !self.begun[i] & !self.slots[i];
+        }
+        if shape.max_rep > 0 && self.any_entry(&most) {
+            return Err(Fault::new("a list continues with an entry that is not an element"));
+        }
+        Ok(())
+    }
+
+    /// Whether a bit of an entry is set.
+    #[inline(always)]
+    fn any_entry(&self, bits: &[u64; WORDS]) -> bool {
+        let (whole, rest) = (self.n / 64, self.n % 64);
+        let mut any = if rest > 0 { bits[whole] & low_mask(rest) } else { 0 };
+        for word in &bits[..whole] {
+            any |= word;
+        }
+        any != 0
+    }
+
+    /// Takes the entries of the next word that belong to `rows` rows. Returns the word, the mask of
+    /// its entries, and whether another row begins after them.
+    #[inline(always)]
+    pub(super) fn step(&mut self, rows: &mut usize) -> (usize, u64, bool) {
+        let (word, used) = (self.at / 64, self.at % 64);
+        let mut now = low_mask(self.n - word * 64) & !low_mask(used);
+        let starts = self.rows[word] & now;
+        let here = count_ones(starts);
+        let ended = here > *rows;
+        let end = if ended { nth_bit(starts, *rows) } else { 64 };
+        now &= low_mask(end);
+        *rows -= here.min(*rows);
+        self.at = (word * 64 + end).min(self.n);
+        (word, now, ended)
+    }
+
+    /// Returns the repetition and definition level of an entry.
+    #[inline(always)]
+    pub(super) fn levels(&self, word: usize, i: usize) -> (u8, u8) {
+        (self.rep.get(word, i), self.def.get(word, i))
+    }
+
+    #[cold]
+    fn level_error(&self, shape: &Shape) -> Fault {
+        let largest =
+            |levels: &BitPlanes| (0..self.n).map(|i| levels.get(i / 64, i % 64)).max().unwrap_or(0);
+        Fault::new(format!(
+            "repetition level {} and definition level {}, but the schema has levels up to {} and {}",
+            largest(&self.rep),
+            largest(&self.def),
+            shape.max_rep,
+            shape.max_def
+        ))
+    }
+}

@@ -1,0 +1,79 @@
+//! Local files that several threads read concurrently.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::errors::{ParquetError, Result};
+use parquet::file::reader::{ChunkReader, Length};
+
+use crate::io::safetensors::read_exact_at;
+
+/// Page headers are rarely longer than this many bytes.
+const HEADER: usize = 256;
+
+/// A file for the `parquet` crate whose readers have independent positions, unlike those of a
+/// [`File`], because several threads read columns.
+#[derive(Clone, Debug)]
+pub struct LocalFile {
+    file: Arc<File>,
+    length: u64,
+}
+
+impl LocalFile {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// Errors of the operating system.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        Ok(Self { file: Arc::new(file), length })
+    }
+}
+
+impl Length for LocalFile {
+    fn len(&self) -> u64 {
+        self.length
+    }
+}
+
+impl ChunkReader for LocalFile {
+    type T = BufReader<FromPlace>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        Ok(BufReader::with_capacity(HEADER, FromPlace { file: self.clone(), at: start }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        let rest = self.length.saturating_sub(start);
+        if length as u64 > rest {
+            return Err(ParquetError::EOF(format!(
+                "{length} bytes at {start} are outside the file of {} bytes",
+                self.length
+            )));
+        }
+        let mut bytes = vec![0; length];
+        read_exact_at(&self.file, &mut bytes, start)?;
+        Ok(bytes.into())
+    }
+}
+
+/// A reader of a local file from a position on.
+#[derive(Debug)]
+pub struct FromPlace {
+    file: LocalFile,
+    at: u64,
+}
+
+impl Read for FromPlace {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let rest = self.file.length.saturating_sub(self.at);
+        let n = buffer.len().min(usize::try_from(rest).unwrap_or(usize::MAX));
+        read_exact_at(&self.file.file, &mut buffer[..n], self.at)?;
+        self.at += n as u64;
+        Ok(n)
+    }
+}

@@ -1,0 +1,62 @@
+//! Ragged tables as Parquet files: one column of nested lists per table column, as deep as its
+//! axis.
+//!
+//! [`ParquetTableWriter`] and [`ParquetTableReader`] stream chunks of rows; [`write()`] and
+//! [`read`] handle a whole table at once.
+
+pub mod lists;
+mod local;
+mod reader;
+mod writer;
+
+use std::path::Path;
+
+pub use local::LocalFile;
+pub use reader::{ParquetReadOptions, ParquetTableReader};
+pub use writer::{ParquetTableWriter, ParquetWriteOptions};
+
+use crate::error::Result;
+use crate::table::RaggedTable;
+
+/// Writes a table as one Parquet file; see [`ParquetTableWriter`].
+///
+/// # Errors
+/// If the file exists and may not be replaced, or cannot be written.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::parquet;
+/// let table = serrate::generate::mimic_table(2, 1)?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.parquet");
+/// parquet::write(&path, &table, &Default::default())?;
+/// assert_eq!(parquet::read(&path, &Default::default())?, table);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn write(
+    path: impl AsRef<Path>,
+    table: &RaggedTable,
+    options: &ParquetWriteOptions,
+) -> Result<()> {
+    let mut writer = ParquetTableWriter::create(path, &table.arrow_schema()?, options)?;
+    writer.write(table)?;
+    writer.finish()
+}
+
+/// Reads a Parquet file, or the rows and columns that the options select, as one table.
+///
+/// # Errors
+/// If the file cannot be read, or its columns differ in their lists.
+pub fn read(path: impl AsRef<Path>, options: &ParquetReadOptions) -> Result<RaggedTable> {
+    let reader = ParquetTableReader::open(path, &options.clone().whole())?;
+    let schema = reader.schema();
+    let mut tables = reader.collect::<Result<Vec<_>>>()?;
+    match (tables.pop(), tables.is_empty()) {
+        (None, _) => RaggedTable::try_from_batch(&arrow::array::RecordBatch::new_empty(schema)),
+        (Some(one), true) => Ok(one),
+        (Some(last), false) => {
+            tables.push(last);
+            RaggedTable::concat(&tables)
+        }
+    }
+}

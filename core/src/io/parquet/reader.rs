@@ -1,0 +1,283 @@
+//! Streaming reader of selected rows and columns with a bounded number of leaves at a time.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::SchemaRef;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+};
+use parquet::file::metadata::{PageIndexPolicy, RowGroupMetaData};
+
+use super::LocalFile;
+use super::lists::Columns;
+use crate::error::{Error, Result};
+use crate::io::contain::contained;
+use crate::table::RaggedTable;
+
+/// Options of [`ParquetTableReader`].
+#[derive(Clone, Debug)]
+pub struct ParquetReadOptions {
+    /// Names of the columns to read, in any order; `None` for all. They are returned in file order.
+    pub columns: Option<Vec<String>>,
+    /// Rows to read, counted over the whole file; `None` for all. Other row groups are not read.
+    pub rows: Option<Range<usize>>,
+    /// Average number of leaves per chunk of the column with the most leaves.
+    pub chunk_leaves: usize,
+}
+
+impl Default for ParquetReadOptions {
+    fn default() -> Self {
+        Self { columns: None, rows: None, chunk_leaves: 1 << 18 }
+    }
+}
+
+impl ParquetReadOptions {
+    /// Sets chunks as large as 32-bit offsets allow.
+    pub(super) fn whole(mut self) -> Self {
+        self.chunk_leaves = i32::MAX as usize;
+        self
+    }
+}
+
+/// Reads a Parquet file as chunks of a ragged table, in row order.
+///
+/// List columns of any depth become columns on axes; for lists of structs see
+/// [`RaggedTable::try_from_batch`]. Columns supported by [`lists`](super::lists) are read by it,
+/// with one thread each; the others by the reader of the `parquet` crate.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::parquet::{self, ParquetReadOptions, ParquetTableReader};
+/// let table = serrate::generate::mimic_table(9, 1)?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.parquet");
+/// parquet::write(&path, &table, &Default::default())?;
+///
+/// let options = ParquetReadOptions {
+///     columns: Some(vec!["code".into()]),
+///     rows: Some(3..7),
+///     ..Default::default()
+/// };
+/// let mut rows = 0;
+/// for chunk in ParquetTableReader::open(&path, &options)? {
+///     rows += chunk?.num_rows();
+/// }
+/// assert_eq!(rows, 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct ParquetTableReader {
+    path: PathBuf,
+    columns: Columns<LocalFile>,
+    /// Reader of the columns that `columns` does not support. It also counts rows if no columns are
+    /// read.
+    others: Option<ParquetRecordBatchReader>,
+    /// For every column of the schema, whether `others` reads it.
+    is_other: Vec<bool>,
+    /// Rows of a chunk, and rows not read yet.
+    batch: usize,
+    left: usize,
+    schema: SchemaRef,
+    rows: Range<usize>,
+    file_rows: usize,
+}
+
+impl ParquetTableReader {
+    /// Opens a file and reads its footer.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is not a Parquet file, a requested column is missing, or the
+    /// requested rows are out of range.
+    pub fn open(path: impl AsRef<Path>, options: &ParquetReadOptions) -> Result<Self> {
+        let path = path.as_ref();
+        contained(path, || Self::open_file(path.to_path_buf(), options))
+    }
+
+    fn open_file(path: PathBuf, options: &ParquetReadOptions) -> Result<Self> {
+        let fail = |e: parquet::errors::ParquetError| Error::file(&path, e.to_string());
+        let file = LocalFile::open(&path).map_err(|e| Error::io(&path, e))?;
+        // The page index allows skipping rows without decoding them.
+        let policy = match options.rows {
+            None => PageIndexPolicy::Skip,
+            Some(_) => PageIndexPolicy::Optional,
+        };
+        let metadata = ArrowReaderMetadata::load(
+            &file,
+            ArrowReaderOptions::new().with_page_index_policy(policy),
+        )
+        .map_err(fail)?;
+        let count = |n: i64| {
+            usize::try_from(n)
+                .map_err(|_| Error::file(&path, format!("the footer counts {n} rows")))
+        };
+
+        let file_rows = count(metadata.metadata().file_metadata().num_rows())?;
+        let rows = options.rows.clone().unwrap_or(0..file_rows);
+        if rows.start > rows.end || rows.end > file_rows {
+            return Err(Error::file(
+                &path,
+                format!("rows {}..{} of {file_rows} were requested", rows.start, rows.end),
+            ));
+        }
+        let roots = select_columns(&path, &metadata, options.columns.as_deref())?;
+        let mask = ProjectionMask::roots(metadata.parquet_schema(), roots.iter().copied());
+
+        let (mut groups, mut selectors, mut start) = (Vec::new(), Vec::new(), 0usize);
+        let mut spans = Vec::new();
+        let (mut leaves, mut group_rows) = (0u128, 0u128);
+        for (i, group) in metadata.metadata().row_groups().iter().enumerate() {
+            let length = count(group.num_rows())?;
+            let end = start.saturating_add(length);
+            let (from, to) = (rows.start.max(start), rows.end.min(end));
+            if from < to {
+                groups.push(i);
+                spans.push((i, from - start..to - start));
+                selectors.push(RowSelector::skip(from - start));
+                selectors.push(RowSelector::select(to - from));
+                selectors.push(RowSelector::skip(end - to));
+                leaves += max_leaves(group, &mask);
+                group_rows += length as u128;
+            }
+            start = end;
+        }
+        let leaves_per_row = leaves.div_ceil(group_rows.max(1)).max(1);
+        let batch = usize::try_from(options.chunk_leaves as u128 / leaves_per_row)
+            .unwrap_or(usize::MAX)
+            .clamp(1, rows.len().max(1));
+
+        let schema = Arc::new(metadata.schema().project(&roots)?);
+        let parquet = Arc::clone(metadata.metadata());
+        let mut columns = Columns::new(Arc::new(file.clone()), parquet, spans);
+        let is_other: Vec<bool> = roots
+            .iter()
+            .zip(schema.fields())
+            .map(|(root, field)| !columns.add(*root, field))
+            .collect();
+        let others = if is_other.contains(&true) || is_other.is_empty() {
+            let others = roots
+                .iter()
+                .zip(&is_other)
+                .filter(|(_, is_other)| **is_other)
+                .map(|(root, _)| *root);
+            let mask = ProjectionMask::roots(metadata.parquet_schema(), others);
+            let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
+                .with_projection(mask)
+                .with_row_groups(groups)
+                .with_batch_size(batch);
+            if options.rows.is_some() {
+                builder = builder.with_row_selection(RowSelection::from(selectors));
+            }
+            Some(builder.build().map_err(fail)?)
+        } else {
+            None
+        };
+        let left = rows.len();
+        Ok(Self { path, columns, others, is_other, batch, left, schema, rows, file_rows })
+    }
+
+    /// Returns the range of rows that are read, counted over the whole file.
+    pub fn rows(&self) -> Range<usize> {
+        self.rows.clone()
+    }
+
+    /// Returns the number of rows of the whole file.
+    pub fn file_rows(&self) -> usize {
+        self.file_rows
+    }
+
+    /// Returns the schema of the batches, which have the requested columns.
+    pub fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(&self.schema)
+    }
+
+    /// Reads the next chunk as a record batch, whose list columns may differ in their lengths.
+    ///
+    /// # Errors
+    /// If the file is damaged.
+    pub fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
+        if self.left == 0 {
+            return None;
+        }
+        let path = self.path.clone();
+        let batch = contained(&path, || self.read_batch());
+        if batch.is_err() {
+            self.left = 0;
+        }
+        batch.transpose()
+    }
+
+    fn read_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let others = match &mut self.others {
+            None => None,
+            Some(reader) => match reader.next() {
+                None => {
+                    return Err(Error::file(
+                        &self.path,
+                        format!("{} row(s) counted by the footer are missing", self.left),
+                    ));
+                }
+                Some(batch) => Some(batch.map_err(|e| Error::file(&self.path, e.to_string()))?),
+            },
+        };
+        // All columns return as many rows as the batches of the other reader.
+        let rows = others.as_ref().map_or(self.batch, RecordBatch::num_rows).min(self.left);
+        self.left -= rows;
+        let mut ours = self.columns.next(&self.path, rows)?.into_iter();
+        let mut others = others.iter().flat_map(RecordBatch::columns).cloned();
+        let columns = self
+            .is_other
+            .iter()
+            .filter_map(|is_other| if *is_other { others.next() } else { ours.next() });
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let schema = SchemaRef::clone(&self.schema);
+        RecordBatch::try_new_with_options(schema, columns.collect(), &options)
+            .map(Some)
+            .map_err(|e| Error::file(&self.path, e.to_string()))
+    }
+}
+
+impl Iterator for ParquetTableReader {
+    type Item = Result<RaggedTable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.next_batch()?;
+        Some(batch.and_then(|b| RaggedTable::try_from_batch(&b)))
+    }
+}
+
+/// Returns the positions in the file of the columns to read.
+fn select_columns(
+    path: &Path,
+    metadata: &ArrowReaderMetadata,
+    columns: Option<&[String]>,
+) -> Result<Vec<usize>> {
+    let fields = metadata.schema().fields();
+    let Some(columns) = columns else { return Ok((0..fields.len()).collect()) };
+    let mut roots = columns
+        .iter()
+        .map(|name| {
+            fields.iter().position(|f| f.name() == name).ok_or_else(|| {
+                let names: Vec<&str> = fields.iter().map(|f| f.name().as_str()).collect();
+                Error::file(
+                    path,
+                    format!("there is no column {name:?}; the columns are {}", names.join(", ")),
+                )
+            })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    // Sorted in file order, without duplicates.
+    roots.sort_unstable();
+    roots.dedup();
+    Ok(roots)
+}
+
+/// Returns the number of values in the longest selected column of a row group.
+fn max_leaves(group: &RowGroupMetaData, mask: &ProjectionMask) -> u128 {
+    let columns = group.columns().iter().enumerate().filter(|(i, _)| mask.leaf_included(*i));
+    columns.map(|(_, c)| u128::try_from(c.num_values()).unwrap_or(0)).max().unwrap_or(0)
+}

@@ -1,0 +1,310 @@
+//! Streaming writer with row groups of similar numbers of leaves; the file appears whole or not at
+//! all.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeListArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions,
+};
+use arrow::datatypes::DataType::{self, FixedSizeList};
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
+use parquet::basic::{Compression, ConvertedType, Encoding, Type, ZstdLevel};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+
+use crate::error::{Error, Result};
+use crate::io::atomic::AtomicFile;
+use crate::table::RaggedTable;
+
+/// Largest dictionary of a column in a row group, in bytes; the rest of the column is then written
+/// plainly. It holds half a million 32-bit numbers; if all values differ, this much is written in
+/// vain.
+const DICTIONARY_BYTES: usize = 2 << 20;
+
+/// Options of [`ParquetTableWriter`].
+#[derive(Clone, Debug)]
+pub struct ParquetWriteOptions {
+    /// Whether to replace an existing file, which is otherwise an error.
+    pub overwrite: bool,
+    /// Most leaves of the longest column in a row group, by default 2^24; a row with more gets a
+    /// row group of its own. Each row group repeats the dictionaries of its columns, so small
+    /// groups make larger files, but they let several threads read one file.
+    pub row_group_leaves: usize,
+    /// Compression level of zstd, 1 to 22.
+    pub zstd_level: i32,
+}
+
+impl Default for ParquetWriteOptions {
+    fn default() -> Self {
+        Self { overwrite: false, row_group_leaves: 1 << 24, zstd_level: 3 }
+    }
+}
+
+/// Writes the rows of several tables to one Parquet file.
+///
+/// Compression is zstd. Strings, floats and integers of up to 32 bits are dictionary-encoded;
+/// 64-bit integers and times are delta-packed. The file has statistics, a page index, and the Arrow
+/// schema with the axis names in its metadata. Elements of `arrow.fixed_shape_tensor` columns are
+/// declared nullable, which pyarrow requires. Only the encoded row group in progress is kept in
+/// memory. The file appears when [`finish`](Self::finish) returns; if dropped before, it is
+/// removed.
+#[derive(Debug)]
+pub struct ParquetTableWriter {
+    writer: ArrowWriter<AtomicFile>,
+    schema: SchemaRef,
+    row_group_leaves: usize,
+    /// Leaves in the row group in progress.
+    leaves: usize,
+    rows: u64,
+}
+
+impl ParquetTableWriter {
+    /// Starts a file. The schema is that of [`RaggedTable::arrow_schema`] or one to which its
+    /// batches can be converted, for example with `LargeList`.
+    ///
+    /// # Errors
+    /// If the file exists and may not be replaced, cannot be created, or a type has no Parquet
+    /// equivalent.
+    pub fn create(
+        path: impl AsRef<Path>,
+        schema: &SchemaRef,
+        options: &ParquetWriteOptions,
+    ) -> Result<Self> {
+        if options.row_group_leaves == 0 {
+            return Err(Error::invalid("row_group_leaves is 0; it must be at least 1"));
+        }
+        let mut properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(options.zstd_level)?))
+            .set_statistics_enabled(EnabledStatistics::Page)
+            .set_created_by(concat!("serrate ", env!("CARGO_PKG_VERSION")).into())
+            .set_dictionary_page_size_limit(DICTIONARY_BYTES)
+            .set_dictionary_enabled(false);
+        for column in ArrowSchemaConverter::new().convert(schema)?.columns() {
+            let narrow = column.converted_type() != ConvertedType::DATE;
+            properties = match column.physical_type() {
+                // Measurements have few digits, so a dictionary of floats is smaller; otherwise the
+                // writer gives it up.
+                Type::BYTE_ARRAY | Type::FLOAT | Type::DOUBLE => {
+                    properties.set_column_dictionary_enabled(column.path().clone(), true)
+                }
+                Type::INT32 if narrow => {
+                    properties.set_column_dictionary_enabled(column.path().clone(), true)
+                }
+                Type::INT64 => properties
+                    .set_column_encoding(column.path().clone(), Encoding::DELTA_BINARY_PACKED),
+                _ => properties,
+            };
+        }
+        let schema = with_nullable_tensors(schema);
+        let file = AtomicFile::create(path, options.overwrite)?;
+        Ok(Self {
+            writer: ArrowWriter::try_new(
+                file,
+                SchemaRef::clone(&schema),
+                Some(properties.build()),
+            )?,
+            schema,
+            row_group_leaves: options.row_group_leaves,
+            leaves: 0,
+            rows: 0,
+        })
+    }
+
+    /// Appends the rows of a table that has the columns and types of the schema.
+    ///
+    /// # Errors
+    /// If a column is missing or has another type, or the file cannot be written.
+    pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
+        self.write_batch(&table.to_batch_as(&self.schema)?)
+    }
+
+    /// Appends the rows of a batch of the schema; its list columns may differ in their lengths.
+    ///
+    /// # Errors
+    /// If the schema differs, or the file cannot be written.
+    pub fn write_batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        let ends = leaf_ends(batch);
+        let batch = &self.declare_tensors(batch)?;
+        let (mut row, mut before) = (0, 0);
+        while row < batch.num_rows() {
+            let room = self.row_group_leaves - self.leaves.min(self.row_group_leaves);
+            let fits = ends[row..].partition_point(|end| end - before <= room);
+            if fits == 0 && self.leaves > 0 {
+                self.flush()?;
+                continue;
+            }
+            // A row that is too large gets a row group of its own.
+            let next = row + fits.max(1);
+            self.writer.write(&batch.slice(row, next - row))?;
+            self.leaves += ends[next - 1] - before;
+            before = ends[next - 1];
+            row = next;
+            if self.leaves >= self.row_group_leaves {
+                self.flush()?;
+            }
+        }
+        self.rows += batch.num_rows() as u64;
+        Ok(())
+    }
+
+    /// Casts tensor columns to the declared types of the file; values are shared.
+    fn declare_tensors(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        if batch.num_columns() != self.schema.fields().len() {
+            // The Parquet writer reports the error.
+            return Ok(batch.clone());
+        }
+        let columns = batch
+            .columns()
+            .iter()
+            .zip(self.schema.fields())
+            .map(|(array, field)| match (array.data_type(), field.data_type()) {
+                (FixedSizeList(a, n), FixedSizeList(b, m))
+                    if is_tensor(field) && a != b && (a.data_type(), n) == (b.data_type(), m) =>
+                {
+                    let list = array.as_fixed_size_list();
+                    Ok(Arc::new(FixedSizeListArray::try_new_with_length(
+                        Arc::clone(b),
+                        *m,
+                        Arc::clone(list.values()),
+                        list.nulls().cloned(),
+                        list.len(),
+                    )?) as ArrayRef)
+                }
+                _ => Ok(Arc::clone(array)),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let types = columns.iter().zip(self.schema.fields());
+        if types.into_iter().any(|(c, f)| c.data_type() != f.data_type()) {
+            return Ok(batch.clone());
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(SchemaRef::clone(&self.schema), columns, &options)?)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.writer.flush()?;
+        self.leaves = 0;
+        Ok(())
+    }
+
+    /// Returns the number of rows written so far.
+    pub fn num_rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Completes the file, syncs it to disk and renames it to its target.
+    ///
+    /// # Errors
+    /// If the disk is full, or the target appeared meanwhile and may not be replaced.
+    pub fn finish(self) -> Result<()> {
+        self.writer.into_inner()?.commit()
+    }
+}
+
+fn is_tensor(field: &Field) -> bool {
+    let name = field.metadata().get("ARROW:extension:name");
+    name.is_some_and(|n| n == "arrow.fixed_shape_tensor")
+}
+
+/// Makes the elements of tensors nullable: pyarrow reads other fixed-size lists in Parquet as plain
+/// lists.
+fn with_nullable_tensors(schema: &SchemaRef) -> SchemaRef {
+    let fields: Vec<FieldRef> = schema
+        .fields()
+        .iter()
+        .map(|field| match field.data_type() {
+            FixedSizeList(item, n) if is_tensor(field) && !item.is_nullable() => {
+                let item = Arc::new(item.as_ref().clone().with_nullable(true));
+                Arc::new(field.as_ref().clone().with_data_type(FixedSizeList(item, *n)))
+            }
+            _ => Arc::clone(field),
+        })
+        .collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// Returns, for every row, the number of leaves up to its end in the column with the most; a row
+/// counts as at least one leaf. Lists in structs and maps are included.
+fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
+    let rows: Vec<usize> = (1..=batch.num_rows()).collect();
+    let mut out = rows.clone();
+    for column in batch.columns().iter().filter(|c| c.data_type().is_nested()) {
+        count_leaves(column, rows.clone(), &mut out);
+    }
+    out
+}
+
+/// Raises `most` to the number of leaves of an array; row `i` ends before element `ends[i]` of it.
+fn count_leaves(array: &ArrayRef, ends: Vec<usize>, most: &mut [usize]) {
+    match array.data_type() {
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            count_list_leaves(list.offsets(), list.values(), ends, most);
+        }
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            count_list_leaves(list.offsets(), list.values(), ends, most);
+        }
+        DataType::Map(_, _) => {
+            let map = array.as_map();
+            let entries: ArrayRef = Arc::new(map.entries().clone());
+            count_list_leaves(map.offsets(), &entries, ends, most);
+        }
+        FixedSizeList(_, _) => {
+            let list = array.as_fixed_size_list();
+            let size = usize::try_from(list.value_length()).unwrap_or(0);
+            let ends = ends.into_iter().map(|end| end * size).collect();
+            count_leaves(list.values(), ends, most);
+        }
+        DataType::Struct(_) => {
+            for child in array.as_struct().columns() {
+                count_leaves(child, ends.clone(), most);
+            }
+        }
+        _ => {
+            for (most, end) in most.iter_mut().zip(ends) {
+                *most = (*most).max(end);
+            }
+        }
+    }
+}
+
+fn count_list_leaves<O: OffsetSizeTrait>(
+    offsets: &[O],
+    values: &ArrayRef,
+    ends: Vec<usize>,
+    most: &mut [usize],
+) {
+    let (first, last) = (offsets[0].as_usize(), offsets[offsets.len() - 1].as_usize());
+    let ends = ends.into_iter().map(|end| offsets[end].as_usize() - first).collect();
+    count_leaves(&values.slice(first, last - first), ends, most);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{Int32Array, Int64Array};
+
+    use super::*;
+    use crate::table::RaggedTable;
+
+    #[test]
+    fn ends_count_the_leaves_of_the_longest_column() {
+        let table = RaggedTable::builder()
+            .lengths([2, 0, 1])
+            .unwrap()
+            .lengths([3, 4, 5])
+            .unwrap()
+            .column("id", 0, Arc::new(Int64Array::from(vec![1, 2, 3])))
+            .column("t", 1, Arc::new(Int64Array::from(vec![1, 2, 3])))
+            .column("x", 2, Arc::new(Int32Array::from_iter_values(0..12)))
+            .build()
+            .unwrap();
+        let batch = table.to_batch().unwrap();
+        assert_eq!(leaf_ends(&batch), [7, 7, 12]);
+        assert_eq!(leaf_ends(&batch.slice(1, 2)), [1, 5]);
+        assert_eq!(leaf_ends(&batch.project(&[0]).unwrap()), [1, 2, 3]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Reads and writes dense tensors in safetensors files.
+
+#![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use safetensors::Dtype;
+
+use super::{Encoded, SafetensorsFile, SaveOptions, TensorEntry, encode_tensors, write_tensors};
+use crate::dense::{DType, DenseTensor};
+use crate::error::{Error, Result};
+
+/// Writes named tensors as one file, given in any order.
+///
+/// Python's `safetensors.torch.load_file` and `safetensors.numpy.load_file` return the same names,
+/// types and shapes. The file appears whole or not at all.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::DenseTensor;
+/// use serrate::io::safetensors::{SaveOptions, dense};
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("batch.safetensors");
+/// let code = DenseTensor::from_vec(vec![2, 3], vec![7i64, 8, 0, 9, 0, 0])?;
+/// let mask = DenseTensor::from_bools(vec![2, 3], [true, true, false, true, false, false])?;
+/// dense::write(&path, [("code", &code), ("dim1/mask", &mask)], &SaveOptions::default())?;
+///
+/// let read = dense::read(&path, true)?;
+/// assert_eq!(read[0].0, "code");
+/// assert_eq!(read[0].1.as_slice::<i64>()?, code.as_slice::<i64>()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If two tensors have the same name, the file exists and may not be replaced, or it cannot be
+/// written.
+pub fn write<'a>(
+    path: impl AsRef<Path>,
+    tensors: impl IntoIterator<Item = (&'a str, &'a DenseTensor)>,
+    options: &SaveOptions,
+) -> Result<()> {
+    let tensors =
+        tensors.into_iter().map(|(name, t)| (name, dtype(t.dtype()), t.shape(), t.as_bytes()));
+    write_tensors(path, tensors, options)
+}
+
+/// Encodes tensors like [`write`](fn@write), without writing a file; `path` is used in messages.
+///
+/// # Errors
+/// If two tensors have the same name.
+pub fn encode<'a>(
+    path: &Path,
+    tensors: impl IntoIterator<Item = (&'a str, &'a DenseTensor)>,
+    metadata: &BTreeMap<String, String>,
+) -> Result<Encoded<'a>> {
+    let tensors =
+        tensors.into_iter().map(|(name, t)| (name, dtype(t.dtype()), t.shape(), t.as_bytes()));
+    encode_tensors(path, tensors, metadata)
+}
+
+/// Reads all tensors of a file, in the order of their data. With `mmap`, aligned tensors are used
+/// in place in the mapped file.
+///
+/// # Errors
+/// If the file is not a safetensors file, a tensor has a type that [`DType`] lacks (F8, F4,
+/// complex), or a BOOL is neither 0 nor 1.
+pub fn read(path: impl AsRef<Path>, mmap: bool) -> Result<Vec<(String, DenseTensor)>> {
+    let file = SafetensorsFile::open(path, mmap)?;
+    file.tensors().iter().map(|t| Ok((t.name().to_owned(), read_one(&file, t)?))).collect()
+}
+
+/// Reads one tensor of a file; see [`read`].
+pub fn read_one(file: &SafetensorsFile, tensor: &TensorEntry) -> Result<DenseTensor> {
+    let wrong = |message: String| {
+        Error::file(file.path(), format!("tensor {:?}: {message}", tensor.name()))
+    };
+    let dtype = from_dtype(tensor.dtype())
+        .ok_or_else(|| wrong(format!("type {} cannot be read", tensor.dtype())))?;
+    DenseTensor::try_new(dtype, tensor.shape(), file.read(tensor)?)
+        .map_err(|e| wrong(e.to_string()))
+}
+
+/// Converts a type to its safetensors counterpart.
+pub fn dtype(dtype: DType) -> Dtype {
+    match dtype {
+        DType::Bool => Dtype::BOOL,
+        DType::U8 => Dtype::U8,
+        DType::U16 => Dtype::U16,
+        DType::U32 => Dtype::U32,
+        DType::U64 => Dtype::U64,
+        DType::I8 => Dtype::I8,
+        DType::I16 => Dtype::I16,
+        DType::I32 => Dtype::I32,
+        DType::I64 => Dtype::I64,
+        DType::F16 => Dtype::F16,
+        DType::BF16 => Dtype::BF16,
+        DType::F32 => Dtype::F32,
+        DType::F64 => Dtype::F64,
+    }
+}
+
+/// Converts a safetensors type to that of dense tensors; `None` if there is no counterpart.
+pub fn from_dtype(of: Dtype) -> Option<DType> {
+    DType::ALL.into_iter().find(|d| dtype(*d) == of)
+}

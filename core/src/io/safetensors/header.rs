@@ -1,0 +1,351 @@
+//! The header of a safetensors file, validated in full before any number in it is used.
+
+#![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+use safetensors::Dtype;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+
+use crate::error::{Error, Result};
+
+/// Longest header accepted, in bytes (its JSON takes several times that in memory).
+pub const MAX_HEADER_BYTES: u64 = 25_000_000;
+
+/// Largest number of dimensions of a tensor.
+pub const MAX_RANK: usize = 32;
+
+/// Largest file accepted, in bytes.
+pub const MAX_FILE_BYTES: u64 = 1 << 47;
+
+/// Length in bytes of the prefix, which holds the length of the JSON, little-endian.
+pub const PREFIX_BYTES: u64 = 8;
+
+/// Name, type, shape and position of one tensor in a file. All numbers have been checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorEntry {
+    name: String,
+    dtype: Dtype,
+    shape: Vec<usize>,
+    elements: usize,
+    bytes: Range<u64>,
+}
+
+impl TensorEntry {
+    /// Returns the name of the tensor.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the type of the elements.
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// Returns the size of every dimension, outermost first; empty for a scalar.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Returns the number of elements, the product of the shape.
+    pub fn elements(&self) -> usize {
+        self.elements
+    }
+
+    /// Returns the byte range of the tensor in the file.
+    pub fn bytes(&self) -> Range<u64> {
+        self.bytes.clone()
+    }
+
+    /// Returns the size of the tensor in bytes.
+    pub fn nbytes(&self) -> u64 {
+        self.bytes.end.saturating_sub(self.bytes.start)
+    }
+
+    /// Returns the size of one element in bytes; `None` for types smaller than a byte (F4, F6).
+    pub fn element_size(&self) -> Option<usize> {
+        element_size(self.dtype)
+    }
+
+    /// Whether the tensor starts at a multiple of its element size, so that a memory map can be
+    /// used in place. Writers ensure this, but the format does not require it.
+    pub fn is_aligned(&self) -> bool {
+        // Complex numbers are aligned like their parts.
+        let align = match self.dtype {
+            Dtype::C64 => 4,
+            other => other.bitsize().div_ceil(8),
+        };
+        u64::try_from(align).is_ok_and(|align| self.bytes.start.is_multiple_of(align))
+    }
+
+    /// Returns the byte range of the elements `range` in the file.
+    ///
+    /// # Errors
+    /// If the range is not within the tensor, or its elements are smaller than a byte.
+    pub fn element_bytes(&self, path: &Path, range: Range<usize>) -> Result<Range<u64>> {
+        let outside = || {
+            Error::file(
+                path,
+                format!(
+                    "tensor {:?} has {} elements; elements {}..{} cannot be read",
+                    self.name, self.elements, range.start, range.end
+                ),
+            )
+        };
+        if range.start > range.end || range.end > self.elements {
+            return Err(outside());
+        }
+        let position = |index: usize| {
+            let offset = u64::try_from(index.checked_mul(self.element_size()?)?).ok()?;
+            self.bytes.start.checked_add(offset)
+        };
+        match (position(range.start), position(range.end)) {
+            (Some(start), Some(end)) if end <= self.bytes.end => Ok(start..end),
+            _ => Err(outside()),
+        }
+    }
+}
+
+/// Returns the size of one element of a type in bytes; `None` for types smaller than a byte (F4,
+/// F6).
+pub fn element_size(dtype: Dtype) -> Option<usize> {
+    let bits = dtype.bitsize();
+    bits.is_multiple_of(8).then(|| bits.div_euclid(8))
+}
+
+/// The header of a safetensors file: its tensors, in the order of their data, and metadata.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Header {
+    data_start: u64,
+    tensors: Vec<TensorEntry>,
+    by_name: HashMap<String, usize>,
+    metadata: BTreeMap<String, String>,
+}
+
+impl Header {
+    /// Returns the length of the JSON, given the first 8 bytes of a file of `file_len` bytes.
+    ///
+    /// # Errors
+    /// If the file is too short for it, or the length exceeds [`MAX_HEADER_BYTES`]. `path` names
+    /// the file in errors, here and below.
+    pub fn json_len(path: &Path, prefix: &[u8], file_len: u64) -> Result<u64> {
+        let prefix = prefix
+            .first_chunk::<8>()
+            .filter(|_| file_len >= PREFIX_BYTES)
+            .ok_or_else(|| Error::file(path, format!("{file_len} bytes are too few for a safetensors file, which starts with the 8-byte length of its header")))?;
+        if file_len > MAX_FILE_BYTES {
+            return Err(Error::file(
+                path,
+                format!("the file has {file_len} bytes; at most {MAX_FILE_BYTES} are accepted"),
+            ));
+        }
+        let len = u64::from_le_bytes(*prefix);
+        if len > MAX_HEADER_BYTES {
+            return Err(Error::file(
+                path,
+                format!(
+                    "its first 8 bytes announce a header of {len} bytes, more than the {MAX_HEADER_BYTES} that are accepted; is it a safetensors file?"
+                ),
+            ));
+        }
+        match len.checked_add(PREFIX_BYTES) {
+            Some(end) if end <= file_len => Ok(len),
+            _ => Err(Error::file(
+                path,
+                format!(
+                    "its first 8 bytes announce a header of {len} bytes, but the file has only {file_len}; it is truncated or not a safetensors file"
+                ),
+            )),
+        }
+    }
+
+    /// Parses the JSON (without the 8 bytes before it) of a file of `file_len` bytes.
+    ///
+    /// Checks that every tensor has the number of bytes given by its type and shape, that tensors
+    /// follow each other without gaps or overlaps, that the last one ends with the file, and that
+    /// no name occurs twice.
+    pub fn parse(path: &Path, json: &[u8], file_len: u64) -> Result<Self> {
+        let json_len = u64::try_from(json.len()).unwrap_or(u64::MAX);
+        let (data_start, data_len) = PREFIX_BYTES
+            .checked_add(json_len)
+            .and_then(|start| Some((start, file_len.checked_sub(start)?)))
+            .ok_or_else(|| Error::file(path, "the header is longer than the file"))?;
+        let text = std::str::from_utf8(json).map_err(|e| {
+            Error::file(
+                path,
+                format!("the header is not UTF-8 from its byte {} on", e.valid_up_to()),
+            )
+        })?;
+        let mut raw: RawHeader = serde_json::from_str(text)
+            .map_err(|e| Error::file(path, format!("the header cannot be read: {e}")))?;
+        // Sorted by the order of the data, which may differ from that of the header.
+        raw.tensors.sort_by_key(|(_, info)| info.data_offsets);
+
+        let mut header = Self { data_start, metadata: raw.metadata, ..Self::default() };
+        let mut end = 0u64;
+        for (name, info) in raw.tensors {
+            let wrong = |message: String| Error::file(path, format!("tensor {name:?} {message}"));
+            let [from, to] = info.data_offsets;
+            if from > to {
+                return Err(wrong(format!(
+                    "has data_offsets [{from}, {to}]; the second may not be smaller than the first"
+                )));
+            }
+            if to > data_len {
+                return Err(wrong(format!(
+                    "ends at byte {to} of the data, but the file has only {data_len} bytes of data; it is truncated"
+                )));
+            }
+            if from != end {
+                let before = header.tensors.last().map_or_else(
+                    || "the first tensor must start at byte 0".to_owned(),
+                    |t| format!("tensor {:?} before it ends at byte {end}", t.name),
+                );
+                return Err(wrong(format!(
+                    "starts at byte {from} of the data, but {before}; tensors may neither overlap nor leave gaps"
+                )));
+            }
+            let (elements, needed) = tensor_size(info.dtype, &info.shape.0).ok_or_else(|| {
+                wrong(format!(
+                    "of type {} and shape {:?} does not have a valid size in whole bytes",
+                    info.dtype, info.shape.0
+                ))
+            })?;
+            let held = to.saturating_sub(from);
+            if needed != held {
+                return Err(wrong(format!(
+                    "of type {} and shape {:?} takes {needed} bytes, but its data_offsets [{from}, {to}] hold {held}",
+                    info.dtype, info.shape.0
+                )));
+            }
+            let bytes = data_start
+                .checked_add(from)
+                .zip(data_start.checked_add(to))
+                .map(|(from, to)| from..to)
+                .ok_or_else(|| wrong("ends past the largest possible file".to_owned()))?;
+            if header.by_name.insert(name.clone(), header.tensors.len()).is_some() {
+                return Err(wrong("occurs twice in the header".to_owned()));
+            }
+            end = to;
+            let shape = info.shape.0;
+            header.tensors.push(TensorEntry { name, dtype: info.dtype, shape, elements, bytes });
+        }
+        if end != data_len {
+            return Err(Error::file(
+                path,
+                format!(
+                    "its tensors end at byte {end} of the data, but the file has {data_len} bytes of data; the rest does not belong to a tensor"
+                ),
+            ));
+        }
+        Ok(header)
+    }
+
+    /// Returns the tensors, in the order of their data.
+    pub fn tensors(&self) -> &[TensorEntry] {
+        &self.tensors
+    }
+
+    /// Returns a tensor by name.
+    pub fn get(&self, name: &str) -> Option<&TensorEntry> {
+        self.tensors.get(*self.by_name.get(name)?)
+    }
+
+    /// Returns the strings of `__metadata__`, or an empty map.
+    pub fn metadata(&self) -> &BTreeMap<String, String> {
+        &self.metadata
+    }
+
+    /// Returns the position of the data in the file.
+    pub fn data_start(&self) -> u64 {
+        self.data_start
+    }
+}
+
+/// Returns the number of elements and bytes of a tensor; `None` if they overflow or are not a whole
+/// number of bytes.
+pub(super) fn tensor_size(dtype: Dtype, shape: &[usize]) -> Option<(usize, u64)> {
+    // A zero size makes the product 0, but the other sizes may still overflow.
+    let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d))?;
+    let bits = u64::try_from(elements).ok()?.checked_mul(u64::try_from(dtype.bitsize()).ok()?)?;
+    bits.is_multiple_of(8).then(|| (elements, bits.div_euclid(8)))
+}
+
+/// The JSON as written, names in order.
+#[derive(Default)]
+struct RawHeader {
+    metadata: BTreeMap<String, String>,
+    tensors: Vec<(String, RawTensor)>,
+}
+
+#[derive(serde::Deserialize)]
+struct RawTensor {
+    dtype: Dtype,
+    shape: BoundedShape,
+    data_offsets: [u64; 2],
+}
+
+struct BoundedShape(Vec<usize>);
+
+impl<'de> Deserialize<'de> for RawHeader {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Tensors;
+        impl<'de> Visitor<'de> for Tensors {
+            type Value = RawHeader;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of tensor names")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawHeader, A::Error> {
+                let mut header = RawHeader::default();
+                let mut metadata = false;
+                while let Some(name) = map.next_key::<String>()? {
+                    let wrong = |e: A::Error| A::Error::custom(format!("{name:?}: {e}"));
+                    if name == "__metadata__" {
+                        if std::mem::replace(&mut metadata, true) {
+                            return Err(A::Error::custom("__metadata__ occurs twice"));
+                        }
+                        header.metadata = map
+                            .next_value::<Option<BTreeMap<String, String>>>()
+                            .map_err(wrong)?
+                            .unwrap_or_default();
+                    } else {
+                        let info = map.next_value().map_err(wrong)?;
+                        header.tensors.push((name, info));
+                    }
+                }
+                Ok(header)
+            }
+        }
+        deserializer.deserialize_map(Tensors)
+    }
+}
+
+impl<'de> Deserialize<'de> for BoundedShape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Sizes;
+        impl<'de> Visitor<'de> for Sizes {
+            type Value = BoundedShape;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a shape of at most {MAX_RANK} sizes")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<BoundedShape, A::Error> {
+                let mut sizes = Vec::new();
+                while let Some(size) = seq.next_element::<usize>()? {
+                    if sizes.len() == MAX_RANK {
+                        return Err(A::Error::custom(format!("more than {MAX_RANK} dimensions")));
+                    }
+                    sizes.push(size);
+                }
+                Ok(BoundedShape(sizes))
+            }
+        }
+        deserializer.deserialize_seq(Sizes)
+    }
+}

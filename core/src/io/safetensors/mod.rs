@@ -1,0 +1,34 @@
+//! Safetensors files: a checked header, reads in place, streaming writes.
+//!
+//! A file is an 8-byte length, a JSON header of that length with the type, shape and position of
+//! every tensor, and the raw little-endian data. Reading trusts nothing in the file: see
+//! [`header`]. Writing gives the same bytes as Python's `safetensors.numpy.save_file` for the same
+//! tensors.
+
+pub mod dense;
+pub mod header;
+
+mod file;
+#[cfg(feature = "object_store")]
+pub(crate) mod object;
+mod source;
+mod writer;
+
+pub use file::SafetensorsFile;
+pub use header::{Header, TensorEntry};
+#[cfg(feature = "object_store")]
+pub use object::ObjectOptions;
+#[cfg(feature = "object_store")]
+pub(crate) use object::{Object, Part};
+pub use safetensors::Dtype;
+pub use source::Source;
+#[cfg(feature = "object_store")]
+pub(crate) use source::is_covered;
+#[cfg(feature = "parquet")]
+pub(crate) use source::read_exact_at;
+pub use writer::{
+    Encoded, SafetensorsWriter, SaveOptions, TensorId, encode_tensors, write_tensors,
+};
+
+#[cfg(target_endian = "big")]
+compile_error!("values are used in place in files, which are little-endian");

@@ -1,0 +1,305 @@
+//! Reads parts of an object in a store: counts and coalesces requests, and checks that all parts
+//! are of one version.
+
+#![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use object_store::path::Path as Location;
+use object_store::{GetOptions, GetRange, GetResult, ObjectStore};
+
+use super::header::{Header, PREFIX_BYTES};
+use crate::error::{Error, Result};
+
+/// A part of an object: its start and its bytes.
+pub(crate) type Part = (u64, Bytes);
+
+/// Options for reading objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ObjectOptions {
+    /// Gives every axis 64-bit offsets; see
+    /// [`ReadOptions::large_lists`](crate::io::nrt::ReadOptions).
+    pub large_lists: bool,
+    /// Bytes requested first. A smaller object is read with this one request; of a larger object
+    /// this part holds the header, or at least its length.
+    pub head: u64,
+    /// Ranges at most this many bytes apart are fetched with one request. A request takes tens of
+    /// milliseconds in the cloud, the bytes between two ranges usually less.
+    pub gap: u64,
+    /// Most bytes of one request; longer ranges are split.
+    pub largest: u64,
+    /// Largest number of concurrent requests.
+    pub parallel: usize,
+}
+
+impl Default for ObjectOptions {
+    /// A first request of 16 KiB; ranges up to 64 KiB apart are coalesced; at most 8 MiB per
+    /// request; at most 8 concurrent requests.
+    fn default() -> Self {
+        Self { large_lists: false, head: 16 << 10, gap: 64 << 10, largest: 8 << 20, parallel: 8 }
+    }
+}
+
+/// One version of an object, with counters of requests and bytes.
+#[derive(Debug)]
+pub(crate) struct Object {
+    store: Arc<dyn ObjectStore>,
+    location: Location,
+    name: PathBuf,
+    len: u64,
+    /// ETag that all requests after the first must match, if the store has one.
+    e_tag: Option<String>,
+    options: ObjectOptions,
+    requests: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Object {
+    /// Creates an object from the answer to a request for the bytes `0..head`, and returns it with
+    /// those bytes. `expected` is the object's size when it was listed.
+    pub(crate) async fn from_first(
+        store: Arc<dyn ObjectStore>,
+        location: Location,
+        name: PathBuf,
+        first: GetResult,
+        expected: Option<u64>,
+        options: ObjectOptions,
+    ) -> Result<(Self, Part)> {
+        let len = first.meta.size;
+        if let Some(expected) = expected.filter(|e| *e != len) {
+            return Err(Error::file(
+                name,
+                format!(
+                    "the object has {len} bytes, but had {expected} when it was listed: it was replaced; list it again"
+                ),
+            ));
+        }
+        let object = Self {
+            store,
+            location,
+            name,
+            len,
+            // A weak ETag does not identify bytes, and no request that names one is answered.
+            e_tag: first.meta.e_tag.clone().filter(|tag| !tag.starts_with("W/")),
+            options,
+            requests: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        };
+        let range = 0..options.head.max(PREFIX_BYTES).min(len);
+        let head = object.checked_bytes(range, first).await?;
+        Ok((object, (0, head)))
+    }
+
+    /// Returns the same object with its counters at zero.
+    #[cfg(feature = "sql")]
+    pub(crate) fn fresh(&self) -> Self {
+        Self {
+            store: Arc::clone(&self.store),
+            location: self.location.clone(),
+            name: self.name.clone(),
+            len: self.len,
+            e_tag: self.e_tag.clone(),
+            options: self.options,
+            requests: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether the object is in this very store and has this ETag, if both are known.
+    #[cfg(feature = "sql")]
+    pub(crate) fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
+        let known = self.e_tag.as_deref().zip(e_tag.filter(|tag| !tag.starts_with("W/")));
+        Arc::ptr_eq(&self.store, store) && known.is_none_or(|(a, b)| a == b)
+    }
+
+    /// Opens an object by making the first request.
+    pub(crate) async fn open(
+        store: Arc<dyn ObjectStore>,
+        location: Location,
+        name: PathBuf,
+        options: ObjectOptions,
+    ) -> Result<(Self, Part)> {
+        let first = store
+            .get_opts(&location, first_request(&options))
+            .await
+            .map_err(|e| explain(&name, e))?;
+        Self::from_first(store, location, name, first, None, options).await
+    }
+
+    pub(crate) fn name(&self) -> &Path {
+        &self.name
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(crate) fn options(&self) -> &ObjectOptions {
+        &self.options
+    }
+
+    /// Returns the bytes fetched so far.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of requests answered so far.
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    pub(crate) async fn header(&self, head: Part) -> Result<(Header, Vec<Part>)> {
+        let json_len = Header::json_len(&self.name, &head.1, self.len)?;
+        let end = PREFIX_BYTES.saturating_add(json_len);
+        let known = u64::try_from(head.1.len()).unwrap_or(u64::MAX);
+        let mut json = head.1.to_vec();
+        let mut parts = vec![head];
+        if end > known {
+            for (start, bytes) in self.fetch(std::iter::once(known..end)).await? {
+                json.extend_from_slice(&bytes);
+                parts.push((start, bytes));
+            }
+        }
+        let range = usize::try_from(PREFIX_BYTES).ok().zip(usize::try_from(end).ok());
+        let json = range.and_then(|(from, to)| json.get(from..to)).unwrap_or_default();
+        let header = Header::parse(&self.name, json, self.len)?;
+        Ok((header, parts))
+    }
+
+    /// Fetches the bytes of all ranges with concurrent requests; close ranges share a request.
+    pub(crate) async fn fetch(
+        &self,
+        ranges: impl IntoIterator<Item = Range<u64>>,
+    ) -> Result<Vec<Part>> {
+        let ranges = coalesce_ranges(ranges.into_iter().collect(), self.options.gap);
+        let largest = self.options.largest.max(1);
+        let pieces = ranges.iter().flat_map(|range| {
+            let starts = std::iter::successors(Some(range.start), move |at| {
+                at.checked_add(largest).filter(|next| *next < range.end)
+            });
+            starts.map(move |at| at..at.saturating_add(largest).min(range.end))
+        });
+        let pieces: Vec<Range<u64>> = pieces.collect();
+        let mut answers = stream::iter(pieces.into_iter().map(|piece| self.fetch_piece(piece)))
+            .buffered(self.options.parallel.max(1));
+        let mut parts = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            let size = usize::try_from(range.end.saturating_sub(range.start));
+            let size = size.map_err(|_| {
+                Error::file(&self.name, "a range is too large for the memory of this machine")
+            })?;
+            let Some((_, first)) = answers.try_next().await? else { break };
+            if first.len() == size {
+                parts.push((range.start, first));
+                continue;
+            }
+            let mut whole = Vec::with_capacity(size);
+            whole.extend_from_slice(&first);
+            while whole.len() < size
+                && let Some((_, next)) = answers.try_next().await?
+            {
+                whole.extend_from_slice(&next);
+            }
+            parts.push((range.start, whole.into()));
+        }
+        Ok(parts)
+    }
+
+    async fn fetch_piece(&self, range: Range<u64>) -> Result<Part> {
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(range.clone())),
+            if_match: self.e_tag.clone(),
+            ..GetOptions::default()
+        };
+        let answer = self
+            .store
+            .get_opts(&self.location, options)
+            .await
+            .map_err(|e| explain(&self.name, e))?;
+        Ok((range.start, self.checked_bytes(range, answer).await?))
+    }
+
+    /// Returns the bytes of an answer after checking that they are the requested ones.
+    async fn checked_bytes(&self, range: Range<u64>, answer: GetResult) -> Result<Bytes> {
+        if answer.meta.size != self.len {
+            return Err(Error::file(
+                &self.name,
+                format!(
+                    "the object had {} bytes when it was opened and has {} now: it was replaced meanwhile",
+                    self.len, answer.meta.size
+                ),
+            ));
+        }
+        let given = answer.range.clone();
+        let bytes = answer.bytes().await.map_err(|e| explain(&self.name, e))?;
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if given != range || size != range.end.saturating_sub(range.start) {
+            return Err(Error::file(
+                &self.name,
+                format!(
+                    "bytes {}..{} were requested, but the store returned {size} bytes of {}..{}",
+                    range.start, range.end, given.start, given.end
+                ),
+            ));
+        }
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(size, Ordering::Relaxed);
+        Ok(bytes)
+    }
+}
+
+/// Returns the first request for a file, which covers its header.
+pub fn first_request(options: &ObjectOptions) -> GetOptions {
+    GetOptions {
+        range: Some(GetRange::Bounded(0..options.head.max(PREFIX_BYTES))),
+        ..GetOptions::default()
+    }
+}
+
+/// Converts an error of a store to one that names the object and the remedy.
+pub fn explain(name: &Path, error: object_store::Error) -> Error {
+    match error {
+        object_store::Error::NotFound { .. } => Error::file(name, "there is no such object"),
+        object_store::Error::Precondition { .. } => Error::file(
+            name,
+            "the object was replaced since it was opened; open it again (in SQL, create its table again)",
+        ),
+        source => Error::Store { path: name.to_path_buf(), source },
+    }
+}
+
+/// Sorts ranges, drops empty ones and coalesces those at most `gap` apart.
+fn coalesce_ranges(mut ranges: Vec<Range<u64>>, gap: u64) -> Vec<Range<u64>> {
+    ranges.retain(|r| r.start < r.end);
+    ranges.sort_by_key(|r| r.start);
+    let mut out: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match out.last_mut() {
+            Some(last) if range.start <= last.end.saturating_add(gap) => {
+                last.end = last.end.max(range.end);
+            }
+            _ => out.push(range),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+#[allow(clippy::single_range_in_vec_init)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_close_to_each_other_become_one() {
+        let ranges = vec![30..40, 0..10, 12..20, 5..6, 25..25];
+        assert_eq!(coalesce_ranges(ranges.clone(), 0), [0..10, 12..20, 30..40]);
+        assert_eq!(coalesce_ranges(ranges.clone(), 2), [0..20, 30..40]);
+        assert_eq!(coalesce_ranges(ranges, 10), [0..40]);
+        assert_eq!(coalesce_ranges(vec![], 10), Vec::<Range<u64>>::new());
+    }
+}

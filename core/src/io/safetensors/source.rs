@@ -1,0 +1,240 @@
+//! Sources of a file's bytes: a memory map, positioned reads, memory, or parts of a remote file
+//! that were fetched before.
+
+#![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::buffer::{Buffer, MutableBuffer};
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+
+/// A file that is read in parts.
+///
+/// A memory map returns parts without a copy and reads only the pages touched. If the file is
+/// truncated meanwhile, access to a missing page kills the process (`SIGBUS`); where that may
+/// happen, use positioned reads, which return an error instead.
+#[derive(Debug)]
+pub struct Source {
+    path: PathBuf,
+    bytes: Backing,
+    len: u64,
+    asked: AtomicU64,
+}
+
+#[derive(Debug)]
+enum Backing {
+    /// A map or memory; parts are views.
+    View(Bytes),
+    /// Positioned reads; parts are copies.
+    File(File),
+    /// Fetched parts of a remote file; parts are views, and other ranges cannot be read.
+    Parts {
+        /// Start and bytes of each part, sorted by start.
+        parts: Vec<(u64, Bytes)>,
+        /// The first requested range that no part contains.
+        missing: OnceLock<Range<u64>>,
+    },
+}
+
+impl Source {
+    /// Opens a file; `mmap` maps it.
+    pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
+        let path = path.as_ref();
+        let file = File::open(path).map_err(|e| Error::io(path, e))?;
+        Self::from_file(path, file, mmap)
+    }
+
+    /// Creates a source from an open file; `path` names it in errors.
+    pub fn from_file(path: impl AsRef<Path>, file: File, mmap: bool) -> Result<Self> {
+        let path = path.as_ref().to_path_buf();
+        let metadata = file.metadata().map_err(|e| Error::io(&path, e))?;
+        if !metadata.is_file() {
+            return Err(Error::file(path, "it is not a regular file"));
+        }
+        let len = metadata.len();
+        let bytes = if mmap && len > 0 {
+            // SAFETY: the map is read-only. Whether somebody writes to or truncates the file while
+            // it is mapped cannot be checked; the type's documentation states the consequence and
+            // the alternative.
+            let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|e| Error::io(&path, e))?;
+            Backing::View(Bytes::from_owner(map))
+        } else {
+            Backing::File(file)
+        };
+        // The file may have grown or shrunk since its metadata was read.
+        let len =
+            if let Backing::View(b) = &bytes { u64::try_from(b.len()).unwrap_or(0) } else { len };
+        Ok(Self { path, bytes, len, asked: AtomicU64::new(0) })
+    }
+
+    /// Creates a source from memory; `path` names it in errors.
+    pub fn from_bytes(path: impl AsRef<Path>, bytes: Bytes) -> Self {
+        Self {
+            path: path.as_ref().to_path_buf(),
+            len: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            bytes: Backing::View(bytes),
+            asked: AtomicU64::new(0),
+        }
+    }
+
+    /// Creates a source from parts of a file of `len` bytes, each with its start. Reading a range
+    /// that no part contains is an error; [`missing`](Self::missing) then returns the range.
+    #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
+    pub(crate) fn from_parts(path: PathBuf, len: u64, mut parts: Vec<(u64, Bytes)>) -> Self {
+        parts.sort_by_key(|(start, _)| *start);
+        let bytes = Backing::Parts { parts, missing: OnceLock::new() };
+        Self { path, len, bytes, asked: AtomicU64::new(0) }
+    }
+
+    /// Returns the parts; empty unless the source was made from parts.
+    #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
+    pub(crate) fn parts(&self) -> &[(u64, Bytes)] {
+        match &self.bytes {
+            Backing::Parts { parts, .. } => parts,
+            Backing::View(_) | Backing::File(_) => &[],
+        }
+    }
+
+    /// Returns the first requested range that no part contains.
+    #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
+    pub(crate) fn missing(&self) -> Option<Range<u64>> {
+        match &self.bytes {
+            Backing::Parts { missing, .. } => missing.get().cloned(),
+            Backing::View(_) | Backing::File(_) => None,
+        }
+    }
+
+    /// Returns the name of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the length in bytes when the file was opened.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the file is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether reads are views of a map or of memory instead of copies.
+    pub fn is_view(&self) -> bool {
+        !matches!(self.bytes, Backing::File(_))
+    }
+
+    /// Returns the bytes requested so far by all reads; with positioned reads, the bytes read.
+    pub fn bytes_read(&self) -> u64 {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Reads a part of the file. The buffer covers exactly the part, so memory accounting charges
+    /// only the part. It is aligned to 64 bytes if it was copied, as in the file if mapped.
+    ///
+    /// # Errors
+    /// If the range is not within the file, or the file has been truncated.
+    pub fn read(&self, range: Range<u64>) -> Result<Buffer> {
+        let outside = || {
+            Error::file(
+                &self.path,
+                format!(
+                    "bytes {}..{} are outside the file of {} bytes",
+                    range.start, range.end, self.len
+                ),
+            )
+        };
+        if range.start > range.end || range.end > self.len {
+            return Err(outside());
+        }
+        let (Ok(start), Ok(end)) = (usize::try_from(range.start), usize::try_from(range.end))
+        else {
+            return Err(outside());
+        };
+        let size = end.saturating_sub(start);
+        self.asked.fetch_add(u64::try_from(size).unwrap_or(0), Ordering::Relaxed);
+        match &self.bytes {
+            Backing::View(bytes) => Ok(Buffer::from(bytes.slice(start..end))),
+            Backing::File(file) => {
+                let mut buffer = MutableBuffer::from_len_zeroed(size);
+                read_exact_at(file, buffer.as_slice_mut(), range.start).map_err(|e| {
+                    if e.kind() == std::io::ErrorKind::UnexpectedEof {
+                        Error::file(
+                            &self.path,
+                            format!(
+                                "the file ended while bytes {}..{} were read; it had {} bytes when it was opened",
+                                range.start, range.end, self.len
+                            ),
+                        )
+                    } else {
+                        Error::io(&self.path, e)
+                    }
+                })?;
+                Ok(buffer.into())
+            }
+            Backing::Parts { parts, missing } => read_part(parts, &range).ok_or_else(|| {
+                let _ = missing.set(range.clone());
+                Error::file(
+                    &self.path,
+                    format!("bytes {}..{} have not been fetched", range.start, range.end),
+                )
+            }),
+        }
+    }
+}
+
+/// Whether one of `parts`, sorted by start, contains `range`. It only looks at the first part, with
+/// which the file was opened, and at the last few that start before the range.
+#[cfg(feature = "object_store")]
+pub(crate) fn is_covered(parts: &[(u64, Bytes)], range: &Range<u64>) -> bool {
+    let before = parts.partition_point(|(start, _)| *start <= range.start);
+    let near = parts.iter().take(before).rev().take(4);
+    near.chain(parts.first()).any(|(start, bytes)| {
+        let end = u64::try_from(bytes.len()).ok().and_then(|n| start.checked_add(n));
+        *start <= range.start && end.is_some_and(|end| range.end <= end)
+    })
+}
+
+/// Returns the bytes `range` from a part that contains them all.
+fn read_part(parts: &[(u64, Bytes)], range: &Range<u64>) -> Option<Buffer> {
+    if range.is_empty() {
+        return Some(Buffer::default());
+    }
+    let candidates = parts.get(..parts.partition_point(|(start, _)| *start <= range.start))?;
+    // Usually the last part that starts before the range; parts may overlap.
+    candidates.iter().rev().find_map(|(start, bytes)| {
+        let from = usize::try_from(range.start.checked_sub(*start)?).ok()?;
+        let to = usize::try_from(range.end.checked_sub(*start)?).ok()?;
+        (to <= bytes.len()).then(|| Buffer::from(bytes.slice(from..to)))
+    })
+}
+
+/// Fills a buffer from a position in a file; on Unix the file's cursor stays where it is.
+#[cfg(unix)]
+pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+}
+
+/// Fills a buffer from a position in a file.
+#[cfg(windows)]
+pub(crate) fn read_exact_at(
+    file: &File,
+    mut buffer: &mut [u8],
+    mut offset: u64,
+) -> std::io::Result<()> {
+    while !buffer.is_empty() {
+        let n = std::os::windows::fs::FileExt::seek_read(file, buffer, offset)?;
+        if n == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        buffer = buffer.get_mut(n..).unwrap_or_default();
+        offset = offset.saturating_add(u64::try_from(n).unwrap_or(0));
+    }
+    Ok(())
+}

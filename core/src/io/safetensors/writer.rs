@@ -1,0 +1,413 @@
+//! Writes tensors of known size in one pass and growing tensors through spool files.
+
+#![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use safetensors::Dtype;
+use serde::Serialize;
+use serde::ser::SerializeMap;
+
+use super::header::{
+    MAX_FILE_BYTES, MAX_HEADER_BYTES, MAX_RANK, PREFIX_BYTES, element_size, tensor_size,
+};
+use crate::error::{Error, Result};
+use crate::io::atomic::AtomicFile;
+
+/// Bytes of one tensor that are buffered before they are written to its spool file.
+const SPOOL_BUFFER: usize = 1 << 20;
+
+/// Options for writing a file.
+#[derive(Clone, Debug, Default)]
+pub struct SaveOptions {
+    /// Replaces an existing file; otherwise it is an error.
+    pub overwrite: bool,
+    /// Strings for `__metadata__`, which is omitted if there are none.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// Handle of a tensor being written by a [`SafetensorsWriter`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TensorId(usize);
+
+/// Writes a file whose tensors grow as data arrives.
+///
+/// The header, which comes first in a file, contains the length of every tensor. Each tensor is
+/// therefore collected in an unnamed temporary file on the target's disk, and
+/// [`finish`](Self::finish) concatenates these after the header. Memory is at most 1 MiB per tensor
+/// regardless of size. The file appears whole and synced to disk, or not at all.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::safetensors::{Dtype, SafetensorsFile, SafetensorsWriter, SaveOptions};
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.safetensors");
+/// let mut writer = SafetensorsWriter::create(&path, &SaveOptions::default())?;
+/// let ids = writer.add("ids", Dtype::U16, &[2])?; // rows of 2
+/// writer.write(ids, &[1, 0, 2, 0])?;
+/// writer.write(ids, &[3, 0, 4, 0])?;
+/// writer.finish()?;
+/// assert_eq!(SafetensorsFile::open(&path, true)?.tensor("ids")?.shape(), [2, 2]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct SafetensorsWriter {
+    out: AtomicFile,
+    metadata: BTreeMap<String, String>,
+    spools: Vec<Spool>,
+    /// Whether a write failed halfway.
+    failed: bool,
+}
+
+impl SafetensorsWriter {
+    /// Starts a file.
+    ///
+    /// # Errors
+    /// If it exists and may not be replaced, or its folder cannot be written to.
+    pub fn create(path: impl AsRef<Path>, options: &SaveOptions) -> Result<Self> {
+        Ok(Self {
+            out: AtomicFile::create(path, options.overwrite)?,
+            metadata: options.metadata.clone(),
+            spools: Vec::new(),
+            failed: false,
+        })
+    }
+
+    /// Adds a tensor without rows; `row_shape` is the shape of one row, empty for flat values.
+    ///
+    /// # Errors
+    /// If the name is taken or reserved, or a row does not have a size in whole bytes.
+    pub fn add(
+        &mut self,
+        name: impl Into<String>,
+        dtype: Dtype,
+        row_shape: &[usize],
+    ) -> Result<TensorId> {
+        let name = name.into();
+        let path = self.out.target();
+        if self.spools.iter().any(|s| s.name == name) {
+            return Err(Error::file(path, format!("two tensors are named {name:?}")));
+        }
+        check_name(path, &name)?;
+        let row_bytes = element_size(dtype)
+            .filter(|_| row_shape.len() < MAX_RANK)
+            .and_then(|_| tensor_size(dtype, row_shape))
+            .map(|(_, bytes)| bytes)
+            .filter(|bytes| *bytes > 0)
+            .ok_or_else(|| {
+                Error::file(
+                    path,
+                    format!(
+                        "tensor {name:?}: rows of type {dtype} and shape {row_shape:?} cannot be written one by one, because their size is not a positive number of whole bytes"
+                    ),
+                )
+            })?;
+        self.spools.push(Spool {
+            name,
+            dtype,
+            row_shape: row_shape.to_vec(),
+            row_bytes,
+            buffer: Vec::new(),
+            file: None,
+            len: 0,
+        });
+        Ok(TensorId(self.spools.len().saturating_sub(1)))
+    }
+
+    /// Appends little-endian bytes to a tensor; they need not end with a whole row.
+    ///
+    /// # Errors
+    /// If the disk is full; the file cannot be finished then.
+    pub fn write(&mut self, tensor: TensorId, bytes: &[u8]) -> Result<()> {
+        let path = self.out.target();
+        let spool = self.spools.get_mut(tensor.0).ok_or_else(|| {
+            Error::file(path, format!("tensor number {} belongs to another file", tensor.0))
+        })?;
+        let written = spool.write(path, bytes);
+        self.failed |= written.is_err();
+        written
+    }
+
+    /// Returns the number of bytes written to a tensor so far.
+    pub fn len_of(&self, tensor: TensorId) -> u64 {
+        self.spools.get(tensor.0).map_or(0, |s| s.len)
+    }
+
+    /// Returns the final path of the file.
+    pub fn target(&self) -> &Path {
+        self.out.target()
+    }
+
+    /// Concatenates the tensors, syncs the file to disk and renames it to its target.
+    ///
+    /// # Errors
+    /// If an earlier write failed, a tensor does not end with a whole row, the disk is full, or the
+    /// target appeared meanwhile and may not be replaced. Nothing is left behind then.
+    pub fn finish(self) -> Result<()> {
+        let Self { mut out, metadata, mut spools, failed } = self;
+        let path = out.target().to_path_buf();
+        if failed {
+            return Err(Error::file(path, "the file is incomplete: an earlier write failed"));
+        }
+        spools.sort_by(|a, b| compare_tensors((a.dtype, &a.name), (b.dtype, &b.name)));
+        let mut items = Vec::with_capacity(spools.len());
+        for spool in &spools {
+            items.push(TensorItem {
+                name: &spool.name,
+                dtype: spool.dtype,
+                shape: spool.shape(&path)?,
+                nbytes: spool.len,
+            });
+        }
+        out.write_all(&encode_header(&path, &metadata, &items)?)
+            .map_err(|e| Error::io(&path, e))?;
+        drop(items);
+        let mut chunk = vec![0u8; SPOOL_BUFFER];
+        for spool in spools {
+            spool.copy_to(&mut out, &path, &mut chunk)?;
+        }
+        out.commit()
+    }
+}
+
+#[derive(Debug)]
+struct Spool {
+    name: String,
+    dtype: Dtype,
+    row_shape: Vec<usize>,
+    row_bytes: u64,
+    /// Bytes that are not in the file yet.
+    buffer: Vec<u8>,
+    file: Option<File>,
+    /// Number of bytes in file and buffer.
+    len: u64,
+}
+
+impl Spool {
+    fn write(&mut self, target: &Path, bytes: &[u8]) -> Result<()> {
+        let len = u64::try_from(bytes.len()).ok().and_then(|n| self.len.checked_add(n));
+        let len = len.filter(|len| *len <= MAX_FILE_BYTES).ok_or_else(|| {
+            Error::file(target, format!("tensor {:?} grows past {MAX_FILE_BYTES} bytes", self.name))
+        })?;
+        if self.buffer.len().saturating_add(bytes.len()) > SPOOL_BUFFER {
+            if self.file.is_none() {
+                self.file = Some(create_spool_file(target)?);
+            }
+            if let Some(file) = &mut self.file {
+                file.write_all(&self.buffer).map_err(|e| Error::io(target, e))?;
+                self.buffer.clear();
+                if bytes.len() >= SPOOL_BUFFER {
+                    file.write_all(bytes).map_err(|e| Error::io(target, e))?;
+                    self.len = len;
+                    return Ok(());
+                }
+            }
+        }
+        self.buffer.extend_from_slice(bytes);
+        self.len = len;
+        Ok(())
+    }
+
+    fn shape(&self, target: &Path) -> Result<Vec<usize>> {
+        let rows = self.len.checked_rem(self.row_bytes).filter(|rest| *rest == 0);
+        let rows = rows
+            .and_then(|_| self.len.checked_div(self.row_bytes))
+            .and_then(|rows| usize::try_from(rows).ok())
+            .ok_or_else(|| {
+                Error::file(
+                    target,
+                    format!(
+                        "tensor {:?} has {} bytes, which is not a whole number of rows of {} bytes",
+                        self.name, self.len, self.row_bytes
+                    ),
+                )
+            })?;
+        Ok(std::iter::once(rows).chain(self.row_shape.iter().copied()).collect())
+    }
+
+    fn copy_to(self, out: &mut AtomicFile, target: &Path, chunk: &mut [u8]) -> Result<()> {
+        let io = |e| Error::io(target, e);
+        if let Some(mut file) = self.file {
+            file.rewind().map_err(io)?;
+            loop {
+                let n = file.read(chunk).map_err(io)?;
+                if n == 0 {
+                    break;
+                }
+                out.write_all(chunk.get(..n).unwrap_or_default()).map_err(io)?;
+            }
+        }
+        out.write_all(&self.buffer).map_err(io)
+    }
+}
+
+/// Creates an unnamed file on the target's disk; the system's temporary folder may be small or in
+/// memory.
+fn create_spool_file(target: &Path) -> Result<File> {
+    let folder = match target.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    tempfile::tempfile_in(&folder).map_err(|e| Error::io(folder, e))
+}
+
+/// Writes tensors whose data is in memory, each as (name, type, shape, little-endian bytes), in any
+/// order.
+///
+/// # Errors
+/// If the bytes of a tensor do not match its type and shape, two tensors have the same name, or the
+/// file cannot be written; nothing is left behind then.
+pub fn write_tensors<'a>(
+    path: impl AsRef<Path>,
+    tensors: impl IntoIterator<Item = (&'a str, Dtype, &'a [usize], &'a [u8])>,
+    options: &SaveOptions,
+) -> Result<()> {
+    let path = path.as_ref();
+    let encoded = encode_tensors(path, tensors, &options.metadata)?;
+    let mut out = AtomicFile::create(path, options.overwrite)?;
+    encoded.write_to(&mut out).map_err(|e| Error::io(path, e))?;
+    out.commit()
+}
+
+/// A safetensors file with an encoded header and borrowed data.
+#[derive(Debug)]
+pub struct Encoded<'a> {
+    header: Vec<u8>,
+    data: Vec<&'a [u8]>,
+}
+
+impl Encoded<'_> {
+    /// Returns the size of the file in bytes.
+    pub fn nbytes(&self) -> u64 {
+        let data = self.data.iter().map(|d| d.len());
+        std::iter::once(self.header.len())
+            .chain(data)
+            .fold(0u64, |sum, n| sum.saturating_add(u64::try_from(n).unwrap_or(u64::MAX)))
+    }
+
+    /// Writes the file to a writer.
+    ///
+    /// # Errors
+    /// Errors of the writer.
+    pub fn write_to(&self, out: &mut impl Write) -> std::io::Result<()> {
+        out.write_all(&self.header)?;
+        self.data.iter().try_for_each(|data| out.write_all(data))
+    }
+}
+
+/// Encodes tensors like [`write_tensors`], without writing a file; `path` is used in messages.
+///
+/// # Errors
+/// See [`write_tensors`], except for errors of writing.
+pub fn encode_tensors<'a>(
+    path: &Path,
+    tensors: impl IntoIterator<Item = (&'a str, Dtype, &'a [usize], &'a [u8])>,
+    metadata: &BTreeMap<String, String>,
+) -> Result<Encoded<'a>> {
+    let mut tensors: Vec<_> = tensors.into_iter().collect();
+    tensors.sort_by(|a, b| compare_tensors((a.1, a.0), (b.1, b.0)));
+    let mut items = Vec::with_capacity(tensors.len());
+    for (name, dtype, shape, data) in &tensors {
+        check_name(path, name)?;
+        let nbytes = u64::try_from(data.len()).unwrap_or(u64::MAX);
+        let needed = tensor_size(*dtype, shape).filter(|_| shape.len() <= MAX_RANK);
+        if needed.is_none_or(|(_, needed)| needed != nbytes) {
+            return Err(Error::file(
+                path,
+                format!(
+                    "tensor {name:?} of type {dtype} and shape {shape:?} cannot hold {nbytes} bytes"
+                ),
+            ));
+        }
+        items.push(TensorItem { name, dtype: *dtype, shape: shape.to_vec(), nbytes });
+    }
+    // Tensors of the same name but different types are not adjacent yet.
+    let mut names: Vec<_> = items.iter().map(|i| i.name).collect();
+    names.sort_unstable();
+    if let Some(name) = names.windows(2).find_map(|w| (w.first() == w.last()).then(|| w.first())) {
+        let name = name.copied().unwrap_or_default();
+        return Err(Error::file(path, format!("two tensors are named {name:?}")));
+    }
+    let header = encode_header(path, metadata, &items)?;
+    Ok(Encoded { header, data: tensors.into_iter().map(|(_, _, _, data)| data).collect() })
+}
+
+fn check_name(path: &Path, name: &str) -> Result<()> {
+    if name == "__metadata__" {
+        return Err(Error::file(path, "a tensor cannot be named \"__metadata__\""));
+    }
+    Ok(())
+}
+
+/// Orders tensors by descending size of the type, so that all data is aligned, then by name.
+fn compare_tensors(a: (Dtype, &str), b: (Dtype, &str)) -> std::cmp::Ordering {
+    b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1))
+}
+
+struct TensorItem<'a> {
+    name: &'a str,
+    dtype: Dtype,
+    shape: Vec<usize>,
+    nbytes: u64,
+}
+
+#[derive(Serialize)]
+struct TensorInfo<'a> {
+    dtype: Dtype,
+    shape: &'a [usize],
+    data_offsets: [u64; 2],
+}
+
+struct HeaderJson<'a> {
+    metadata: &'a BTreeMap<String, String>,
+    tensors: Vec<(&'a str, TensorInfo<'a>)>,
+}
+
+impl Serialize for HeaderJson<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if !self.metadata.is_empty() {
+            map.serialize_entry("__metadata__", self.metadata)?;
+        }
+        for (name, info) in &self.tensors {
+            map.serialize_entry(name, info)?;
+        }
+        map.end()
+    }
+}
+
+/// Encodes the part before the data: the length of the header and the header.
+fn encode_header(
+    path: &Path,
+    metadata: &BTreeMap<String, String>,
+    items: &[TensorItem<'_>],
+) -> Result<Vec<u8>> {
+    let mut end = 0u64;
+    let mut tensors = Vec::with_capacity(items.len());
+    for item in items {
+        let start = end;
+        end = start.checked_add(item.nbytes).filter(|end| *end <= MAX_FILE_BYTES).ok_or_else(
+            || Error::file(path, format!("the tensors take more than {MAX_FILE_BYTES} bytes")),
+        )?;
+        let info = TensorInfo { dtype: item.dtype, shape: &item.shape, data_offsets: [start, end] };
+        tensors.push((item.name, info));
+    }
+    let mut json = serde_json::to_vec(&HeaderJson { metadata, tensors })
+        .map_err(|e| Error::file(path, format!("the header cannot be written: {e}")))?;
+    json.resize(json.len().next_multiple_of(8), b' ');
+    let len = u64::try_from(json.len()).unwrap_or(u64::MAX);
+    if len > MAX_HEADER_BYTES || len.checked_add(PREFIX_BYTES).is_none() {
+        return Err(Error::file(
+            path,
+            format!(
+                "the header would take {len} bytes, more than the {MAX_HEADER_BYTES} that are accepted; write fewer tensors or less metadata"
+            ),
+        ));
+    }
+    let mut header = len.to_le_bytes().to_vec();
+    header.append(&mut json);
+    Ok(header)
+}

@@ -1,0 +1,127 @@
+//! [`Stamp`]: a fingerprint of file metadata that changes when a file is rewritten.
+
+use std::fmt;
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Length, times and inode of a file. Two equal stamps of one path mean that nobody wrote it in
+/// between, provided the first one is [settled](Self::settled).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    length: u64,
+    /// Nanoseconds since 1970; negative before.
+    modified: i128,
+    /// Change time of the inode, which cannot be set by users; 0 on systems without it.
+    changed: i128,
+    inode: u64,
+}
+
+/// Resolution of a file system's clock: kernel ticks are 1 to 10 ms apart, and changes within one
+/// tick get the same time.
+const TICK: Duration = Duration::from_millis(10);
+/// Resolution of times without a fraction (FAT: 2 s).
+const WHOLE_SECONDS: Duration = Duration::from_secs(2);
+/// Waits at most this often for a file that keeps changing.
+const ROUNDS: usize = 4;
+
+impl Stamp {
+    /// Returns the stamp of a file as it is now.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        fs::metadata(path).map(|m| Self::of_metadata(&m))
+    }
+
+    fn of_metadata(metadata: &Metadata) -> Self {
+        let nanoseconds = |d: Duration| i128::try_from(d.as_nanos()).unwrap_or(i128::MAX);
+        let modified = metadata.modified().map_or(0, |t| match t.duration_since(UNIX_EPOCH) {
+            Ok(since) => nanoseconds(since),
+            Err(before) => -nanoseconds(before.duration()),
+        });
+        #[cfg(unix)]
+        let (changed, inode) = {
+            use std::os::unix::fs::MetadataExt;
+            let seconds = i128::from(metadata.ctime()) * 1_000_000_000;
+            (seconds + i128::from(metadata.ctime_nsec()), metadata.ino())
+        };
+        #[cfg(not(unix))]
+        let (changed, inode) = (0, 0);
+        Self { length: metadata.len(), modified, changed, inode }
+    }
+
+    /// Returns the stamp of a file once its last change is older than the clock's resolution, so
+    /// that any later change gives another stamp.
+    ///
+    /// The wait is bounded, because times may come from another machine's clock.
+    pub fn settled(path: &Path) -> io::Result<Self> {
+        let mut stamp = Self::of(path)?;
+        for _ in 0..ROUNDS {
+            let Some(left) = stamp.time_to_settle(SystemTime::now()) else { break };
+            std::thread::sleep(left);
+            stamp = Self::of(path)?;
+        }
+        Ok(stamp)
+    }
+
+    /// Returns how long a later change may still get the same times.
+    fn time_to_settle(&self, now: SystemTime) -> Option<Duration> {
+        let whole = |time: i128| time % 1_000_000_000 == 0;
+        let step = if whole(self.modified) && whole(self.changed) { WHOLE_SECONDS } else { TICK };
+        let last = u64::try_from(self.modified.max(self.changed)).ok()?;
+        // Times in the future come from another clock.
+        let age = now.duration_since(UNIX_EPOCH + Duration::from_nanos(last)).ok()?;
+        step.checked_sub(age).filter(|left| !left.is_zero())
+    }
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { length, modified, changed, inode } = self;
+        write!(f, "{length:x}-{modified:x}-{changed:x}-{inode:x}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_settled_stamp_differs_from_that_of_any_later_change() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        for i in 0..20u8 {
+            fs::write(&path, [i]).unwrap();
+            let before = Stamp::settled(&path).unwrap();
+            assert_eq!(before, Stamp::of(&path).unwrap());
+            // The write keeps inode and length.
+            fs::write(&path, [i + 1]).unwrap();
+            assert_ne!(before, Stamp::of(&path).unwrap());
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_change_that_hides_its_time_gives_another_stamp() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        fs::write(&path, "1").unwrap();
+        let before = Stamp::settled(&path).unwrap();
+        let modified = fs::metadata(&path).unwrap().modified().unwrap();
+        fs::write(&path, "2").unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), modified);
+        assert_ne!(before, Stamp::of(&path).unwrap());
+    }
+
+    #[test]
+    fn nobody_waits_for_a_time_to_come() {
+        let now = UNIX_EPOCH + Duration::from_secs(1000);
+        let at = |ns: i128| Stamp { length: 1, modified: ns, changed: 0, inode: 0 };
+        let second = 1_000_000_000;
+        assert_eq!(at(2000 * second + 1).time_to_settle(now), None);
+        assert_eq!(at(-5).time_to_settle(now), None);
+        assert_eq!(at(1000 * second - 1).time_to_settle(now), Some(TICK - Duration::from_nanos(1)));
+        assert_eq!(at(999 * second).time_to_settle(now), Some(Duration::from_secs(1)));
+        assert_eq!(at(998 * second).time_to_settle(now), None);
+    }
+}

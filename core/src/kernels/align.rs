@@ -1,0 +1,61 @@
+//! Alignment of two arrays to the same lists.
+
+use arrow::buffer::NullBuffer;
+
+use super::gather::{lists_like, row_of_list, take_ranges, with_axis};
+use crate::array::{ListAxis, RaggedArray};
+use crate::error::{Error, Result};
+
+/// Returns both arrays with the same list lengths on the first `levels` levels.
+///
+/// A list that is null on one side loses its elements on the other; validity is unchanged on both
+/// sides. Copies nothing if there are no null lists.
+///
+/// # Errors
+/// When two lists that are not null differ in length, with axis, list, row and both lengths.
+pub fn aligned(
+    left: &RaggedArray,
+    right: &RaggedArray,
+    levels: usize,
+) -> Result<(RaggedArray, RaggedArray)> {
+    if left.len() != right.len() {
+        return Err(Error::invalid(format!(
+            "{} rows on the left and {} on the right; both sides must have the same number",
+            left.len(),
+            right.len()
+        )));
+    }
+    let (mut left, mut right) = (left.clone(), right.clone());
+    for axis in 1..=levels {
+        if let Some(keep) = right.axis(axis)?.nulls().cloned() {
+            left = empty_null_lists(left, axis, &keep)?;
+        }
+        if let Some(keep) = left.axis(axis)?.nulls().cloned() {
+            right = empty_null_lists(right, axis, &keep)?;
+        }
+        let (a, b) = (left.axis(axis)?.layout(), right.axis(axis)?.layout());
+        if let Some(list) = a.first_difference(b) {
+            return Err(Error::invalid(format!(
+                "list {list} of axis {axis} (row {}) has {} element(s) on the left and {} on the right; both sides must have lists of the same lengths",
+                row_of_list(&left, axis, list),
+                a.length(list),
+                b.length(list)
+            )));
+        }
+    }
+    Ok((left, right))
+}
+
+/// Removes the elements of the lists of axis `axis` that are null in `keep`.
+fn empty_null_lists(array: RaggedArray, axis: usize, keep: &NullBuffer) -> Result<RaggedArray> {
+    let level = array.axis(axis)?;
+    let layout = level.layout();
+    if (0..layout.lists()).all(|i| keep.is_valid(i) || layout.length(i) == 0) {
+        return Ok(array);
+    }
+    let ranges = keep.valid_slices().map(|(start, end)| layout.ranges(start..end));
+    let below = take_ranges(&array.inner(axis)?, ranges)?;
+    let lengths = (0..layout.lists()).map(|i| if keep.is_valid(i) { layout.length(i) } else { 0 });
+    let level = ListAxis::try_new(lists_like(layout, lengths)?, level.nulls().cloned())?;
+    with_axis(&array, array.len(), axis, level, below)
+}

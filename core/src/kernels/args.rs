@@ -1,0 +1,114 @@
+//! [`Count`]: an integer argument, one for all elements of an axis, or by an array; and what arguments are
+//! checked by.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, UInt64Array};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, Int64Type, UInt64Type};
+
+use super::elementwise::{Pair, pair};
+use crate::array::RaggedArray;
+use crate::error::{Error, Result};
+
+/// Converts values to another type exactly: 0.5 is not an integer and 300 not a byte; floats are
+/// rounded to the nearest (0.1 as a float32). `what` describes the values in the error.
+pub(super) fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    if values.data_type() == to {
+        return Ok(values.clone());
+    }
+    let refuse = |why: String| Error::invalid(format!("{what} is not a value of {to}{why}"));
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let cast = |from: &ArrayRef, to| {
+        cast_with_options(from, to, &options).map_err(|e| refuse(format!(": {e}")))
+    };
+    let made = cast(values, to)?;
+    // Strings have several spellings of a value and are not compared.
+    if values.data_type().is_numeric() && !to.is_floating() {
+        let back = cast(&made, values.data_type())?;
+        if *back != **values {
+            let differs = |i: &usize| back.slice(*i, 1) != values.slice(*i, 1);
+            let found = (0..values.len())
+                .find(differs)
+                .and_then(|i| arrow::util::display::array_value_to_string(values, i).ok());
+            return Err(refuse(found.map_or_else(String::new, |v| format!(": {v}"))));
+        }
+    }
+    Ok(made)
+}
+
+/// A number for all elements of an axis, or an array of integers for its lists.
+///
+/// The array may have fewer levels of lists than the axis; a value per row, or per outer element,
+/// then applies to everything below it.
+#[derive(Clone, Copy, Debug)]
+pub enum Count<'a> {
+    /// The same for every element.
+    All(usize),
+    /// One per element, or per element of an outer axis. The callers check nulls and signs.
+    Each(&'a RaggedArray),
+}
+
+impl Count<'_> {
+    /// Returns the number for every element of axis `axis` of `array`; `None` where it is null.
+    ///
+    /// # Errors
+    /// For negative numbers, types other than integers, too many levels and lists of other lengths.
+    pub(crate) fn of_elements(
+        &self,
+        what: &str,
+        array: &RaggedArray,
+        axis: usize,
+    ) -> Result<Vec<Option<usize>>> {
+        let elements = array.axis_len(axis)?;
+        let given = match self {
+            Self::All(n) => return Ok(vec![Some(*n); elements]),
+            Self::Each(given) => *given,
+        };
+        let numbers = integers(what, given.leaves())?;
+        if given.axes().len() > axis {
+            return Err(Error::invalid(format!(
+                "{what}: counts with {} level(s) of lists for axis {axis}; give counts with at most {axis}",
+                given.axes().len()
+            )));
+        }
+        let ids: ArrayRef = Arc::new(UInt64Array::from_iter_values(0..elements as u64));
+        let indexed = RaggedArray::try_new(array.len(), array.axes()[..axis].to_vec(), ids)?;
+        let Pair { left, right, .. } = pair(&indexed, &given.with_leaves(Arc::new(numbers))?)?;
+        let (ids, numbers) = (left.as_primitive::<UInt64Type>(), right.as_primitive::<Int64Type>());
+        // Several counts for a list of one element would require repeating the element.
+        if ids.values().windows(2).any(|w| w[0] == w[1]) {
+            return Err(Error::invalid(format!(
+                "{what}: a list of one element has several counts on axis {axis}; counts have lists of the same lengths"
+            )));
+        }
+        let mut out = vec![None; elements];
+        for (id, number) in ids.values().iter().zip(numbers.iter()) {
+            let Some(number) = number else { continue };
+            let count = usize::try_from(number).map_err(|_| {
+                Error::invalid(format!("{what}: {number} is not a number of elements"))
+            })?;
+            if let Some(slot) = usize::try_from(*id).ok().and_then(|i| out.get_mut(i)) {
+                *slot = Some(count);
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// Returns the width of a value in bits; 64 for types of variable width.
+pub(crate) fn bits_of(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Boolean => 1,
+        other => other.primitive_width().unwrap_or(8).saturating_mul(8),
+    }
+}
+
+pub(crate) fn integers(what: &str, values: &ArrayRef) -> Result<Int64Array> {
+    if !values.data_type().is_integer() && !values.data_type().is_null() {
+        return Err(Error::type_of(what, "integers", values.data_type()));
+    }
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let wide = cast_with_options(values, &DataType::Int64, &options)?;
+    Ok(wide.as_primitive::<Int64Type>().clone())
+}

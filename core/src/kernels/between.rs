@@ -1,0 +1,118 @@
+//! Selection of a range of a sorted list, applied to parallel lists.
+
+use std::str::FromStr;
+
+use arrow::array::Datum;
+
+use super::RowArg;
+use super::align::aligned;
+use super::index::slice;
+use super::search::{Side, searchsorted};
+use crate::array::RaggedArray;
+use crate::error::{Error, Result};
+
+/// Which ends a range includes.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::kernels::between::Closure;
+/// assert_eq!("(]".parse::<Closure>()?, Closure::Right);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Closure {
+    /// `[]`: both ends.
+    #[default]
+    Both,
+    /// `[)`: the lower end.
+    Left,
+    /// `(]`: the upper end.
+    Right,
+    /// `()`: neither end.
+    Neither,
+}
+
+/// Parses `[]`, `[)`, `(]` and `()`.
+impl FromStr for Closure {
+    type Err = Error;
+
+    fn from_str(s: &str) -> Result<Self> {
+        match s {
+            "[]" => Ok(Self::Both),
+            "[)" => Ok(Self::Left),
+            "(]" => Ok(Self::Right),
+            "()" => Ok(Self::Neither),
+            _ => Err(Error::invalid(format!(
+                "the ends of a range are '[]', '[)', '(]' or '()', not {s:?}"
+            ))),
+        }
+    }
+}
+
+/// Returns, for every row, the start and end of the elements of `times` (sorted ascending) that lie
+/// between `low` and `high`, as arguments for [`slice`](fn@slice) along axis 1 of any number of
+/// arrays.
+///
+/// `low` and `high` are one value for all rows or one per row; a missing or null bound leaves the
+/// range open on that side. They compare with the elements like the needles of [`searchsorted`].
+///
+/// # Errors
+/// As [`searchsorted`]: `times` has one level of lists, and the bounds compare with its elements.
+pub fn range(
+    times: &RaggedArray,
+    low: Option<&dyn Datum>,
+    high: Option<&dyn Datum>,
+    closure: Closure,
+) -> Result<(RowArg, RowArg)> {
+    let find = |value: Option<&dyn Datum>, side| match value {
+        None => Ok(RowArg::NONE),
+        Some(value) => searchsorted(times, value, side).map(RowArg::Each),
+    };
+    let start = match closure {
+        Closure::Both | Closure::Left => Side::Left,
+        Closure::Right | Closure::Neither => Side::Right,
+    };
+    let stop = match closure {
+        Closure::Both | Closure::Right => Side::Right,
+        Closure::Left | Closure::Neither => Side::Left,
+    };
+    Ok((find(low, start)?, find(high, stop)?))
+}
+
+/// Returns the elements of axis 1 of `array` whose times lie between `low` and `high` (see
+/// [`range`]). `times` has one time per element, sorted ascending within each row.
+///
+/// Copies only ranges, and nothing if all elements are in range. A row that is null in `array`
+/// stays null; a row that is null only in `times` becomes empty.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::between::{Closure, between};
+/// let axes = vec![Offsets::from_lengths([3, 1])?.into()];
+/// let times = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 5, 9, 4])))?;
+/// let codes = times.with_leaves(Arc::new(Int32Array::from(vec![10, 50, 90, 40])))?;
+/// let (low, high) = (Int32Array::new_scalar(1), Int32Array::new_scalar(5));
+/// let out = between(&codes, &times, Some(&low), Some(&high), Closure::Right)?;
+/// assert_eq!(out.leaves().as_primitive::<Int32Type>().values(), &[50, 40]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`range`], and when a row does not have one time per element.
+pub fn between(
+    array: &RaggedArray,
+    times: &RaggedArray,
+    low: Option<&dyn Datum>,
+    high: Option<&dyn Datum>,
+    closure: Closure,
+) -> Result<RaggedArray> {
+    if array.axes().is_empty() || times.axes().is_empty() {
+        return Err(Error::invalid("between needs lists, and lists of times with the same rows"));
+    }
+    let (array, times) = aligned(array, times, 1)?;
+    let (start, stop) = range(&times, low, high, closure)?;
+    slice(&array, 1, &start, &stop, &RowArg::NONE)
+}

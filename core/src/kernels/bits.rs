@@ -1,0 +1,380 @@
+//! Bitmaps read as 64-bit words, and rank queries: the number of set bits before a position.
+
+use std::sync::OnceLock;
+
+use arrow::array::{Array, BooleanArray, OffsetSizeTrait};
+use arrow::buffer::{BooleanBuffer, MutableBuffer, ScalarBuffer};
+
+/// Returns the bits where a mask is true and not null.
+pub fn true_bits(mask: &BooleanArray) -> BooleanBuffer {
+    match mask.nulls() {
+        Some(nulls) => mask.values() & nulls.inner(),
+        None => mask.values().clone(),
+    }
+}
+
+/// A bitmap with the number of set bits before each of its words.
+#[derive(Debug)]
+pub(crate) struct Rank {
+    bits: BooleanBuffer,
+    /// Copy of the last bytes of the bitmap, padded with zeros.
+    last: [u8; LAST],
+    /// Words and counts are computed on first use.
+    words: OnceLock<ScalarBuffer<u64>>,
+    /// One entry more than there are words, so that the end is a valid position.
+    before: OnceLock<Vec<usize>>,
+}
+
+impl Rank {
+    pub(crate) fn new(bits: &BooleanBuffer) -> Self {
+        let mut last = [0; LAST];
+        let bytes = map_bytes(bits);
+        let end = &bytes[bytes.len().saturating_sub(SPAN)..];
+        last[..end.len()].copy_from_slice(end);
+        let past = (bits.offset() + bits.len()) % 8;
+        if past > 0 && !end.is_empty() {
+            last[end.len() - 1] &= u8::MAX >> (8 - past);
+        }
+        Self { bits: bits.clone(), last, words: OnceLock::new(), before: OnceLock::new() }
+    }
+
+    /// Returns unaligned access to words, without copying the bitmap.
+    pub(crate) fn bits(&self) -> Words<'_> {
+        let bytes = map_bytes(&self.bits);
+        Words {
+            bytes: &bytes[..bytes.len().saturating_sub(1)],
+            last: &self.last,
+            shift: self.bits.offset() % 8,
+        }
+    }
+
+    /// Returns the aligned words of the bitmap; bits past the end are 0.
+    pub(crate) fn words(&self) -> &[u64] {
+        self.words.get_or_init(|| collect_words(self))
+    }
+
+    pub(crate) fn total(&self) -> usize {
+        self.before().last().copied().unwrap_or(0)
+    }
+
+    fn before(&self) -> &[usize] {
+        self.before.get_or_init(|| count_before_words(self.words()))
+    }
+
+    /// Returns the number of set bits before position `at`, which is at most the length.
+    pub(crate) fn rank(&self, at: usize) -> usize {
+        rank_at(self.words(), self.before(), at)
+    }
+
+    /// Returns the number of set bits before each of `positions`, relative to the first one.
+    pub(crate) fn ranks<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
+        #[inline(always)]
+        fn each<O: OffsetSizeTrait>(words: &[u64], before: &[usize], positions: &[O]) -> Vec<O> {
+            let base = positions.first().map_or(0, |first| first.as_usize());
+            let mut out = vec![O::default(); positions.len()];
+            for i in 0..out.len().min(positions.len()) {
+                // A rank is at most the position, so it fits the type.
+                out[i] = O::usize_as(rank_at(words, before, positions[i].as_usize() - base));
+            }
+            out
+        }
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+            fn wide<O: OffsetSizeTrait>(
+                words: &[u64],
+                before: &[usize],
+                positions: &[O],
+            ) -> Vec<O> {
+                each(words, before, positions)
+            }
+            if has_avx2() {
+                // SAFETY: `has_avx2` checked the enabled features.
+                return unsafe { wide(self.words(), self.before(), positions) };
+            }
+        }
+        each(self.words(), self.before(), positions)
+    }
+}
+
+#[inline(always)]
+fn map_bytes(bits: &BooleanBuffer) -> &[u8] {
+    let end = (bits.offset() + bits.len()).div_ceil(8);
+    &bits.values()[bits.offset() / 8..end]
+}
+
+/// Returns the set bits before position `at`; `before[i]` is the count before word `i`.
+#[inline(always)]
+fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
+    let (word, bit) = (at / 64, at % 64);
+    let bits = if word < words.len() { words[word] & ((1u64 << bit) - 1) } else { 0 };
+    before[word] + bits.count_ones() as usize
+}
+
+/// Bytes that an unaligned word of bits may span.
+const SPAN: usize = size_of::<u64>() + 1;
+
+/// Size of the padded tail: any word that touches the last byte can be read from it.
+const LAST: usize = 2 * SPAN;
+
+/// Unaligned access to the words of a bitmap.
+#[derive(Clone, Copy)]
+pub(crate) struct Words<'a> {
+    /// All bytes of the bitmap except the last, which may contain bits past the end.
+    bytes: &'a [u8],
+    last: &'a [u8; LAST],
+    /// Offset of the bitmap within its first byte, in bits.
+    shift: usize,
+}
+
+impl Words<'_> {
+    /// Returns the 64 bits from position `at`, the first one lowest; bits past the end are 0.
+    #[inline(always)]
+    pub(crate) fn at(self, at: usize) -> u64 {
+        let at = at + self.shift;
+        let (byte, bit) = (at / 8, at % 8);
+        let span = match self.bytes.get(byte..byte + SPAN) {
+            Some(span) => span,
+            None => {
+                let begun = (self.bytes.len() + 1).saturating_sub(SPAN);
+                let byte = byte - begun;
+                let Some(span) = self.last.get(byte..byte + SPAN) else { return 0 };
+                span
+            }
+        };
+        let (Some(word), Some(next)) = (span.first_chunk(), span.last_chunk()) else {
+            return 0;
+        };
+        // Eight bytes miss up to seven high bits; the read one byte further has them. (Funnel
+        // shifts across two words take longer.)
+        u64::from_le_bytes(*word) >> bit | u64::from_le_bytes(*next) >> bit << 8
+    }
+}
+
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+impl Words<'_> {
+    /// Positions below this may be passed to [`at_within`](Self::at_within).
+    #[inline(always)]
+    pub(crate) fn reach(self) -> usize {
+        (self.bytes.len().saturating_sub(size_of::<u64>()) * 8).saturating_sub(self.shift)
+    }
+
+    /// Like [`at`](Self::at), without bounds checks.
+    ///
+    /// # Safety
+    /// `at` is less than [`reach`](Self::reach).
+    #[inline(always)]
+    pub(crate) unsafe fn at_within(self, at: usize) -> u64 {
+        let at = at + self.shift;
+        let (byte, bit) = (at / 8, at % 8);
+        // SAFETY: at least eight bytes follow that of a position below the reach.
+        let (word, next) = unsafe {
+            let from = self.bytes.as_ptr().add(byte);
+            (&*from.cast::<[u8; 8]>(), &*from.add(1).cast::<[u8; 8]>())
+        };
+        u64::from_le_bytes(*word) >> bit | u64::from_le_bytes(*next) >> bit << 8
+    }
+}
+
+/// Returns the aligned words of a bitmap, the first bit lowest and bits past the end 0. Shares the
+/// buffer if the bitmap starts and ends at a word.
+pub(crate) fn words(bits: &BooleanBuffer) -> ScalarBuffer<u64> {
+    collect_words(&Rank::new(bits))
+}
+
+fn collect_words(rank: &Rank) -> ScalarBuffer<u64> {
+    let (bits, len) = (&rank.bits, rank.bits.len());
+    let count = len.div_ceil(64);
+    let last = if len.is_multiple_of(64) { u64::MAX } else { u64::MAX >> (64 - len % 64) };
+    if cfg!(target_endian = "little") && bits.offset().is_multiple_of(64) {
+        let (start, bytes) = (bits.offset() / 8, count * size_of::<u64>());
+        let whole = bits.inner().len() >= start + bytes;
+        if whole && bits.inner()[start..].as_ptr().cast::<u64>().is_aligned() {
+            let words = ScalarBuffer::new(bits.inner().clone(), bits.offset() / 64, count);
+            if words.last().is_none_or(|word| word & !last == 0) {
+                return words;
+            }
+        }
+    }
+    let unaligned = rank.bits();
+    if unaligned.shift == 0 && cfg!(target_endian = "little") {
+        let mut bytes = MutableBuffer::from_len_zeroed(count * size_of::<u64>());
+        bytes[..unaligned.bytes.len()].copy_from_slice(unaligned.bytes);
+        if let Some(word) = bytes.typed_data_mut::<u64>().last_mut() {
+            *word = unaligned.at((count - 1) * 64);
+        }
+        return ScalarBuffer::new(bytes.into(), 0, count);
+    }
+    let mut words = Vec::with_capacity(count);
+    for word in 0..count {
+        words.push(unaligned.at(word * 64));
+    }
+    words.into()
+}
+
+pub(crate) fn count_ones(words: &[u64]) -> usize {
+    #[inline(always)]
+    fn count(words: &[u64]) -> usize {
+        words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn wide(words: &[u64]) -> usize {
+            count(words)
+        }
+        if has_avx2() {
+            // SAFETY: `has_avx2` checked the enabled features.
+            return unsafe { wide(words) };
+        }
+    }
+    count(words)
+}
+
+fn count_before_words(words: &[u64]) -> Vec<usize> {
+    #[inline(always)]
+    fn count(words: &[u64]) -> Vec<usize> {
+        let mut out = Vec::with_capacity(words.len() + 1);
+        let mut sum = 0;
+        for word in words {
+            out.push(sum);
+            sum += word.count_ones() as usize;
+        }
+        out.push(sum);
+        out
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn wide(words: &[u64]) -> Vec<usize> {
+            count(words)
+        }
+        if has_avx2() {
+            // SAFETY: `has_avx2` checked the enabled features.
+            return unsafe { wide(words) };
+        }
+    }
+    count(words)
+}
+
+/// Whether the CPU has AVX2 and the bit instructions that came with it.
+///
+/// The default x86-64 target has 128-bit registers; loops over leaves are compiled twice.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(crate) fn has_avx2() -> bool {
+    // Each macro is one load: the standard library caches the detection.
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt")
+        && is_x86_feature_detected!("popcnt")
+}
+
+/// Whether the CPU has AVX-512 with masked lanes (F, VL, DQ and BW).
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(crate) fn has_avx512() -> bool {
+    has_avx2()
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512bw")
+}
+
+/// Whether the CPU has AVX-512 VBMI2, which compresses 8-bit and 16-bit lanes by masks.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(crate) fn has_vbmi2() -> bool {
+    has_avx512() && is_x86_feature_detected!("avx512vbmi2")
+}
+
+/// Proof token: can only be obtained on CPUs with AVX-512 F/VL/DQ/BW.
+#[derive(Clone, Copy)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+pub(crate) struct Avx512(());
+
+#[cfg(target_arch = "x86_64")]
+impl Avx512 {
+    #[inline]
+    pub(crate) fn detect() -> Option<Self> {
+        has_avx512().then_some(Self(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_from_any_position() {
+        let bits: Vec<bool> = (0..400u32).map(|i| i.wrapping_mul(0x9e37_79b9) >> 30 > 0).collect();
+        let map = BooleanBuffer::from(bits.clone());
+        for start in (0..70).step_by(3) {
+            for len in (0..75).chain([127, 128, 129, 200, 256, 300]) {
+                let rank = Rank::new(&map.slice(start, len));
+                let words = rank.bits();
+                let expected = |at: usize| {
+                    let here = bits[start..start + len].iter().skip(at).take(64);
+                    here.enumerate().fold(0u64, |word, (i, b)| word | u64::from(*b) << i)
+                };
+                for at in 0..len + 80 {
+                    assert_eq!(words.at(at), expected(at), "{start} {len} {at}");
+                }
+                // All positions except the last few can be read without bounds checks.
+                assert!(words.reach() + 80 >= len && words.reach() <= len);
+                for at in 0..words.reach() {
+                    // SAFETY: `at` is less than the reach.
+                    assert_eq!(unsafe { words.at_within(at) }, expected(at));
+                }
+                let row: Vec<u64> = (0..len.div_ceil(64)).map(|i| expected(i * 64)).collect();
+                assert_eq!(rank.words(), row);
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_and_words_of_a_sliced_map() {
+        let bits: Vec<bool> = (0..300).map(|i| i % 3 == 0 || i % 7 == 2).collect();
+        let bits = &bits[5..290];
+        let map =
+            BooleanBuffer::from((0..300).map(|i| i % 3 == 0 || i % 7 == 2).collect::<Vec<bool>>())
+                .slice(5, 285);
+        let rank = Rank::new(&map);
+        for at in 0..=285 {
+            assert_eq!(rank.rank(at), bits[..at].iter().filter(|b| **b).count());
+            for (i, expected) in bits[at..].iter().take(64).enumerate() {
+                assert_eq!(rank.bits().at(at) >> i & 1 == 1, *expected);
+            }
+        }
+        for (start, len) in [(0, 285), (3, 64), (8, 0), (3, 130), (11, 100), (8, 64), (200, 85)] {
+            let part = map.slice(start, len);
+            assert!(
+                words(&part)
+                    .iter()
+                    .copied()
+                    .eq(part.bit_chunks().iter_padded().take(len.div_ceil(64)))
+            );
+            let rank = Rank::new(&part);
+            assert_eq!(rank.words(), &words(&part)[..]);
+            assert_eq!(rank.total(), part.count_set_bits());
+            assert_eq!(rank.bits().at((len.div_ceil(64) + 1) * 64), 0);
+        }
+        // A buffer made of words, whole and in part.
+        let whole = BooleanBuffer::new(vec![u64::MAX, 0b1011, 1 << 63].into(), 0, 192);
+        for (start, len) in [(0, 192), (64, 128), (64, 64), (0, 130), (0, 127), (128, 64), (3, 128)]
+        {
+            let part = whole.slice(start, len);
+            let expected: Vec<u64> =
+                part.bit_chunks().iter_padded().take(len.div_ceil(64)).collect();
+            assert_eq!(words(&part)[..], expected, "{start} {len}");
+            let shared = start % 64 == 0 && len % 64 == 0;
+            let at = words(&part).as_ptr().cast::<u8>();
+            // A bitmap whose last word has no bits after its end is shared like a whole one.
+            assert_eq!(at == whole.values()[start / 8..].as_ptr(), shared || len == 127);
+        }
+        assert_eq!(rank.bits().at(285), 0);
+        assert_eq!(Rank::new(&BooleanBuffer::new_unset(0)).rank(0), 0);
+        assert_eq!(Rank::new(&BooleanBuffer::new_set(128)).rank(128), 128);
+    }
+}

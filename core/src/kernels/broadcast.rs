@@ -1,0 +1,88 @@
+//! Broadcasting of values of an outer axis over the lists of a deeper one.
+
+use std::str::FromStr;
+
+use arrow::array::{UInt64Array, UInt64Builder};
+use arrow::compute::take;
+
+use super::align::aligned;
+use super::elementwise::{Pair, pair};
+use super::levels::leaf_lists;
+use crate::array::RaggedArray;
+use crate::error::{Error, Result};
+
+/// Which elements below its position get a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Spread {
+    /// All elements.
+    #[default]
+    Repeat,
+    /// The first element; the others are null.
+    First,
+}
+
+/// Parses `repeat` and `first`.
+impl FromStr for Spread {
+    type Err = Error;
+
+    fn from_str(s: &str) -> Result<Self> {
+        match s {
+            "repeat" => Ok(Self::Repeat),
+            "first" => Ok(Self::First),
+            _ => Err(Error::invalid(format!(
+                "the mode of a broadcast must be 'repeat' or 'first', not {s:?}"
+            ))),
+        }
+    }
+}
+
+/// Broadcasts the values of `outer` over the lists of `inner`, which has the same outer lists and
+/// more levels: for example, the time of an event over its measurements.
+///
+/// The lists of the result are those of `inner`, shared; a value whose element is empty is dropped.
+/// A list that is null in either array is null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::broadcast::{Spread, broadcast};
+/// let time = RaggedArray::try_new(2, vec![], Arc::new(Int32Array::from(vec![7, 8])))?;
+/// let axes = vec![Offsets::from_lengths([2, 1])?.into()];
+/// let codes = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3])))?;
+/// let out = broadcast(&time, &codes, Spread::Repeat)?;
+/// assert_eq!(out.leaves().as_primitive::<Int32Type>().values(), &[7, 7, 8]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When `outer` does not have fewer levels than `inner`, or outer lists differ in length.
+pub fn broadcast(outer: &RaggedArray, inner: &RaggedArray, how: Spread) -> Result<RaggedArray> {
+    let levels = outer.axes().len();
+    if levels >= inner.axes().len() {
+        return Err(Error::invalid(format!(
+            "values with {levels} level(s) of lists cannot be broadcast over an array with {}; the array must have more levels",
+            inner.axes().len()
+        )));
+    }
+    let (outer, inner) = aligned(outer, inner, levels)?;
+    let Pair { shape, left, .. } = pair(&outer, &inner)?;
+    if how == Spread::Repeat {
+        return shape.with_leaves(left);
+    }
+    let Some(lists) = leaf_lists(&inner.inner(levels)?)? else {
+        return shape.with_leaves(left);
+    };
+    let layout = lists.layout();
+    let mut at = UInt64Builder::with_capacity(layout.children());
+    for list in 0..layout.lists() {
+        let n = layout.length(list);
+        if n > 0 {
+            at.append_value(list as u64);
+            at.append_nulls(n - 1);
+        }
+    }
+    let at: UInt64Array = at.finish();
+    shape.with_leaves(take(outer.leaves(), &at, None)?)
+}

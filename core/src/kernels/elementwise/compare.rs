@@ -1,0 +1,342 @@
+//! Comparison of numbers and times of the same type, 64 at a time.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow::datatypes::{
+    ArrowNativeType, DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+
+use super::{Op, Side};
+use crate::error::Result;
+use crate::kernels::flags::{WORD, pack_flags};
+use crate::kernels::native::{native_int, reinterpret};
+
+/// A value with an integer key in the same order.
+trait Comparable: Copy + Default {
+    type Key: Copy + Ord;
+
+    fn key(self) -> Self::Key;
+}
+
+macro_rules! integers {
+    ($($t:ty),*) => {$(
+        impl Comparable for $t {
+            type Key = $t;
+
+            #[inline(always)]
+            fn key(self) -> $t {
+                self
+            }
+        }
+    )*};
+}
+integers!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+macro_rules! floats {
+    ($($t:ty => $key:ty),*) => {$(
+        /// The total order of IEEE 754, with equal zeros and with all NaN equal and largest.
+        impl Comparable for $t {
+            type Key = $key;
+
+            #[inline(always)]
+            fn key(self) -> $key {
+                let bits = self.to_bits().cast_signed();
+                let below = (bits >> (<$key>::BITS - 1)) & <$key>::MAX;
+                let key = bits ^ below;
+                // -0.0 has the key right below that of 0.0.
+                let key = if key == -1 { 0 } else { key };
+                if self.is_nan() { <$key>::MAX } else { key }
+            }
+        }
+    )*};
+}
+floats!(f32 => i32, f64 => i64);
+
+/// Compares sides of one numeric or time type; `None` for other types and a null scalar.
+pub(super) fn compare(op: Op, left: &Side, right: &Side) -> Result<Option<ArrayRef>> {
+    let given = left.values().data_type();
+    let one_null = |side: &Side| matches!(side, Side::One(v) if v.is_null(0));
+    if given != right.values().data_type() || one_null(left) || one_null(right) {
+        return Ok(None);
+    }
+    let of = native_int(given).unwrap_or_else(|| given.clone());
+    let as_one = |side: &Side| -> Result<Side> {
+        Ok(match side {
+            Side::Each(v) => Side::Each(reinterpret(v, &of)?),
+            Side::One(v) => Side::One(reinterpret(v, &of)?),
+        })
+    };
+    let (left, right) = (&as_one(left)?, &as_one(right)?);
+    Ok(match &of {
+        DataType::Int8 => compare_typed::<Int8Type>(op, left, right),
+        DataType::Int16 => compare_typed::<Int16Type>(op, left, right),
+        DataType::Int32 => compare_typed::<Int32Type>(op, left, right),
+        DataType::Int64 => compare_typed::<Int64Type>(op, left, right),
+        DataType::UInt8 => compare_typed::<UInt8Type>(op, left, right),
+        DataType::UInt16 => compare_typed::<UInt16Type>(op, left, right),
+        DataType::UInt32 => compare_typed::<UInt32Type>(op, left, right),
+        DataType::UInt64 => compare_typed::<UInt64Type>(op, left, right),
+        DataType::Float32 => compare_typed::<Float32Type>(op, left, right),
+        DataType::Float64 => compare_typed::<Float64Type>(op, left, right),
+        _ => None,
+    })
+}
+
+/// Values of one side: an array, or a single value repeated to a word.
+#[derive(Clone, Copy)]
+enum Operand<'a, T> {
+    Each(&'a [T]),
+    One([T; WORD]),
+}
+
+impl<'a, N: Comparable + ArrowNativeType> Operand<'a, N> {
+    fn new<T: ArrowPrimitiveType<Native = N>>(side: &'a Side) -> Self {
+        match side {
+            Side::Each(v) => Self::Each(v.as_primitive::<T>().values()),
+            Side::One(v) => Self::One([v.as_primitive::<T>().value(0); WORD]),
+        }
+    }
+
+    /// Returns the word of values from `at`, padded arbitrarily.
+    #[inline(always)]
+    fn padded_word(&self, at: usize) -> [N; WORD] {
+        match self {
+            Self::Each(values) => {
+                let mut word = [N::default(); WORD];
+                let rest = &values[at.min(values.len())..];
+                let n = rest.len().min(WORD);
+                word[..n].copy_from_slice(&rest[..n]);
+                word
+            }
+            Self::One(word) => *word,
+        }
+    }
+}
+
+fn compare_typed<T: ArrowPrimitiveType<Native: Comparable>>(
+    op: Op,
+    left: &Side,
+    right: &Side,
+) -> Option<ArrayRef> {
+    let values = |side: &Side| -> Option<(Option<usize>, Option<NullBuffer>)> {
+        let values = side.values().as_primitive_opt::<T>()?;
+        Some(match side {
+            Side::Each(_) => (Some(values.len()), values.nulls().cloned()),
+            Side::One(_) => (None, None),
+        })
+    };
+    let ((a_len, a_nulls), (b_len, b_nulls)) = (values(left)?, values(right)?);
+    let len = match (a_len, b_len) {
+        (Some(a), Some(b)) if a != b => return None,
+        (Some(len), _) | (_, Some(len)) => len,
+        (None, None) => return None,
+    };
+    let (a, b) = (Operand::new::<T>(left), Operand::new::<T>(right));
+    // Equal and less, with swapped operands and negation, give all six comparisons.
+    let (less, swapped, not) = match op {
+        Op::Eq => (false, false, false),
+        Op::NotEq => (false, false, true),
+        Op::Lt => (true, false, false),
+        Op::GtEq => (true, false, true),
+        Op::Gt => (true, true, false),
+        Op::LtEq => (true, true, true),
+        _ => return None,
+    };
+    let (a, b) = if swapped { (b, a) } else { (a, b) };
+    let flip = if not { u64::MAX } else { 0 };
+    let words = match less {
+        true => dispatch_words::<T::Native, true>(a, b, len, flip),
+        false => dispatch_words::<T::Native, false>(a, b, len, flip),
+    };
+    let bits = BooleanBuffer::new(Buffer::from_vec(words), 0, len);
+    let nulls = NullBuffer::union(a_nulls.as_ref(), b_nulls.as_ref());
+    Some(Arc::new(BooleanArray::new(bits, nulls)))
+}
+
+fn dispatch_words<T: Comparable + ArrowNativeType, const LESS: bool>(
+    a: Operand<'_, T>,
+    b: Operand<'_, T>,
+    len: usize,
+    flip: u64,
+) -> Vec<u64> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn collect_words_avx2<T: Comparable + ArrowNativeType, const LESS: bool>(
+            a: Operand<'_, T>,
+            b: Operand<'_, T>,
+            len: usize,
+            flip: u64,
+        ) -> Vec<u64> {
+            // SAFETY: this function is compiled with AVX2.
+            unsafe { collect_words::<T, LESS, true>(a, b, len, flip) }
+        }
+        if crate::kernels::bits::has_avx2() {
+            // SAFETY: `has_avx2` checked the enabled features.
+            return unsafe { collect_words_avx2::<T, LESS>(a, b, len, flip) };
+        }
+    }
+    // SAFETY: without `WIDE` the function needs no CPU features.
+    unsafe { collect_words::<T, LESS, false>(a, b, len, flip) }
+}
+
+/// # Safety
+/// As [`pack_flags`].
+#[inline(always)]
+unsafe fn collect_words<T: Comparable + ArrowNativeType, const LESS: bool, const WIDE: bool>(
+    a: Operand<'_, T>,
+    b: Operand<'_, T>,
+    len: usize,
+    flip: u64,
+) -> Vec<u64> {
+    let mut out = Vec::with_capacity(len.div_ceil(WORD));
+    match (&a, &b) {
+        (Operand::Each(a), Operand::Each(b)) => {
+            let (a, b) = (a.as_chunks::<WORD>().0, b.as_chunks::<WORD>().0);
+            for i in 0..a.len().min(b.len()) {
+                // SAFETY: with `WIDE` the caller ensures AVX2.
+                out.push((unsafe { collect_word::<T, LESS, WIDE>(&a[i], &b[i]) } ^ flip).to_le());
+            }
+        }
+        (Operand::Each(a), Operand::One(b)) => {
+            for a in a.as_chunks::<WORD>().0 {
+                // SAFETY: with `WIDE` the caller ensures AVX2.
+                out.push((unsafe { collect_word::<T, LESS, WIDE>(a, b) } ^ flip).to_le());
+            }
+        }
+        (Operand::One(a), Operand::Each(b)) => {
+            for b in b.as_chunks::<WORD>().0 {
+                // SAFETY: with `WIDE` the caller ensures AVX2.
+                out.push((unsafe { collect_word::<T, LESS, WIDE>(a, b) } ^ flip).to_le());
+            }
+        }
+        (Operand::One(_), Operand::One(_)) => {}
+    }
+    let done = out.len() * WORD;
+    if done < len {
+        // SAFETY: with `WIDE` the caller ensures AVX2.
+        let rest =
+            unsafe { collect_word::<T, LESS, WIDE>(&a.padded_word(done), &b.padded_word(done)) }
+                ^ flip;
+        out.push((rest & (u64::MAX >> (WORD - (len - done)))).to_le());
+    }
+    out
+}
+
+/// Returns one bit per pair, the first pair lowest.
+///
+/// # Safety
+/// As [`pack_flags`].
+#[inline(always)]
+unsafe fn collect_word<T: Comparable + ArrowNativeType, const LESS: bool, const WIDE: bool>(
+    a: &[T; WORD],
+    b: &[T; WORD],
+) -> u64 {
+    let mut flags = [0u8; WORD];
+    // An index loop: closures of a zip may stay a call per value.
+    for i in 0..WORD {
+        let (a, b) = (a[i].key(), b[i].key());
+        flags[i] = u8::from(if LESS { a < b } else { a == b });
+    }
+    // SAFETY: with `WIDE` the caller ensures AVX2.
+    unsafe { pack_flags::<WIDE>(&flags) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use arrow::array::{Date32Array, Float32Array, Float64Array, UInt16Array};
+
+    use super::*;
+
+    type Holds = fn(Ordering) -> bool;
+
+    const OPS: [(Op, Holds); 6] = [
+        (Op::Eq, Ordering::is_eq),
+        (Op::NotEq, Ordering::is_ne),
+        (Op::Lt, Ordering::is_lt),
+        (Op::LtEq, Ordering::is_le),
+        (Op::Gt, Ordering::is_gt),
+        (Op::GtEq, Ordering::is_ge),
+    ];
+
+    /// Checks arrays and scalars on both sides, whole and sliced, against an order of pairs.
+    fn check(a: &ArrayRef, b: &ArrayRef, order: impl Fn(usize, usize) -> Ordering) {
+        for (start, len) in [(0, a.len()), (3, 70), (1, 64), (5, 0), (2, 63)] {
+            let (a, b) = (a.slice(start, len), b.slice(start, len));
+            for (op, holds) in OPS {
+                let run = |l: Side, r: Side| compare(op, &l, &r).unwrap().unwrap();
+                let got = run(Side::Each(a.clone()), Side::Each(b.clone()));
+                let got = got.as_boolean();
+                assert_eq!(got.len(), len);
+                for i in 0..len {
+                    let there = a.is_valid(i) && b.is_valid(i);
+                    let expected = there.then(|| holds(order(start + i, start + i)));
+                    let found = got.is_valid(i).then(|| got.value(i));
+                    assert_eq!(found, expected, "{op:?} at {i} of {len}");
+                }
+                if len == 0 || b.is_null(len / 2) || a.is_null(len / 2) {
+                    continue;
+                }
+                let (one_a, one_b) = (a.slice(len / 2, 1), b.slice(len / 2, 1));
+                let right = run(Side::Each(a.clone()), Side::One(one_b));
+                let left = run(Side::One(one_a), Side::Each(b.clone()));
+                for i in 0..len {
+                    let found = |x: &ArrayRef| x.is_valid(i).then(|| x.as_boolean().value(i));
+                    let (i, middle) = (start + i, start + len / 2);
+                    let expected = holds(order(i, middle));
+                    assert_eq!(found(&right), a.is_valid(i - start).then_some(expected));
+                    let expected = holds(order(middle, i));
+                    assert_eq!(found(&left), b.is_valid(i - start).then_some(expected));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn integers_and_dates_of_any_number() {
+        let a: Vec<Option<u16>> =
+            (0..200u16).map(|i| (i % 11 != 4).then_some(i.wrapping_mul(40_503) % 7)).collect();
+        let b: Vec<Option<u16>> =
+            (0..200u16).map(|i| (i % 13 != 5).then_some(i.wrapping_mul(30_011) % 7)).collect();
+        let order = |i: usize, j: usize| a[i].unwrap_or(0).cmp(&b[j].unwrap_or(0));
+        let whole = |v: &[Option<u16>]| Arc::new(UInt16Array::from(v.to_vec())) as ArrayRef;
+        check(&whole(&a), &whole(&b), order);
+        let dates = |v: &[Option<u16>]| {
+            Arc::new(v.iter().map(|d| d.map(i32::from)).collect::<Date32Array>()) as ArrayRef
+        };
+        check(&dates(&a), &dates(&b), order);
+    }
+
+    #[test]
+    fn floats_in_their_total_order_with_one_zero() {
+        let some = [
+            f64::NEG_INFINITY,
+            -1.5,
+            -f64::MIN_POSITIVE,
+            -0.0,
+            0.0,
+            f64::MIN_POSITIVE,
+            1.5,
+            f64::INFINITY,
+            f64::NAN,
+        ];
+        let a: Vec<f64> = (0..150).map(|i| some[i * 5 % some.len()]).collect();
+        let b: Vec<f64> = (0..150).map(|i| some[i * 7 % some.len()]).collect();
+        let plain = |x: f64| if x == 0.0 { 0.0 } else { x };
+        let order = |i: usize, j: usize| plain(a[i]).total_cmp(&plain(b[j]));
+        let whole = |v: &[f64]| Arc::new(Float64Array::from(v.to_vec())) as ArrayRef;
+        check(&whole(&a), &whole(&b), order);
+        #[expect(clippy::cast_possible_truncation, reason = "small numbers of 32 bits")]
+        let narrow = |v: &[f64]| v.iter().map(|x| *x as f32).collect::<Vec<_>>();
+        let (a, b) = (narrow(&a), narrow(&b));
+        let plain = |x: f32| if x == 0.0 { 0.0 } else { x };
+        let order = |i: usize, j: usize| plain(a[i]).total_cmp(&plain(b[j]));
+        let whole = |v: &[f32]| Arc::new(Float32Array::from(v.to_vec())) as ArrayRef;
+        check(&whole(&a), &whole(&b), order);
+    }
+}

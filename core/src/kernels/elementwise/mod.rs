@@ -1,0 +1,383 @@
+//! Elementwise arithmetic, comparisons and logic.
+
+mod choose;
+mod compare;
+mod floats;
+mod power;
+mod spread;
+mod types;
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Datum, Scalar};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::compute::kernels::{cmp, numeric};
+use arrow::compute::{CastOptions, and_kleene, cast_with_options, or_kleene};
+use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
+use arrow::error::ArrowError;
+use half::f16;
+
+use super::dictionary::over_values;
+use super::times::cast_time;
+use crate::array::RaggedArray;
+use crate::error::{Error, Result};
+
+pub use floats::binary_owned;
+pub(crate) use spread::{Pair, each_length, pair, pair_dims, repeat_values};
+pub use types::{OperandType, Types};
+
+/// A binary operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// `+`
+    Add,
+    /// `-`
+    Sub,
+    /// `*`
+    Mul,
+    /// `/`: truncated for integers, as in SQL; division by an integer zero is an error.
+    Div,
+    /// `%`: the sign of the left operand, as in SQL; an integer zero is an error.
+    Rem,
+    /// `**`: numbers only. Integers give an integer; a negative power of an integer is an error.
+    Pow,
+    /// The smaller of two values, NaN if either is NaN (numpy's `minimum`); any comparable type.
+    Minimum,
+    /// The larger of two values, NaN if either is NaN (numpy's `maximum`); any comparable type.
+    Maximum,
+    /// `=`
+    Eq,
+    /// `<>`
+    NotEq,
+    /// `<`
+    Lt,
+    /// `<=`
+    LtEq,
+    /// `>`
+    Gt,
+    /// `>=`
+    GtEq,
+    /// `AND` in three-valued logic.
+    And,
+    /// `OR` in three-valued logic.
+    Or,
+    /// Exclusive or; null if either side is null.
+    Xor,
+}
+
+impl Op {
+    /// Returns the SQL symbol or name.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Sub => "-",
+            Self::Mul => "*",
+            Self::Div => "/",
+            Self::Rem => "%",
+            Self::Pow => "**",
+            Self::Minimum => "minimum",
+            Self::Maximum => "maximum",
+            Self::Eq => "=",
+            Self::NotEq => "<>",
+            Self::Lt => "<",
+            Self::LtEq => "<=",
+            Self::Gt => ">",
+            Self::GtEq => ">=",
+            Self::And => "AND",
+            Self::Or => "OR",
+            Self::Xor => "XOR",
+        }
+    }
+
+    /// Whether the operation is a comparison.
+    pub fn is_comparison(self) -> bool {
+        matches!(self, Self::Eq | Self::NotEq | Self::Lt | Self::LtEq | Self::Gt | Self::GtEq)
+    }
+
+    /// Whether the operation combines booleans.
+    pub fn is_logical(self) -> bool {
+        matches!(self, Self::And | Self::Or | Self::Xor)
+    }
+
+    /// Whether the operation computes a value.
+    pub fn is_arithmetic(self) -> bool {
+        !self.is_comparison() && !self.is_logical()
+    }
+}
+
+/// One operand of a [`binary`] operation.
+#[derive(Clone, Copy, Debug)]
+pub enum Operand<'a> {
+    /// An array with the same lists as the other side, or with only its outer levels (no levels:
+    /// one value per row); each value then applies to everything below its element. A list of one
+    /// element applies to a list of any length.
+    Array(&'a RaggedArray),
+    /// A single value for all leaves, as a literal in a query: an array of length 1. A number takes
+    /// the type of the leaves if it fits.
+    Scalar(&'a ArrayRef),
+}
+
+impl<'a> Operand<'a> {
+    /// Returns what is known of the operand at planning time.
+    pub fn operand_type(&self) -> OperandType<'a> {
+        match self {
+            Self::Array(a) => OperandType::Leaves(a.leaf_type()),
+            Self::Scalar(v) => OperandType::Literal(v),
+        }
+    }
+}
+
+/// Computes `left op right` for every leaf.
+///
+/// The lists of the result are those of the operands; the axes of a single array, or of two arrays
+/// with the same lists, are shared. A list that is null on either side is null. A null leaf gives
+/// null (except where `AND` and `OR` have a result regardless).
+///
+/// If two lists differ in length and one has a single element, this element, with everything below
+/// it, is repeated along the other list: `[[10], [20, 30]]` and `[[1, 2, 3], [4, 5]]` add up to
+/// `[[11, 12, 13], [24, 35]]`. Each pair of lists is treated separately, so a row gives the same
+/// result in any batch; if all lists of an axis have one element, this is numpy's broadcasting of
+/// an axis of size 1.
+///
+/// Types: a literal number takes the type of the leaves if its value fits, otherwise both widen;
+/// two arrays always widen, as in numpy (see [`Types`]). Floats follow IEEE 754 in arithmetic.
+/// Comparisons use one total order, as in SQL here: all NaN are equal and greater than any number,
+/// and 0.0 equals -0.0. Integer overflow is an error.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, AsArray, Int32Array, UInt16Array, types::UInt16Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::elementwise::{Op, Operand, binary};
+/// let leaves = Arc::new(UInt16Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let ten: ArrayRef = Arc::new(Int32Array::from(vec![10]));
+/// let b = binary(Op::Mul, Operand::Array(&a), Operand::Scalar(&ten))?;
+/// assert_eq!(b.leaves().as_primitive::<UInt16Type>().values(), &[10, 20, 30]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When two lists that are not null differ in length and neither has one element, when the types
+/// are incompatible, on integer overflow, on division by an integer zero, and for negative powers
+/// of integers.
+pub fn binary(op: Op, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArray> {
+    let types = Types::new(op, left.operand_type(), right.operand_type())?;
+    let (shape, left, right) = match (left, right) {
+        (Operand::Array(a), Operand::Array(b)) => {
+            let Pair { shape, left, right } = pair(a, b)?;
+            (shape, Side::Each(left), Side::Each(right))
+        }
+        (Operand::Array(a), Operand::Scalar(v)) => {
+            (a.clone(), Side::Each(a.leaves().clone()), Side::One(v.clone()))
+        }
+        (Operand::Scalar(v), Operand::Array(a)) => {
+            (a.clone(), Side::One(v.clone()), Side::Each(a.leaves().clone()))
+        }
+        (Operand::Scalar(_), Operand::Scalar(_)) => {
+            return Err(Error::invalid(format!(
+                "{} of two scalars: one side must be an array",
+                op.symbol()
+            )));
+        }
+    };
+    let left = left.cast(types.left())?;
+    let right = right.cast(types.right())?;
+    let leaves = apply_op(op, &left, &right, shape.leaves().len())?;
+    shape.with_leaves(leaves)
+}
+
+/// Returns `NOT` of every Boolean leaf; null stays null.
+///
+/// # Errors
+/// When the leaves are not Boolean.
+pub fn not(array: &RaggedArray) -> Result<RaggedArray> {
+    let leaves = array
+        .leaves()
+        .as_boolean_opt()
+        .ok_or_else(|| Error::type_of("NOT", DataType::Boolean.to_string(), array.leaf_type()))?;
+    array.with_leaves(Arc::new(arrow::compute::not(leaves)?))
+}
+
+/// Negates every leaf.
+///
+/// # Errors
+/// For unsigned integers, types other than numbers, and the smallest integer of its type.
+pub fn neg(array: &RaggedArray) -> Result<RaggedArray> {
+    if array.leaf_type().is_unsigned_integer() {
+        let expected = "signed numbers (cast unsigned integers to int64 first)";
+        return Err(Error::type_of("negation", expected, array.leaf_type()));
+    }
+    array.with_leaves(numeric::neg(array.leaves()).map_err(|e| with_hint("-", e))?)
+}
+
+/// A flat array or a single value.
+enum Side {
+    Each(ArrayRef),
+    One(ArrayRef),
+}
+
+impl Side {
+    fn values(&self) -> &ArrayRef {
+        let (Self::Each(v) | Self::One(v)) = self;
+        v
+    }
+
+    /// Whether the values are floats, which have two zeros and many NaN.
+    fn is_float(&self) -> bool {
+        self.values().data_type().is_floating()
+    }
+
+    /// Replaces -0.0 by 0.0 and unifies NaN: Arrow's total order distinguishes them.
+    fn canonicalize(&self) -> Self {
+        fn canonicalize_floats<T: ArrowPrimitiveType>(
+            values: &ArrayRef,
+            one: impl Fn(T::Native) -> T::Native,
+        ) -> Option<ArrayRef> {
+            Some(Arc::new(values.as_primitive_opt::<T>()?.unary::<_, T>(one)))
+        }
+        let values = self.values();
+        let zero = f16::from_f32(0.0);
+        let changed =
+            canonicalize_floats::<Float32Type>(
+                values,
+                |x| if x.is_nan() { f32::NAN } else { x + 0.0 },
+            )
+            .or_else(|| {
+                canonicalize_floats::<Float64Type>(values, |x| {
+                    if x.is_nan() { f64::NAN } else { x + 0.0 }
+                })
+            })
+            .or_else(|| {
+                canonicalize_floats::<Float16Type>(values, |x| match x {
+                    x if x.is_nan() => f16::NAN,
+                    x if x == zero => zero,
+                    x => x,
+                })
+            })
+            .unwrap_or_else(|| Arc::clone(values));
+        match self {
+            Self::Each(_) => Self::Each(changed),
+            Self::One(_) => Self::One(changed),
+        }
+    }
+
+    fn cast(self, to: &DataType) -> Result<Self> {
+        let options = CastOptions { safe: false, ..CastOptions::default() };
+        let cast = |v: ArrayRef| -> Result<ArrayRef> {
+            match cast_time(&v, to) {
+                _ if v.data_type() == to => Ok(v),
+                Some(exact) => exact,
+                None => Ok(cast_with_options(&v, to, &options)?),
+            }
+        };
+        Ok(match self {
+            Self::Each(v) => Self::Each(cast(v)?),
+            Self::One(v) => Self::One(cast(v)?),
+        })
+    }
+}
+
+fn apply_op(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
+    let compares = op.is_comparison();
+    if compares && let Some(found) = compare::compare(op, left, right)? {
+        return Ok(found);
+    }
+    let (one_left, one_right);
+    let (left, right) = if compares && left.is_float() && right.is_float() {
+        (one_left, one_right) = (left.canonicalize(), right.canonicalize());
+        (&one_left, &one_right)
+    } else {
+        (left, right)
+    };
+    if compares {
+        // A dictionary is compared once per value.
+        let through = |leaves: &ArrayRef, compare: &dyn Fn(&Side) -> Result<ArrayRef>| {
+            let answers =
+                over_values(leaves, |v| Ok(compare(&Side::Each(v.clone()))?.as_boolean().clone()));
+            answers.map(to_array)
+        };
+        match (left, right) {
+            (Side::Each(a), Side::One(_)) if a.as_any_dictionary_opt().is_some() => {
+                return through(a, &|a| apply_op(op, a, right, a.values().len()));
+            }
+            (Side::One(_), Side::Each(b)) if b.as_any_dictionary_opt().is_some() => {
+                return through(b, &|b| apply_op(op, left, b, b.values().len()));
+            }
+            _ => {}
+        }
+    }
+    if let Some(found) = floats::arithmetic(op, left, right) {
+        return Ok(found);
+    }
+    let scalar;
+    let (a, b): (&dyn Datum, &dyn Datum) = match (left, right) {
+        (Side::Each(a), Side::Each(b)) => (a, b),
+        (Side::Each(a), Side::One(b)) => {
+            scalar = Scalar::new(b.clone());
+            (a, &scalar)
+        }
+        (Side::One(a), Side::Each(b)) => {
+            scalar = Scalar::new(a.clone());
+            (&scalar, b)
+        }
+        (Side::One(a), Side::One(b)) => (a, b),
+    };
+    let done: std::result::Result<ArrayRef, ArrowError> = match op {
+        Op::Add => numeric::add(a, b),
+        Op::Sub => numeric::sub(a, b),
+        Op::Mul => numeric::mul(a, b),
+        Op::Div => numeric::div(a, b),
+        Op::Rem => numeric::rem(a, b),
+        Op::Eq => cmp::eq(a, b).map(to_array),
+        Op::NotEq => cmp::neq(a, b).map(to_array),
+        Op::Lt => cmp::lt(a, b).map(to_array),
+        Op::LtEq => cmp::lt_eq(a, b).map(to_array),
+        Op::Gt => cmp::gt(a, b).map(to_array),
+        Op::GtEq => cmp::gt_eq(a, b).map(to_array),
+        Op::Pow => return power::raise(left, right, len),
+        Op::Minimum => return choose::choose(choose::Choice::Smaller, left, right, len),
+        Op::Maximum => return choose::choose(choose::Choice::Larger, left, right, len),
+        Op::And | Op::Or | Op::Xor => return apply_logical(op, left, right, len),
+    };
+    done.map_err(|e| with_hint(op.symbol(), e))
+}
+
+fn to_array(values: BooleanArray) -> ArrayRef {
+    Arc::new(values)
+}
+
+fn apply_logical(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
+    let whole = |side: &Side| match side {
+        Side::Each(v) => v.as_boolean().clone(),
+        Side::One(v) => {
+            let one = v.as_boolean();
+            let set = one.is_valid(0) && one.value(0);
+            let bits =
+                if set { BooleanBuffer::new_set(len) } else { BooleanBuffer::new_unset(len) };
+            BooleanArray::new(bits, one.is_null(0).then(|| NullBuffer::new_null(len)))
+        }
+    };
+    let (left, right) = (whole(left), whole(right));
+    Ok(to_array(match op {
+        Op::And => and_kleene(&left, &right)?,
+        Op::Xor => {
+            let nulls = NullBuffer::union(left.nulls(), right.nulls());
+            BooleanArray::new(left.values() ^ right.values(), nulls)
+        }
+        _ => or_kleene(&left, &right)?,
+    }))
+}
+
+fn with_hint(op: &str, error: ArrowError) -> Error {
+    match error {
+        ArrowError::ArithmeticOverflow(e) => {
+            Error::invalid(format!("{op}: {e}; cast the values to a wider type first"))
+        }
+        ArrowError::DivideByZero => Error::invalid(format!(
+            "{op}: division by an integer zero; cast the values to float64 or filter the zeros first"
+        )),
+        other => other.into(),
+    }
+}

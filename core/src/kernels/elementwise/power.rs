@@ -1,0 +1,108 @@
+//! Powers of numbers.
+
+use std::sync::Arc;
+
+use arrow::array::ArrowNativeTypeOp;
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray, new_null_array};
+use arrow::compute::kernels::arity::{binary, try_binary, try_unary, unary};
+use arrow::datatypes::{
+    ArrowNativeType, DataType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow::error::ArrowError;
+use half::f16;
+
+use super::{Side, with_hint};
+use crate::error::{Error, Result};
+
+/// Computes `left ** right` for two operands of the same type.
+pub(super) fn raise(left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
+    macro_rules! integers {
+        ($($name:ident => $t:ty),*) => {
+            match left.values().data_type() {
+                $(DataType::$name => raise_integers::<$t>(left, right, len, |a, b| {
+                    match b.to_usize().and_then(|b| u32::try_from(b).ok()) {
+                        Some(b) => a.pow_checked(b),
+                        None => raise_to_huge(a, b),
+                    }
+                }).map_err(|e| with_hint("**", e)),)*
+                DataType::Float16 => {
+                    apply_to_floats::<Float16Type>(left, right, len, |a, b| {
+                        f16::from_f64(a.to_f64().powf(b.to_f64()))
+                    })
+                }
+                DataType::Float32 => apply_to_floats::<Float32Type>(left, right, len, f32::powf),
+                DataType::Float64 => apply_to_floats::<Float64Type>(left, right, len, f64::powf),
+                other => Err(Error::type_of("**", "numbers", other)),
+            }
+        };
+    }
+    integers!(
+        Int8 => Int8Type, Int16 => Int16Type, Int32 => Int32Type, Int64 => Int64Type,
+        UInt8 => UInt8Type, UInt16 => UInt16Type, UInt32 => UInt32Type, UInt64 => UInt64Type
+    )
+}
+
+/// Handles powers that are negative, or too large for any base but 0, 1 and -1.
+fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result<T, ArrowError> {
+    if power.is_lt(T::ZERO) {
+        return Err(ArrowError::InvalidArgumentError(
+            "an integer to a negative power is not an integer; cast one side to float64".into(),
+        ));
+    }
+    if base.is_zero() || base.is_eq(T::ONE) {
+        return Ok(base);
+    }
+    if base.add_wrapping(T::ONE).is_zero() {
+        let odd = !power.mod_checked(T::ONE.add_wrapping(T::ONE))?.is_zero();
+        return Ok(if odd { base } else { T::ONE });
+    }
+    Err(ArrowError::ArithmeticOverflow(format!("Overflow happened on: {base:?} ** {power:?}")))
+}
+
+fn raise_integers<T: ArrowPrimitiveType>(
+    left: &Side,
+    right: &Side,
+    len: usize,
+    f: impl Fn(T::Native, T::Native) -> std::result::Result<T::Native, ArrowError>,
+) -> std::result::Result<ArrayRef, ArrowError> {
+    let (a, b) = (left.values().as_primitive::<T>(), right.values().as_primitive::<T>());
+    let out: PrimitiveArray<T> = match (left, right) {
+        (Side::Each(_), Side::Each(_)) => try_binary(a, b, f)?,
+        (_, Side::One(_)) if b.is_null(0) => return Ok(new_null_array(&T::DATA_TYPE, len)),
+        (Side::One(_), _) if a.is_null(0) => return Ok(new_null_array(&T::DATA_TYPE, len)),
+        (_, Side::One(_)) => {
+            let b = b.value(0);
+            try_unary(a, |a| f(a, b))?
+        }
+        (Side::One(_), _) => {
+            let a = a.value(0);
+            try_unary(b, |b| f(a, b))?
+        }
+    };
+    Ok(Arc::new(out))
+}
+
+/// Applies a function to pairs of floats.
+pub(super) fn apply_to_floats<T: ArrowPrimitiveType>(
+    left: &Side,
+    right: &Side,
+    len: usize,
+    f: impl Fn(T::Native, T::Native) -> T::Native,
+) -> Result<ArrayRef> {
+    let (a, b) = (left.values().as_primitive::<T>(), right.values().as_primitive::<T>());
+    let out: PrimitiveArray<T> = match (left, right) {
+        (Side::Each(_), Side::Each(_)) => binary(a, b, f)?,
+        (_, Side::One(_)) if b.is_null(0) => return Ok(new_null_array(&T::DATA_TYPE, len)),
+        (Side::One(_), _) if a.is_null(0) => return Ok(new_null_array(&T::DATA_TYPE, len)),
+        (_, Side::One(_)) => {
+            let b = b.value(0);
+            unary(a, |a| f(a, b))
+        }
+        (Side::One(_), _) => {
+            let a = a.value(0);
+            unary(b, |b| f(a, b))
+        }
+    };
+    Ok(Arc::new(out))
+}

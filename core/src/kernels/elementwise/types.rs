@@ -1,0 +1,414 @@
+//! Types of operands and results.
+
+use arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
+use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, UInt64Type};
+
+use super::{Op, Side, apply_op};
+use crate::error::{Error, Result};
+use crate::kernels::times::{EXACT_SECONDS, INTERVAL_NANOSECONDS, in_unit};
+use crate::table::promote_types;
+
+/// One operand of an operation, as known at planning time.
+#[derive(Clone, Copy, Debug)]
+pub enum OperandType<'a> {
+    /// The leaves of an array, of any value.
+    Leaves(&'a DataType),
+    /// A literal, as an array of length 1; the types depend on its value.
+    Literal(&'a ArrayRef),
+}
+
+/// The types that the operands of an operation are cast to, and the type of its result.
+///
+/// * Two arrays: both widen to a type that holds both, as numpy promotes arrays (`uint8` and `int8`
+///   to `int16`, `uint64` and `int64` to `float64`, `int32` and `float32` to `float64`). `uint64`
+///   and `int64` compare exactly.
+/// * A literal integer takes the type of the leaves if its value fits (any float type holds it);
+///   otherwise both widen as far as the value requires: `uint8` leaves and 300 become `uint16`, -1
+///   gives `int16`.
+/// * A literal float takes the type of float leaves unless it would become infinite. With integer
+///   leaves both become `float64`; a comparison with a whole number below 2^53 stays in integers,
+///   which gives the same result.
+/// * Strings of all encodings compare with each other; a literal string is parsed as a date, time,
+///   number or boolean if the leaves have such a type. Timestamps and durations of different units
+///   compare exactly, and so do intervals: compared with each other, a month is 30 days; comparing
+///   months with durations is an error. A null takes the type of the other side. Arithmetic on
+///   times is Arrow's: time - time, time ± duration or interval, ...
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, Int64Array};
+/// use arrow::datatypes::DataType::{UInt8, UInt16};
+/// use serrate::kernels::elementwise::{Op, OperandType, Types};
+/// let literal = |n| -> ArrayRef { Arc::new(Int64Array::from(vec![n])) };
+/// let output = |n| -> serrate::Result<_> {
+///     let types = Types::new(Op::Add, OperandType::Leaves(&UInt8), OperandType::Literal(&literal(n)))?;
+///     Ok(types.output().clone())
+/// };
+/// assert_eq!(output(200)?, UInt8);
+/// assert_eq!(output(300)?, UInt16);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Types {
+    left: DataType,
+    right: DataType,
+    output: DataType,
+}
+
+impl Types {
+    /// Determines the types.
+    ///
+    /// # Errors
+    /// When the operation does not exist for these types, or a literal string cannot be parsed.
+    pub fn new(op: Op, left: OperandType<'_>, right: OperandType<'_>) -> Result<Self> {
+        let (a, b) = (left.data_type()?, right.data_type()?);
+        let incompatible = || {
+            Error::type_of(
+                format!("{} of {a} and {b}", op.symbol()),
+                if op.is_logical() { "booleans" } else { "compatible types; cast one side" },
+                if op.is_logical() && *a == DataType::Boolean { b } else { a },
+            )
+        };
+        let (left, right) = if op.is_logical() {
+            let fits = |t: &DataType| matches!(t, DataType::Boolean | DataType::Null);
+            if !fits(a) || !fits(b) {
+                return Err(incompatible());
+            }
+            (DataType::Boolean, DataType::Boolean)
+        } else {
+            let chooses = matches!(op, Op::Minimum | Op::Maximum);
+            let numbers = is_number(value_type(a)) && is_number(value_type(b));
+            if op == Op::Pow && !numbers && !(a.is_null() || b.is_null()) {
+                return Err(incompatible());
+            }
+            // Other types than numbers only have to compare.
+            let op = if chooses && !numbers { Op::Lt } else { op };
+            let (x, y) = match (left, right) {
+                (OperandType::Leaves(a), OperandType::Literal(v)) => {
+                    combine_with_literal(op, a, v)?.ok_or_else(incompatible)?
+                }
+                (OperandType::Literal(v), OperandType::Leaves(b)) => {
+                    let (b, a) = combine_with_literal(op, b, v)?.ok_or_else(incompatible)?;
+                    (a, b)
+                }
+                _ => combine_types(op, a, b).ok_or_else(incompatible)?,
+            };
+            match (&x, chooses) {
+                // The type they compare in cannot represent a result.
+                (t, true) if is_time(value_type(a)) && t.is_decimal() => {
+                    let common = match (value_type(a), value_type(b)) {
+                        (t @ DataType::Duration(_), DataType::Interval(_))
+                        | (DataType::Interval(_), t @ DataType::Duration(_)) => Some(t.clone()),
+                        // Fields of intervals do not determine which one is smaller.
+                        (DataType::Interval(_), DataType::Interval(_)) => None,
+                        (a, b) => promote_types(a, b),
+                    };
+                    let common = common.ok_or_else(incompatible)?;
+                    (common.clone(), common)
+                }
+                (_, true) => (value_type(&x).clone(), value_type(&y).clone()),
+                (_, false) => (x, y),
+            }
+        };
+        let empty = |t: &DataType| Side::Each(new_empty_array(t));
+        let out = apply_op(op, &empty(&left), &empty(&right), 0).map_err(|_| incompatible())?;
+        Ok(Self { output: out.data_type().clone(), left, right })
+    }
+
+    /// Type that the left side is cast to.
+    pub fn left(&self) -> &DataType {
+        &self.left
+    }
+
+    /// Type that the right side is cast to.
+    pub fn right(&self) -> &DataType {
+        &self.right
+    }
+
+    /// Type of the result.
+    pub fn output(&self) -> &DataType {
+        &self.output
+    }
+}
+
+impl<'a> OperandType<'a> {
+    fn data_type(&self) -> Result<&'a DataType> {
+        match *self {
+            Self::Leaves(t) => Ok(t),
+            Self::Literal(v) if v.len() == 1 => Ok(v.data_type()),
+            Self::Literal(v) => Err(Error::invalid(format!(
+                "a scalar operand must be a single value, not {}",
+                v.len()
+            ))),
+        }
+    }
+}
+
+/// Returns the value type of dictionaries, and other types unchanged.
+fn value_type(t: &DataType) -> &DataType {
+    match t {
+        DataType::Dictionary(_, values) => values,
+        other => other,
+    }
+}
+
+fn is_time(t: &DataType) -> bool {
+    t.is_temporal() || matches!(t, DataType::Interval(_))
+}
+
+/// Type in which `u64` and signed integers compare exactly.
+const EXACT_INTEGERS: DataType = DataType::Decimal128(20, 0);
+
+fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataType)> {
+    use DataType::{
+        Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256, Duration, Interval, Timestamp,
+    };
+    use TimeUnit::Nanosecond;
+    let both = |t: DataType| Some((t.clone(), t));
+    let intervals = [a, b].map(|t| matches!(value_type(t), DataType::Interval(_)));
+    if op.is_comparison() && intervals == [true, true] {
+        // Arrow compares intervals field by field, so that 1 day is more than 36 hours.
+        return both(INTERVAL_NANOSECONDS);
+    }
+    if op.is_comparison() && a == b && !a.is_nested() {
+        return both(a.clone());
+    }
+    let (a, b) = (value_type(a), value_type(b));
+    if op.is_arithmetic() {
+        match (a, b) {
+            (Timestamp(u, _), Timestamp(v, z)) if u != v => {
+                let finer = *u.max(v);
+                let left = with_unit(a, finer)?;
+                return Some((left, Timestamp(finer, z.clone())));
+            }
+            (Timestamp(u, _), Duration(_)) => return Some((a.clone(), Duration(*u))),
+            (Duration(_), Timestamp(u, _)) => return Some((Duration(*u), b.clone())),
+            (Duration(_), Interval(_)) => return both(a.clone()),
+            (Interval(_), Duration(_)) => return both(b.clone()),
+            _ if is_time(a) && is_time(b) => {
+                let same = if a == b { None } else { promote_types(a, b) };
+                return match (a, b, same) {
+                    (Duration(_), Duration(_), Some(t)) => both(t),
+                    _ => Some((a.clone(), b.clone())),
+                };
+            }
+            _ if is_time(a) || is_time(b) => {
+                return match (a.is_null(), b.is_null()) {
+                    (true, _) => both(b.clone()),
+                    (_, true) => both(a.clone()),
+                    _ => Some((a.clone(), b.clone())),
+                };
+            }
+            _ => {}
+        }
+    }
+    if a.is_decimal() || b.is_decimal() {
+        let is_number_or_null = |t: &DataType| t.is_decimal() || t.is_numeric() || t.is_null();
+        return match (a, b) {
+            _ if a == b => both(a.clone()),
+            // Arrow aligns their scales itself.
+            (Decimal32(..), Decimal32(..))
+            | (Decimal64(..), Decimal64(..))
+            | (Decimal128(..), Decimal128(..))
+            | (Decimal256(..), Decimal256(..))
+                if op.is_arithmetic() =>
+            {
+                Some((a.clone(), b.clone()))
+            }
+            _ if is_number_or_null(a) && is_number_or_null(b) => both(DataType::Float64),
+            _ => None,
+        };
+    }
+    if op.is_comparison() {
+        match (a, b) {
+            // Dates outside the range of nanosecond timestamps remain comparable.
+            (Timestamp(Nanosecond, None), Date32 | Date64)
+            | (Date32 | Date64, Timestamp(Nanosecond, None)) => return both(EXACT_SECONDS),
+            (Timestamp(..), Date32 | Date64) => return both(a.clone()),
+            (Date32 | Date64, Timestamp(..)) => return both(b.clone()),
+            (Timestamp(u, y), Timestamp(v, z))
+                if u != v && share_clock(y.as_deref(), z.as_deref()) =>
+            {
+                return both(EXACT_SECONDS);
+            }
+            (Timestamp(u, z), Timestamp(v, _)) => return both(Timestamp(*u.max(v), z.clone())),
+            (Duration(_), Interval(_)) | (Interval(_), Duration(_)) => return both(EXACT_SECONDS),
+            (Duration(u), Duration(v)) if u != v => return both(EXACT_SECONDS),
+            _ => {}
+        }
+    }
+    if op.is_comparison()
+        && matches!((a, b), (DataType::UInt64, b) | (b, DataType::UInt64) if b.is_signed_integer())
+    {
+        // No integer type holds both, and distinct integers beyond 2^53 are equal as floats.
+        return both(EXACT_INTEGERS);
+    }
+    let common = promote_types(a, b)?;
+    // Arithmetic on two untyped NULLs yields Int64.
+    let common = if common.is_null() && op.is_arithmetic() { DataType::Int64 } else { common };
+    both(common)
+}
+
+/// Whether times in two zones compare without conversion; a time without a zone is in UTC.
+fn share_clock(a: Option<&str>, b: Option<&str>) -> bool {
+    let utc = |zone: Option<&str>| zone.is_none_or(|z| matches!(z, "UTC" | "+00:00" | "Z"));
+    a.is_some() == b.is_some() || (utc(a) && utc(b))
+}
+
+fn with_unit(t: &DataType, unit: arrow::datatypes::TimeUnit) -> Option<DataType> {
+    match t {
+        DataType::Timestamp(_, z) => Some(DataType::Timestamp(unit, z.clone())),
+        _ => None,
+    }
+}
+
+/// Determines the types of leaves and a literal, in that order; `None` if they are incompatible.
+fn combine_with_literal(
+    op: Op,
+    leaf: &DataType,
+    literal: &ArrayRef,
+) -> Result<Option<(DataType, DataType)>> {
+    let given = value_type(literal.data_type());
+    let values = value_type(leaf);
+    let both = |t: DataType| Ok(Some((t.clone(), t)));
+    if literal.logical_null_count() == 1 && (given.is_null() || given == values) {
+        let t =
+            if values.is_null() && op.is_arithmetic() { DataType::Int64 } else { values.clone() };
+        return if values.is_null() { both(t) } else { Ok(combine_types(op, values, &t)) };
+    }
+    if given.is_string() && !values.is_string() && op.is_comparison() && !values.is_null() {
+        let options = CastOptions { safe: false, ..CastOptions::default() };
+        match (cast_with_options(literal, values, &options), values) {
+            (Ok(_), _) => return both(values.clone()),
+            // Years outside the range of nanosecond timestamps remain comparable.
+            (Err(_), DataType::Timestamp(TimeUnit::Nanosecond, None)) => {
+                let wide = DataType::Timestamp(TimeUnit::Microsecond, None);
+                cast_with_options(literal, &wide, &options)?;
+                return both(EXACT_SECONDS);
+            }
+            (Err(e), _) => return Err(e.into()),
+        }
+    }
+    if values.is_string() && given.is_string() && op.is_comparison() {
+        // A dictionary compares through its values, without being unpacked.
+        return Ok(Some((leaf.clone(), values.clone())));
+    }
+    if is_time(values) && is_time(given) && op.is_comparison() && values != given {
+        // Uses the unit of the leaves if it represents the literal exactly.
+        let literal = cast(literal, given)?;
+        if let (DataType::Duration(_), DataType::Interval(_)) = (values, given) {
+            return match in_unit(&literal, values)? {
+                Some(_) => both(values.clone()),
+                None => both(EXACT_SECONDS),
+            };
+        }
+        let there = cast(&literal, values).ok();
+        if there.and_then(|v| cast(&v, given).ok()).is_some_and(|v| *v == *literal) {
+            return both(values.clone());
+        }
+        return Ok(combine_types(op, values, given));
+    }
+    if !is_number(values) || !is_number(given) {
+        return Ok(combine_types(op, values, given));
+    }
+    let value = Number::new(literal)?;
+    Ok(match (value, values.is_floating()) {
+        (None, _) => combine_types(op, values, values),
+        (Some(value), true) => {
+            let floats = [DataType::Float16, DataType::Float32, DataType::Float64];
+            let from = floats.iter().position(|t| t == values).unwrap_or(0);
+            let t = floats[from..].iter().find(|t| value.is_finite_in(t)).unwrap_or(values);
+            Some((t.clone(), t.clone()))
+        }
+        (Some(Number::Int(n)), false) => {
+            let t = if can_hold(values, n) {
+                Some(values.clone())
+            } else {
+                promote_types(values, &smallest_type(n))
+            };
+            t.map(|t| (t.clone(), t))
+        }
+        (Some(Number::Float(x)), false) => {
+            // Beyond 2^53, several integers equal the same float.
+            let exact = |n: i128| n.unsigned_abs() < 1 << f64::MANTISSA_DIGITS;
+            let whole =
+                to_whole(x).filter(|n| op.is_comparison() && can_hold(values, *n) && exact(*n));
+            let t = if whole.is_some() { values.clone() } else { DataType::Float64 };
+            Some((t.clone(), t))
+        }
+    })
+}
+
+fn is_number(t: &DataType) -> bool {
+    t.is_integer() || t.is_floating()
+}
+
+#[derive(Clone, Copy)]
+enum Number {
+    Int(i128),
+    Float(f64),
+}
+
+impl Number {
+    fn new(literal: &ArrayRef) -> Result<Option<Self>> {
+        let literal = cast(literal, value_type(literal.data_type()))?;
+        if literal.is_null(0) {
+            return Ok(None);
+        }
+        Ok(Some(match literal.data_type() {
+            DataType::UInt64 => Self::Int(literal.as_primitive::<UInt64Type>().value(0).into()),
+            t if t.is_integer() => {
+                let wide = cast(&literal, &DataType::Int64)?;
+                Self::Int(wide.as_primitive::<Int64Type>().value(0).into())
+            }
+            _ => {
+                let wide = cast(&literal, &DataType::Float64)?;
+                Self::Float(wide.as_primitive::<Float64Type>().value(0))
+            }
+        }))
+    }
+
+    /// Whether the value is finite in a float type (or was not finite before).
+    fn is_finite_in(self, t: &DataType) -> bool {
+        #[expect(clippy::cast_precision_loss, reason = "only the magnitude matters")]
+        let x = match self {
+            Self::Int(n) => n as f64,
+            Self::Float(x) => x,
+        };
+        let largest = match t {
+            DataType::Float16 => f64::from(half::f16::MAX),
+            DataType::Float32 => f64::from(f32::MAX),
+            _ => f64::MAX,
+        };
+        !x.is_finite() || x.abs() <= largest
+    }
+}
+
+fn to_whole(x: f64) -> Option<i128> {
+    #[expect(clippy::cast_possible_truncation, reason = "far below the limits of i128")]
+    (x.fract() == 0.0 && x.abs() < 1e30).then_some(x as i128)
+}
+
+fn can_hold(t: &DataType, n: i128) -> bool {
+    let (low, high) = match t {
+        DataType::Int8 => (i8::MIN.into(), i8::MAX.into()),
+        DataType::Int16 => (i16::MIN.into(), i16::MAX.into()),
+        DataType::Int32 => (i32::MIN.into(), i32::MAX.into()),
+        DataType::Int64 => (i64::MIN.into(), i64::MAX.into()),
+        DataType::UInt8 => (0, u8::MAX.into()),
+        DataType::UInt16 => (0, u16::MAX.into()),
+        DataType::UInt32 => (0, u32::MAX.into()),
+        DataType::UInt64 => (0, i128::from(u64::MAX)),
+        _ => return false,
+    };
+    (low..=high).contains(&n)
+}
+
+/// Returns the smallest integer type that can represent a value, unsigned unless it is negative.
+fn smallest_type(n: i128) -> DataType {
+    use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+    let types = if n < 0 { [Int8, Int16, Int32, Int64] } else { [UInt8, UInt16, UInt32, UInt64] };
+    types.into_iter().find(|t| can_hold(t, n)).unwrap_or(DataType::Float64)
+}

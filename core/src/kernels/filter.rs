@@ -1,0 +1,128 @@
+//! Filters: the elements that a mask selects.
+
+use arrow::array::{AsArray, BooleanArray, OffsetSizeTrait};
+use arrow::buffer::{BooleanBuffer, OffsetBuffer};
+use arrow::datatypes::DataType;
+
+use super::align::aligned;
+use super::bits::Rank;
+use super::bits::true_bits;
+use super::gather::{filter_rows, with_axis};
+use super::kept::filter_values_by_rank;
+use super::reshape::flatten_all;
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::error::{Error, Result};
+
+/// Returns the elements for which `mask` is true; null counts as false, and so does everything
+/// under a null list of the mask.
+///
+/// The mask has Boolean leaves and either the lists of the array (it selects leaves) or only its
+/// outer levels (it selects whole elements of an outer axis). Lists remain: a list without selected
+/// elements becomes empty, a null list stays null. A mask without false values shares all buffers.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, BooleanArray, Int32Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::filter::filter;
+/// // [[1, 2, 3], [4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let odd = a.with_leaves(Arc::new(BooleanArray::from(vec![true, false, true, false])))?;
+/// let b = filter(&a, &odd)?;
+/// assert_eq!(b.lengths(1)?, [2, 0]);
+/// assert_eq!(b.leaves().as_primitive::<Int32Type>().values(), &[1, 3]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the mask is not Boolean, has no levels or more levels than the array, or has a list of
+/// another length than the array (unless either is null).
+pub fn filter(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
+    let axis = masked_axis(array, mask)?;
+    let (array, mask) = aligned(array, mask, axis)?;
+    filter_elements(array, true_bits(mask.leaves().as_boolean()), axis)
+}
+
+/// Returns the leaves for which `mask` is true in one list per row, as numpy's `compress`:
+/// [`filter`], then [`flatten_all`], without the lists in between.
+///
+/// A null row stays null; null lists and values inside a row are treated as in [`filter`]. Leaves
+/// are shared if no mask value is false.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, BooleanArray, Int32Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::filter::compress;
+/// // [[[1, 2], [3]], [[4]]]
+/// let axes = vec![Offsets::from_lengths([2, 1])?.into(), Offsets::from_lengths([2, 1, 1])?.into()];
+/// let a = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3, 4])))?;
+/// let odd = a.with_leaves(Arc::new(BooleanArray::from(vec![true, false, true, false])))?;
+/// let b = compress(&a, &odd)?;
+/// assert_eq!(b.lengths(1)?, [2, 0]);
+/// assert_eq!(b.leaves().as_primitive::<Int32Type>().values(), &[1, 3]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`filter`].
+pub fn compress(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
+    let axis = masked_axis(array, mask)?;
+    if axis < array.axes().len() {
+        return flatten_all(&filter(array, mask)?);
+    }
+    let (array, mask) = aligned(array, mask, axis)?;
+    filter_elements(flatten_all(&array)?, true_bits(mask.leaves().as_boolean()), 1)
+}
+
+/// Returns the axis whose elements a mask selects.
+fn masked_axis(array: &RaggedArray, mask: &RaggedArray) -> Result<usize> {
+    if *mask.leaf_type() != DataType::Boolean {
+        return Err(Error::type_of("the mask", DataType::Boolean.to_string(), mask.leaf_type()));
+    }
+    let axis = mask.axes().len();
+    if axis == 0 || axis > array.axes().len() {
+        return Err(Error::invalid(format!(
+            "a mask with {axis} level(s) of lists for an array with {}; it needs at least one and no more than the array",
+            array.axes().len()
+        )));
+    }
+    Ok(axis)
+}
+
+fn filter_elements(array: RaggedArray, keep: BooleanBuffer, axis: usize) -> Result<RaggedArray> {
+    let rank = Rank::new(&keep);
+    if rank.total() == keep.len() {
+        return Ok(array);
+    }
+    let level = array.axis(axis)?;
+    let layout = count_kept(level.layout(), &rank)?;
+    let below = if axis == array.axes().len() {
+        let leaves = filter_values_by_rank(array.leaves(), &keep, &rank)?;
+        RaggedArray::try_new(leaves.len(), Vec::new(), leaves)?
+    } else {
+        filter_rows(&array.inner(axis)?, &BooleanArray::new(keep, None))?
+    };
+    let level = ListAxis::try_new(layout, level.nulls().cloned())?;
+    with_axis(&array, array.len(), axis, level, below)
+}
+
+/// Returns the lists of the elements whose bits are set.
+pub(super) fn count_kept(layout: &Layout, rank: &Rank) -> Result<Offsets> {
+    Ok(match layout {
+        Layout::Ragged(Offsets::I32(o)) => Offsets::from(rank_offsets(o, rank)),
+        Layout::Ragged(Offsets::I64(o)) => Offsets::from(rank_offsets(o, rank)),
+        uniform @ Layout::Uniform { .. } => match uniform.to_offsets()? {
+            Offsets::I32(o) => Offsets::from(rank_offsets(&o, rank)),
+            Offsets::I64(o) => Offsets::from(rank_offsets(&o, rank)),
+        },
+    })
+}
+
+/// Translates offsets into numbers of set bits.
+fn rank_offsets<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, rank: &Rank) -> OffsetBuffer<O> {
+    OffsetBuffer::new(rank.ranks(offsets).into())
+}

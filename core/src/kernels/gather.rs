@@ -1,0 +1,217 @@
+//! Gathering elements of an axis with everything below them.
+//!
+//! The elements of axis `k` are the rows of [`RaggedArray::inner`]`(k)`, so these functions work on
+//! rows; `with_axis` puts the result back under the outer levels.
+
+use std::ops::Range;
+
+use arrow::array::{Array, BooleanArray, OffsetSizeTrait, UInt64Array};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::take;
+use arrow::util::bit_iterator::BitSliceIterator;
+
+use super::bits::true_bits;
+use super::kept::filter_values;
+use crate::array::ranges::{gather_bits, gather_values, joined, total};
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::error::{Error, Result};
+use crate::with_offsets;
+
+/// Returns the rows of `ranges`, one range after the other; a row may occur more than once.
+///
+/// Adjacent ranges are merged first, and a single range copies nothing. Leaves of fixed width are
+/// copied as bytes, range by range.
+///
+/// # Errors
+/// When a range is outside the rows.
+pub fn take_ranges(
+    array: &RaggedArray,
+    ranges: impl IntoIterator<Item = Range<usize>>,
+) -> Result<RaggedArray> {
+    let mut outside = None;
+    let ranges = ranges.into_iter().inspect(|r| {
+        if r.start > r.end || r.end > array.len() {
+            outside.get_or_insert(r.start.max(r.end));
+        }
+    });
+    let ranges = joined(ranges);
+    if let Some(at) = outside {
+        return Err(Error::OutOfRange {
+            axis: 0,
+            index: i64::try_from(at).unwrap_or(i64::MAX),
+            size: array.len(),
+        });
+    }
+    gather(array, ranges)
+}
+
+/// Takes rows by position, in any order; a null position gives a null row.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Array, Int32Array, UInt64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::gather::take_rows;
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let b = take_rows(&a, &UInt64Array::from(vec![Some(1), None, Some(0)]))?;
+/// assert_eq!(b.lengths(1)?, [1, 0, 2]);
+/// assert!(b.axis(1)?.nulls().unwrap().is_null(1));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When a position is outside the rows.
+pub fn take_rows(array: &RaggedArray, rows: &UInt64Array) -> Result<RaggedArray> {
+    let n = array.len();
+    if let Some(row) = rows.iter().flatten().find(|r| usize::try_from(*r).map_or(true, |r| r >= n))
+    {
+        return Err(Error::OutOfRange {
+            axis: 0,
+            index: i64::try_from(row).unwrap_or(i64::MAX),
+            size: n,
+        });
+    }
+    let Some(axis) = array.axes().first() else {
+        return RaggedArray::try_new(rows.len(), Vec::new(), take(array.leaves(), rows, None)?);
+    };
+    // Every position was checked to be less than a usize.
+    let at = |row: u64| usize::try_from(row).unwrap_or(usize::MAX);
+    let layout = axis.layout();
+    let nulls = rows.nulls().is_some() || axis.nulls().is_some();
+    let nulls = nulls.then(|| {
+        NullBuffer::from_iter(
+            rows.iter().map(|r| r.is_some_and(|r| axis.nulls().is_none_or(|n| n.is_valid(at(r))))),
+        )
+    });
+    let layout = match layout {
+        Layout::Uniform { size, .. } if rows.null_count() == 0 => {
+            Layout::Uniform { size: *size, lists: rows.len() }
+        }
+        _ => lists_like(layout, rows.iter().map(|r| r.map_or(0, |r| layout.length(at(r)))))?,
+    };
+    let ranges = joined(rows.iter().flatten().map(|r| axis.layout().range(at(r))));
+    let below = gather(&array.inner(1)?, ranges)?;
+    with_axis(array, rows.len(), 1, ListAxis::try_new(layout, nulls)?, below)
+}
+
+/// Returns the rows for which `keep` is true; null is false.
+///
+/// # Errors
+/// When `keep` does not have one value per row.
+pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArray> {
+    if keep.len() != array.len() {
+        return Err(Error::invalid(format!(
+            "a mask of {} values for {} rows; give one value per row",
+            keep.len(),
+            array.len()
+        )));
+    }
+    let bits = true_bits(keep);
+    if array.axes().is_empty() {
+        let kept = filter_values(array.leaves(), &bits)?;
+        return RaggedArray::try_new(kept.len(), Vec::new(), kept);
+    }
+    let ranges = BitSliceIterator::new(bits.values(), bits.offset(), bits.len());
+    gather(array, joined(ranges.map(|(start, end)| start..end)))
+}
+
+/// Combines `outer` down to axis `axis - 1`, the level `level`, and `below` as its children.
+pub(crate) fn with_axis(
+    outer: &RaggedArray,
+    rows: usize,
+    axis: usize,
+    level: ListAxis,
+    below: RaggedArray,
+) -> Result<RaggedArray> {
+    let (_, inner, leaves) = below.into_parts();
+    let mut axes = outer.axes()[..axis - 1].to_vec();
+    axes.push(level);
+    axes.extend(inner);
+    RaggedArray::try_new(rows, axes, leaves)
+}
+
+/// Returns ragged lists of these lengths, with offsets at least as wide as those of `like`.
+pub(crate) fn lists_like(
+    like: &Layout,
+    lengths: impl IntoIterator<Item = usize>,
+) -> Result<Layout> {
+    let offsets = Offsets::from_lengths(lengths)?;
+    Ok(Layout::Ragged(match like {
+        Layout::Ragged(Offsets::I64(_)) => Offsets::I64(offsets.to_i64()),
+        _ => offsets,
+    }))
+}
+
+pub(crate) fn rows_of_lists(array: &RaggedArray, axis: usize) -> Vec<usize> {
+    let mut rows: Vec<usize> = (0..array.len()).collect();
+    for level in &array.axes()[..axis - 1] {
+        let layout = level.layout();
+        let mut next = Vec::with_capacity(layout.children());
+        for (list, row) in rows.iter().enumerate() {
+            next.resize(next.len() + layout.length(list), *row);
+        }
+        rows = next;
+    }
+    rows
+}
+
+pub(crate) fn row_of_list(array: &RaggedArray, axis: usize, list: usize) -> usize {
+    array.axes()[..axis - 1].iter().rev().fold(list, |at, level| level.layout().list_of(at))
+}
+
+/// Gathers rows by ranges that are checked and merged.
+pub(super) fn gather(array: &RaggedArray, mut ranges: Vec<Range<usize>>) -> Result<RaggedArray> {
+    match &ranges[..] {
+        [] => return array.slice(0, 0),
+        [r] => return array.slice(r.start, r.len()),
+        _ => {}
+    }
+    let rows = total(&ranges)?;
+    let mut axes = Vec::with_capacity(array.axes().len());
+    for axis in array.axes() {
+        let lists = total(&ranges)?;
+        let nulls = axis.nulls().map(|n| NullBuffer::new(gather_bits(n.inner(), &ranges, lists)));
+        let below = joined(ranges.iter().map(|r| axis.layout().ranges(r.clone())));
+        let layout = match axis.layout() {
+            Layout::Uniform { size, .. } => Layout::Uniform { size: *size, lists },
+            Layout::Ragged(offsets) => gather_offsets(offsets, &ranges, lists, total(&below)?)?,
+        };
+        axes.push(ListAxis::try_new(layout, nulls)?);
+        ranges = below;
+    }
+    let leaves = gather_values(array.leaves(), &ranges)?;
+    RaggedArray::try_new(rows, axes, leaves)
+}
+
+fn gather_offsets(
+    offsets: &Offsets,
+    ranges: &[Range<usize>],
+    lists: usize,
+    children: usize,
+) -> Result<Layout> {
+    fn gather_ragged_offsets<O: OffsetSizeTrait>(
+        o: &[O],
+        ranges: &[Range<usize>],
+        lists: usize,
+    ) -> Vec<O> {
+        let mut out = Vec::with_capacity(lists + 1);
+        let mut end = O::zero();
+        out.push(end);
+        for r in ranges {
+            let shift = end - o[r.start];
+            out.extend(o[r.start + 1..=r.end].iter().map(|x| *x + shift));
+            end = o[r.end] + shift;
+        }
+        out
+    }
+    let fits = matches!(offsets, Offsets::I64(_)) || i32::try_from(children).is_ok();
+    if !fits {
+        let lengths = ranges.iter().flat_map(|r| r.clone()).map(|i| offsets.length(i));
+        return Ok(Offsets::from_lengths(lengths)?.into());
+    }
+    Ok(with_offsets!(offsets, o => {
+        Offsets::from(OffsetBuffer::new(gather_ragged_offsets(o, ranges, lists).into())).into()
+    }))
+}

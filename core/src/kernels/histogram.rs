@@ -1,0 +1,308 @@
+//! Counts of distinct values.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, UInt32Array, UInt64Array, new_empty_array,
+};
+use arrow::compute::{cast, concat, take};
+use arrow::datatypes::{DataType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+
+use super::native::reinterpret;
+use super::sort::{Order, argsort, make_equality};
+use crate::array::{Layout, RaggedArray};
+use crate::error::{Error, Result};
+
+/// Limit of unsigned integers that are counted in an array.
+const TABLE_LIMIT: u32 = 1 << 20;
+
+/// Counts of values, accumulated over any number of arrays.
+///
+/// Nulls are not counted. Integers of 8 and 16 bits, and wider unsigned ones up to a limit, are
+/// counted in an array. For a dictionary the keys are counted first, so each dictionary value is
+/// processed once. All NaN are one value, and so are both zeros.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, UInt16Array, UInt64Array};
+/// use serrate::kernels::histogram::Histogram;
+/// let mut counts = Histogram::new(&arrow::datatypes::DataType::UInt16)?;
+/// for codes in [vec![7, 3, 7], vec![3, 9, 7]] {
+///     let codes: ArrayRef = Arc::new(UInt16Array::from(codes));
+///     counts.add(&codes)?;
+/// }
+/// let (values, counts) = counts.top(2)?;
+/// assert_eq!(values.as_ref(), &UInt16Array::from(vec![7, 3]));
+/// assert_eq!(counts, UInt64Array::from(vec![3, 2]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    /// Type of the values; for dictionaries, the type of their values.
+    values: DataType,
+    /// Counts indexed by the bit pattern of small integers.
+    table: Vec<u64>,
+    /// Other values and their counts; a value may occur in several parts.
+    parts: Vec<(ArrayRef, UInt64Array)>,
+    /// Number of values in all parts.
+    part_values: usize,
+}
+
+impl Histogram {
+    /// Creates an empty histogram.
+    ///
+    /// # Errors
+    /// When values of the type cannot be compared.
+    pub fn new(values: &DataType) -> Result<Self> {
+        let values = match values {
+            DataType::Dictionary(_, values) => values,
+            other => other,
+        };
+        if values.is_nested() {
+            return Err(Error::type_of("a histogram", "flat values", values));
+        }
+        Ok(Self { values: values.clone(), table: Vec::new(), parts: Vec::new(), part_values: 0 })
+    }
+
+    /// Type of the values that are counted.
+    pub fn value_type(&self) -> &DataType {
+        &self.values
+    }
+
+    /// Counts the values of an array, such as the leaves of a [`RaggedArray`].
+    ///
+    /// # Errors
+    /// When they have another type.
+    pub fn add(&mut self, values: &ArrayRef) -> Result<()> {
+        if let Some(dictionary) = values.as_any_dictionary_opt() {
+            let keys: ArrayRef = dictionary.keys().slice(0, values.len());
+            let mut counts = vec![0u64; dictionary.values().len()];
+            let keys = cast(&keys, &DataType::UInt64)?;
+            for key in keys.as_primitive::<UInt64Type>().iter().flatten() {
+                if let Some(count) = usize::try_from(key).ok().and_then(|k| counts.get_mut(k)) {
+                    *count += 1;
+                }
+            }
+            self.check_type(dictionary.values().data_type())?;
+            return self.add_counted(dictionary.values(), &UInt64Array::from(counts));
+        }
+        self.check_type(values.data_type())?;
+        let table = &mut self.table;
+        match values.data_type() {
+            DataType::Null => {}
+            DataType::UInt8 => count_in_table::<UInt8Type>(table, 1 << 8, values),
+            DataType::UInt16 => count_in_table::<UInt16Type>(table, 1 << 16, values),
+            DataType::Int8 => {
+                count_in_table::<UInt8Type>(table, 1 << 8, &reinterpret(values, &DataType::UInt8)?);
+            }
+            DataType::Int16 => {
+                count_in_table::<UInt16Type>(
+                    table,
+                    1 << 16,
+                    &reinterpret(values, &DataType::UInt16)?,
+                );
+            }
+            DataType::UInt32 => {
+                let most = arrow::compute::max(values.as_primitive::<UInt32Type>());
+                let most = most.unwrap_or(0);
+                if most >= TABLE_LIMIT {
+                    return self.add_sorted(values);
+                }
+                let size = (most as usize + 1).next_power_of_two().max(table.len());
+                count_in_table::<UInt32Type>(table, size, values);
+            }
+            _ => return self.add_sorted(values),
+        }
+        Ok(())
+    }
+
+    /// Adds the counts of another histogram of the same type.
+    ///
+    /// # Errors
+    /// When the types differ.
+    pub fn merge(&mut self, other: &Self) -> Result<()> {
+        self.check_type(&other.values)?;
+        if self.table.len() < other.table.len() {
+            self.table.resize(other.table.len(), 0);
+        }
+        self.table.iter_mut().zip(&other.table).for_each(|(a, b)| *a += b);
+        for (values, counts) in &other.parts {
+            self.push_part(values.clone(), counts.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Adds values with given counts, one count per value.
+    ///
+    /// # Errors
+    /// When the values have another type, or the number of counts differs.
+    pub fn add_counted(&mut self, values: &ArrayRef, counts: &UInt64Array) -> Result<()> {
+        self.check_type(values.data_type())?;
+        if values.len() != counts.len() {
+            return Err(Error::invalid(format!(
+                "{} counts for {} values",
+                counts.len(),
+                values.len()
+            )));
+        }
+        self.push_part(values.clone(), counts.clone())
+    }
+
+    /// Returns all distinct values in ascending order, and their counts.
+    ///
+    /// # Errors
+    /// When values cannot be compared.
+    pub fn counts(&self) -> Result<(ArrayRef, UInt64Array)> {
+        let mut parts = self.parts.clone();
+        let indices: Vec<usize> = (0..self.table.len()).filter(|i| self.table[*i] > 0).collect();
+        if !indices.is_empty() {
+            let counts = indices.iter().map(|i| self.table[*i]).collect();
+            parts.push((self.table_values(&indices)?, counts));
+        }
+        merge_counts(&self.values, &parts)
+    }
+
+    /// Returns the `n` most frequent values, in descending order of their counts; ties are ordered
+    /// by value.
+    ///
+    /// # Errors
+    /// As [`counts`](Self::counts).
+    pub fn top(&self, n: usize) -> Result<(ArrayRef, UInt64Array)> {
+        let (values, counts) = self.counts()?;
+        let mut indices: Vec<u32> = (0..u32::try_from(counts.len()).unwrap_or(u32::MAX)).collect();
+        let key = |i: &u32| (std::cmp::Reverse(counts.value(*i as usize)), *i);
+        if n > 0 && n < indices.len() {
+            indices.select_nth_unstable_by_key(n - 1, key);
+        }
+        indices.truncate(n);
+        indices.sort_unstable_by_key(key);
+        let counts = indices.iter().map(|i| counts.value(*i as usize)).collect();
+        Ok((take(&values, &UInt32Array::from(indices), None)?, counts))
+    }
+
+    fn check_type(&self, found: &DataType) -> Result<()> {
+        match *found == self.values {
+            true => Ok(()),
+            false => {
+                Err(Error::type_of("the values of a histogram", self.values.to_string(), found))
+            }
+        }
+    }
+
+    /// Converts indices of the table to the values they stand for.
+    fn table_values(&self, indices: &[usize]) -> Result<ArrayRef> {
+        let numbers = indices.iter().map(|i| u32::try_from(*i).unwrap_or(u32::MAX));
+        let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(numbers));
+        Ok(match &self.values {
+            DataType::Int8 => reinterpret(&cast(&numbers, &DataType::UInt8)?, &DataType::Int8)?,
+            DataType::Int16 => reinterpret(&cast(&numbers, &DataType::UInt16)?, &DataType::Int16)?,
+            other => cast(&numbers, other)?,
+        })
+    }
+
+    fn add_sorted(&mut self, values: &ArrayRef) -> Result<()> {
+        let ones = UInt64Array::from(vec![1; values.len()]);
+        let (values, counts) = merge_counts(&self.values, &[(values.clone(), ones)])?;
+        self.push_part(values, counts)
+    }
+
+    fn push_part(&mut self, values: ArrayRef, counts: UInt64Array) -> Result<()> {
+        self.part_values += values.len();
+        self.parts.push((values, counts));
+        // Merges parts before they hold many more values than distinct ones.
+        if self.parts.len() > 1 && self.part_values > 1 << 16 {
+            let (values, counts) = merge_counts(&self.values, &self.parts)?;
+            if values.len() * 2 <= self.part_values || self.parts.len() > 64 {
+                self.part_values = values.len();
+                self.parts = vec![(values, counts)];
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the distinct values of an array in ascending order, and their counts. See [`Histogram`].
+///
+/// # Errors
+/// When the values cannot be compared.
+pub fn value_counts(values: &ArrayRef) -> Result<(ArrayRef, UInt64Array)> {
+    let mut counts = Histogram::new(values.data_type())?;
+    counts.add(values)?;
+    counts.counts()
+}
+
+/// Counts in two alternating tables, so that runs of a value do not serialize on one counter.
+fn count_in_table<T>(table: &mut Vec<u64>, size: usize, values: &ArrayRef)
+where
+    T: ArrowPrimitiveType<Native: TryInto<usize>>,
+{
+    let values = values.as_primitive::<T>();
+    table.resize(size.max(table.len()), 0);
+    let index = |v: T::Native| v.try_into().unwrap_or(usize::MAX);
+    match values.nulls().filter(|n| n.null_count() > 0) {
+        Some(nulls) => {
+            for i in nulls.valid_indices() {
+                if let Some(count) = table.get_mut(index(values.values()[i])) {
+                    *count += 1;
+                }
+            }
+        }
+        None if values.len() < 4 * table.len() => {
+            for v in values.values() {
+                if let Some(count) = table.get_mut(index(*v)) {
+                    *count += 1;
+                }
+            }
+        }
+        None => {
+            let mut other = vec![0u64; table.len()];
+            let (pairs, rest) = values.values().as_chunks::<2>();
+            for [a, b] in pairs {
+                if let Some(count) = table.get_mut(index(*a)) {
+                    *count += 1;
+                }
+                if let Some(count) = other.get_mut(index(*b)) {
+                    *count += 1;
+                }
+            }
+            for v in rest {
+                table[index(*v)] += 1;
+            }
+            table.iter_mut().zip(&other).for_each(|(a, b)| *a += b);
+        }
+    }
+}
+
+/// Merges all parts: distinct values in ascending order with the sums of their counts.
+fn merge_counts(
+    t: &DataType,
+    parts: &[(ArrayRef, UInt64Array)],
+) -> Result<(ArrayRef, UInt64Array)> {
+    let values: Vec<&dyn Array> = parts.iter().map(|(v, _)| v.as_ref()).collect();
+    if values.is_empty() || t.is_null() {
+        return Ok((new_empty_array(t), UInt64Array::from(Vec::<u64>::new())));
+    }
+    let values = concat(&values)?;
+    let counts: Vec<u64> = parts.iter().flat_map(|(_, c)| c.values().iter().copied()).collect();
+    let nulls = values.logical_nulls();
+    let one = vec![Layout::Uniform { size: values.len(), lists: 1 }.into()];
+    let order = argsort(&RaggedArray::try_new(1, one, values.clone())?, Order::ASCENDING)?;
+    let same = make_equality(&values)?;
+    let (mut kept, mut sums): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
+    for index in order.leaves().as_primitive::<arrow::datatypes::Int64Type>().values() {
+        let at = usize::try_from(*index).unwrap_or(usize::MAX);
+        if counts[at] == 0 || nulls.as_ref().is_some_and(|n| n.is_null(at)) {
+            continue;
+        }
+        let last = kept.last().map(|k| usize::try_from(*k).unwrap_or(usize::MAX));
+        match (last.filter(|last| same(*last, at)), sums.last_mut()) {
+            (Some(_), Some(sum)) => *sum += counts[at],
+            _ => {
+                kept.push(at as u64);
+                sums.push(counts[at]);
+            }
+        }
+    }
+    Ok((take(&values, &UInt64Array::from(kept), None)?, UInt64Array::from(sums)))
+}

@@ -1,0 +1,408 @@
+//! Slices and integer indices along any axis, by arguments or by a numpy index expression.
+
+use std::ops::Range;
+
+use arrow::array::{OffsetSizeTrait, UInt64Array};
+use arrow::buffer::OffsetBuffer;
+
+use super::RowArg;
+use super::gather::{
+    gather, lists_like, row_of_list, rows_of_lists, take_ranges, take_rows, with_axis,
+};
+use super::shape::list_axis;
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::error::{Error, Result};
+use crate::index::{Index, Span, positions_of, resolve};
+use crate::with_offsets;
+
+/// Returns the elements `start..stop` by `step` of every list of axis `axis` (1 or more, negative
+/// axes count from the innermost), with Python's rules: negative bounds count from the end,
+/// out-of-range bounds are clamped, a negative step runs backwards, and a missing bound is the end
+/// of the list.
+///
+/// Each argument is one number for all rows or one per row. Null lists stay null. The result shares
+/// all buffers if every list stays whole; with a step of 1, whole ranges are copied instead of
+/// single elements.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::{RowArg, index::slice};
+/// // [[1, 2, 3], [], [4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([3, 0, 1])?.into()], leaves)?;
+/// let last_two = slice(&a, 1, &(-2).into(), &RowArg::NONE, &RowArg::NONE)?;
+/// assert_eq!(last_two.lengths(1)?, [2, 0, 1]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When there is no such axis, for a step of 0, and for per-row arguments of another length.
+pub fn slice(
+    array: &RaggedArray,
+    axis: i64,
+    start: &RowArg,
+    stop: &RowArg,
+    step: &RowArg,
+) -> Result<RaggedArray> {
+    let axis = list_axis(array, axis)?;
+    for (what, arg) in [("start", start), ("stop", stop), ("step", step)] {
+        arg.check(what, array.len())?;
+    }
+    let constant = start.is_constant() && stop.is_constant() && step.is_constant();
+    let level = array.axis(axis)?;
+    let layout = level.layout();
+    let rows = if constant || axis == 1 { None } else { Some(rows_of_lists(array, axis)) };
+    let zero = |row: usize, at: &str| (step.get(row) == Some(0)).then(|| at.to_owned());
+    let refused = match step {
+        RowArg::All(_) => zero(0, ""),
+        RowArg::Each(_) => (0..array.len()).find_map(|r| zero(r, &format!(" (row {r})"))),
+    };
+    if let Some(location) = refused {
+        return Err(Error::invalid(format!("a slice with a step of 0{location}; it goes nowhere")));
+    }
+
+    if let (RowArg::All(start), RowArg::All(stop), RowArg::All(None | Some(1)), Layout::Ragged(o)) =
+        (start, stop, step, layout)
+    {
+        return slice_by_bounds(array, axis, o, Bound::start(*start), Bound::stop(*stop));
+    }
+    let lists = layout.lists();
+    let mut spans = Vec::with_capacity(lists);
+    let mut whole = true;
+    for list in 0..lists {
+        let row = rows.as_ref().map_or(list, |rows| rows[list]);
+        let (size, step) = (layout.length(list), step.get(row).unwrap_or(1));
+        let span = Span::new(start.get(row), stop.get(row), step, size);
+        whole &= span.is_whole(size);
+        spans.push(span);
+    }
+    if whole {
+        return Ok(array.clone());
+    }
+    let new = match (layout, spans.first()) {
+        (Layout::Uniform { lists, .. }, Some(span)) if constant => {
+            Layout::Uniform { size: span.count, lists: *lists }
+        }
+        _ => lists_like(layout, spans.iter().map(|span| span.count))?,
+    };
+    let elements = array.inner(axis)?;
+    let below = if spans.iter().all(|span| span.step == 1) {
+        let mut ranges = Vec::with_capacity(lists);
+        for (list, span) in spans.iter().enumerate().filter(|(_, span)| span.count > 0) {
+            let start = layout.range(list).start + span.first;
+            ranges.push(start..start + span.count);
+        }
+        take_ranges(&elements, ranges)?
+    } else {
+        let mut positions = Vec::with_capacity(new.children());
+        for (list, span) in spans.iter().enumerate() {
+            let base = layout.range(list).start as u64;
+            positions.extend(span.positions().map(|p| base + p as u64));
+        }
+        take_rows(&elements, &UInt64Array::from(positions))?
+    };
+    with_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
+}
+
+/// A slice bound in every list, counted from its start or back from its end.
+#[derive(Clone, Copy)]
+enum Bound {
+    FromStart(usize),
+    FromEnd(usize),
+}
+
+impl Bound {
+    /// Applies Python's rule: negative numbers count from the end.
+    fn new(at: i64) -> Self {
+        let n = usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX);
+        if at < 0 { Self::FromEnd(n) } else { Self::FromStart(n) }
+    }
+
+    fn start(at: Option<i64>) -> Self {
+        at.map_or(Self::FromStart(0), Self::new)
+    }
+
+    fn stop(at: Option<i64>) -> Self {
+        at.map_or(Self::FromEnd(0), Self::new)
+    }
+
+    #[inline(always)]
+    fn clamp_to(self, size: usize) -> usize {
+        match self {
+            Self::FromStart(n) => n.min(size),
+            Self::FromEnd(n) => size.saturating_sub(n),
+        }
+    }
+}
+
+fn slice_by_bounds(
+    array: &RaggedArray,
+    axis: usize,
+    offsets: &Offsets,
+    start: Bound,
+    stop: Bound,
+) -> Result<RaggedArray> {
+    fn slice_offsets<O: OffsetSizeTrait>(
+        offsets: &[O],
+        start: Bound,
+        stop: Bound,
+    ) -> (Vec<O>, Vec<Range<usize>>) {
+        let base = offsets[0].as_usize();
+        let (mut ends, mut ranges) =
+            (Vec::with_capacity(offsets.len()), Vec::with_capacity(offsets.len()));
+        ends.push(O::zero());
+        let (mut total, mut pending) = (0, 0..0);
+        for list in offsets.windows(2) {
+            let (from, to) = (list[0].as_usize() - base, list[1].as_usize() - base);
+            let first = start.clamp_to(to - from);
+            let kept = stop.clamp_to(to - from).saturating_sub(first);
+            total += kept;
+            // At most as many elements as before, so the type fits.
+            ends.push(O::usize_as(total));
+            if kept > 0 {
+                if pending.end != from + first {
+                    if !pending.is_empty() {
+                        ranges.push(pending.clone());
+                    }
+                    pending.start = from + first;
+                }
+                pending.end = from + first + kept;
+            }
+        }
+        if !pending.is_empty() {
+            ranges.push(pending);
+        }
+        (ends, ranges)
+    }
+    let (layout, ranges) = with_offsets!(offsets, o => {
+        let (ends, ranges) = slice_offsets(o, start, stop);
+        (Offsets::from(OffsetBuffer::new(ends.into())), ranges)
+    });
+    if layout.children() == offsets.children() {
+        return Ok(array.clone());
+    }
+    let below = gather(&array.inner(axis)?, ranges)?;
+    let level = ListAxis::try_new(layout, array.axis(axis)?.nulls().cloned())?;
+    with_axis(array, array.len(), axis, level, below)
+}
+
+/// Returns the first `n` elements of every list of axis `axis`; for a negative `n`, all but the
+/// last `-n`.
+///
+/// # Errors
+/// As [`slice`](fn@slice).
+pub fn head(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
+    slice(array, axis, &RowArg::NONE, n, &RowArg::NONE)
+}
+
+/// Returns the last `n` elements of every list of axis `axis`; for a negative `n`, all but the
+/// first `-n`.
+///
+/// # Errors
+/// As [`slice`](fn@slice).
+pub fn tail(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
+    // `tail(0)` is empty; `-0` cannot express that, so start past the end.
+    let start = |n: i64| if n == 0 { i64::MAX } else { n.checked_neg().unwrap_or(i64::MAX) };
+    let start = match n {
+        RowArg::All(n) => RowArg::All(n.map(start)),
+        RowArg::Each(n) => RowArg::Each(n.unary(start)),
+    };
+    slice(array, axis, &start, &RowArg::NONE, &RowArg::NONE)
+}
+
+/// Returns the element at `index` of every list of axis `axis` and drops the axis. A null list
+/// gives null.
+///
+/// # Errors
+/// When the index is out of range for a list that is not null; otherwise as [`slice`](fn@slice).
+pub fn pick(array: &RaggedArray, axis: i64, index: i64) -> Result<RaggedArray> {
+    let axis = list_axis(array, axis)?;
+    let level = array.axis(axis)?;
+    let layout = level.layout();
+    let positions = (0..layout.lists()).map(|list| {
+        if level.nulls().is_some_and(|n| n.is_null(list)) {
+            return Ok(None);
+        }
+        let range = layout.range(list);
+        match resolve(index, range.len()) {
+            Some(i) => Ok(Some((range.start + i) as u64)),
+            None => Err(Error::OutOfRangeIn {
+                row: row_of_list(array, axis, list),
+                axis,
+                index,
+                size: range.len(),
+            }),
+        }
+    });
+    let positions: UInt64Array = positions.collect::<Result<_>>()?;
+    let (_, below, leaves) = take_rows(&array.inner(axis)?, &positions)?.into_parts();
+    let mut axes = array.axes()[..axis - 1].to_vec();
+    axes.extend(below);
+    RaggedArray::try_new(array.len(), axes, leaves)
+}
+
+/// Takes the elements at `positions` of every list of axis `axis`, in that order. Positions may
+/// repeat, and negative ones count from the end. All lists get the same length. A null list stays
+/// null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::index::take;
+/// // [[1, 2, 3], [4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let ends = take(&a, 1, &[0, -1])?;
+/// assert_eq!(ends.leaves().as_primitive::<Int32Type>().values(), &[1, 3, 4, 4]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When a position is out of range for a list that is not null; otherwise as [`slice`](fn@slice).
+pub fn take(array: &RaggedArray, axis: i64, positions: &[i64]) -> Result<RaggedArray> {
+    take_positions(array, axis, positions, None)
+}
+
+/// Returns the elements of every list of axis `axis` where `keep` is true. A null list stays null.
+/// See [`filter`](super::filter::filter) for a separate mask per list.
+///
+/// # Errors
+/// When a list that is not null has another length; otherwise as [`slice`](fn@slice).
+pub fn mask(array: &RaggedArray, axis: i64, keep: &[bool]) -> Result<RaggedArray> {
+    take_positions(array, axis, &positions_of(keep), Some(keep.len()))
+}
+
+fn take_positions(
+    array: &RaggedArray,
+    axis: i64,
+    positions: &[i64],
+    length: Option<usize>,
+) -> Result<RaggedArray> {
+    let axis = list_axis(array, axis)?;
+    let level = array.axis(axis)?;
+    let layout = level.layout();
+    let null = |list: usize| level.nulls().is_some_and(|n| n.is_null(list));
+    let row = |list: usize| row_of_list(array, axis, list);
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for list in (0..layout.lists()).filter(|l| !null(*l)) {
+        let range = layout.range(list);
+        if let Some(length) = length.filter(|n| *n != range.len()) {
+            return Err(Error::invalid(format!(
+                "a mask of {length} values for a list of {} on axis {axis} in row {}",
+                range.len(),
+                row(list)
+            )));
+        }
+        for index in positions {
+            let at = resolve(*index, range.len()).ok_or_else(|| Error::OutOfRangeIn {
+                row: row(list),
+                axis,
+                index: *index,
+                size: range.len(),
+            })?;
+            ranges.push(range.start + at..range.start + at + 1);
+        }
+    }
+    let new = match level.nulls() {
+        None => Layout::Uniform { size: positions.len(), lists: layout.lists() },
+        Some(_) => {
+            let length = |list| if null(list) { 0 } else { positions.len() };
+            lists_like(layout, (0..layout.lists()).map(length))?
+        }
+    };
+    let below = take_ranges(&array.inner(axis)?, ranges)?;
+    with_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
+}
+
+/// Wraps every element of axis `axis - 1` in a list of its own: a new axis `axis` (1 up to the
+/// number of axes) of size 1. Null elements become the single element of their list. Copies
+/// nothing.
+///
+/// # Errors
+/// When `axis` is 0 or past the innermost axis.
+pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
+    let lists = axis.checked_sub(1).and_then(|outer| array.axis_len(outer).ok());
+    let lists = lists.ok_or_else(|| Error::NoSuchAxis {
+        what: "the array with a new axis".into(),
+        axis: i64::try_from(axis).unwrap_or(i64::MAX),
+        ndim: array.ndim() + 1,
+    })?;
+    let mut axes = array.axes().to_vec();
+    axes.insert(axis - 1, Layout::Uniform { size: 1, lists }.into());
+    RaggedArray::try_new(array.len(), axes, array.leaves().clone())
+}
+
+/// Indexes axis 1 by the first item, the next axis by the next item and so on, as numpy does with
+/// `x[:, ...]`. An integer selects one element of every list and drops the axis, a slice keeps the
+/// axis, an array or mask selects elements, `None` adds an axis of size 1. Axes without an item
+/// stay whole.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::index::parse_index;
+/// use serrate::kernels::index::get;
+/// // [[1, 2, 3], [4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let last = get(&a, &parse_index("-1")?)?;
+/// assert_eq!(last.leaves().as_primitive::<Int32Type>().values(), &[3, 4]);
+/// let error = get(&a, &parse_index("2")?).unwrap_err();
+/// assert_eq!(error.to_string(), "index 2 is out of range for axis 1 of size 1 in row 1");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When there are more items than axes, when an integer is out of range for a list that is not
+/// null, and for an array or mask combined with another one or with an integer, which numpy would
+/// pair element by element: apply them one after the other. Axes in messages are those of `array`.
+pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
+    let lists = array.ndim() - 1;
+    let what = format!("an array with {lists} axes of lists (the first index is axis 1)");
+    let items = Index::expand(index, lists, &what)?;
+    let arrays = items.iter().filter(|i| matches!(i, Index::Array(_) | Index::Mask(_))).count();
+    let integers = items.iter().filter(|i| matches!(i, Index::At(_))).count();
+    if arrays > 0 && arrays + integers > 1 {
+        return Err(Error::invalid(
+            "an index array or mask cannot be combined with another one or with an integer, which numpy would pair element by element; apply them one after the other",
+        ));
+    }
+    let mut out = array.clone();
+    // Axis of `array` that the item indexes, and the axis of `out` that it has become.
+    let (mut axis, mut now) = (1usize, 1usize);
+    for item in &items {
+        let at = i64::try_from(now).unwrap_or(i64::MAX);
+        let next = match item {
+            Index::Rest => continue,
+            Index::NewAxis => {
+                out = new_axis(&out, now)?;
+                now += 1;
+                continue;
+            }
+            item if *item == Index::ALL => Ok(None),
+            Index::Slice { start, stop, step } => {
+                slice(&out, at, &(*start).into(), &(*stop).into(), &(*step).into()).map(Some)
+            }
+            Index::Array(positions) => take(&out, at, positions.flat()?).map(Some),
+            Index::Mask(keep) => mask(&out, at, keep.flat()?).map(Some),
+            Index::At(i) => pick(&out, at, *i).map(Some),
+        };
+        let next = next.map_err(|e| match e {
+            Error::OutOfRangeIn { row, index, size, .. } => {
+                Error::OutOfRangeIn { row, axis, index, size }
+            }
+            other => other,
+        })?;
+        out = next.unwrap_or(out);
+        axis += 1;
+        now += usize::from(!matches!(item, Index::At(_)));
+    }
+    Ok(out)
+}

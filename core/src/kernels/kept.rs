@@ -1,0 +1,364 @@
+//! Filtering values by a bitmap.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow::compute::FilterBuilder;
+use arrow::datatypes::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+
+use super::bits::{Rank, Words, count_ones, words};
+use super::compress::Compress;
+#[cfg(target_arch = "x86_64")]
+use super::compress::WORD;
+use super::native::reinterpret;
+use super::room::allocate_values;
+use crate::array::ahead::ask;
+#[cfg(target_arch = "x86_64")]
+use crate::array::ahead::ask_ahead;
+use crate::error::Result;
+
+/// Returns the values whose bit is set.
+///
+/// Values of fixed width are processed 64 at a time, by the number of set bits: none and all at
+/// once, few one by one, and otherwise without a branch, storing every value at the next output
+/// position and advancing only past kept ones.
+pub(super) fn filter_values(values: &ArrayRef, keep: &BooleanBuffer) -> Result<ArrayRef> {
+    if !is_fixed_width(values) {
+        return filter_with_arrow(values, keep);
+    }
+    let words = words(keep);
+    dispatch_width(values, &words, count_ones(&words))
+}
+
+/// Like [`filter_values`], with a rank index that exists already.
+pub(super) fn filter_values_by_rank(
+    values: &ArrayRef,
+    keep: &BooleanBuffer,
+    rank: &Rank,
+) -> Result<ArrayRef> {
+    if !is_fixed_width(values) {
+        return filter_with_arrow(values, keep);
+    }
+    dispatch_width(values, rank.words(), rank.total())
+}
+
+fn is_fixed_width(values: &ArrayRef) -> bool {
+    matches!(values.data_type().primitive_width(), Some(1 | 2 | 4 | 8))
+}
+
+fn filter_with_arrow(values: &ArrayRef, keep: &BooleanBuffer) -> Result<ArrayRef> {
+    let keep = BooleanArray::new(keep.clone(), None);
+    Ok(FilterBuilder::new(&keep).optimize().build().filter(values)?)
+}
+
+fn dispatch_width(values: &ArrayRef, keep: &[u64], count: usize) -> Result<ArrayRef> {
+    match values.data_type().primitive_width() {
+        Some(1) => filter_primitive::<UInt8Type>(values, keep, count),
+        Some(2) => filter_primitive::<UInt16Type>(values, keep, count),
+        Some(4) => filter_primitive::<UInt32Type>(values, keep, count),
+        _ => filter_primitive::<UInt64Type>(values, keep, count),
+    }
+}
+
+fn filter_primitive<T: ArrowPrimitiveType<Native: Compress>>(
+    values: &ArrayRef,
+    keep: &[u64],
+    count: usize,
+) -> Result<ArrayRef> {
+    let same = reinterpret(values, &T::DATA_TYPE)?;
+    let flat = same.as_primitive::<T>().values();
+    let nulls = values.nulls().filter(|n| n.null_count() > 0);
+    let nulls = nulls.map(|n| NullBuffer::new(compress_bits(n.inner(), keep, count)));
+    let nulls = nulls.filter(|n| n.null_count() > 0);
+    let out = dispatch_compress(flat, keep, count);
+    let out: ArrayRef = Arc::new(PrimitiveArray::<T>::try_new(out.into(), nulls)?);
+    reinterpret(&out, values.data_type())
+}
+
+/// Words with fewer set bits than this are processed bit by bit.
+const FEW: u32 = 16;
+
+fn dispatch_compress<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use super::bits::{has_avx2, has_avx512, has_vbmi2};
+
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn compress_avx2<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+            compress_words(flat, keep, count)
+        }
+        #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
+        unsafe fn compress_avx512<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+            // SAFETY: the caller ensures the features.
+            unsafe { compress_registers(flat, keep, count) }
+        }
+        #[target_feature(enable = "avx512vbmi2")]
+        #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
+        unsafe fn compress_vbmi2<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+            // SAFETY: the caller ensures the features.
+            unsafe { compress_registers(flat, keep, count) }
+        }
+        if size_of::<V>() >= 4 && has_avx512() {
+            // SAFETY: `has_avx512` checked the features that 32-bit and 64-bit values need.
+            return unsafe { compress_avx512(flat, keep, count) };
+        }
+        if size_of::<V>() < 4 && has_vbmi2() {
+            // SAFETY: `has_vbmi2` checked the enabled features.
+            return unsafe { compress_vbmi2(flat, keep, count) };
+        }
+        if has_avx2() {
+            // SAFETY: `has_avx2` checked the enabled features.
+            return unsafe { compress_avx2(flat, keep, count) };
+        }
+    }
+    compress_words(flat, keep, count)
+}
+
+/// Compresses one register of values per step.
+///
+/// # Safety
+/// The CPU supports compression of values of this width (see [`Compress::compress`]).
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+    // A compressing store writes a full register, past the values kept.
+    let mut out: Vec<V> = allocate_values(count + WORD);
+    let (whole, rest) = flat.as_chunks::<WORD>();
+    let mut found = [0u32; BLOCK];
+    for (block, keep) in keep.chunks(BLOCK).enumerate() {
+        let start = block * BLOCK;
+        let found = find_nonzero_words(keep, &mut found);
+        for i in 0..found.len() {
+            prefetch_sparse(flat, start, keep, found, i);
+            let at = found[i] as usize;
+            let mut word = keep[at];
+            let ones = word.count_ones();
+            match whole.get(start + at) {
+                Some(values) if ones >= FEW_MOVED && out.capacity() - out.len() >= WORD => {
+                    for line in 0..WORD * size_of::<V>() / 64 {
+                        ask_ahead(flat, (start + at) * WORD + line * (64 / size_of::<V>()));
+                    }
+                    // SAFETY: the capacity was checked, and one value per set bit is written.
+                    unsafe {
+                        V::compress(values, word, out.as_mut_ptr().add(out.len()));
+                        out.set_len(out.len() + ones as usize);
+                    }
+                }
+                values => {
+                    let values = values.map_or(rest, |whole| whole);
+                    while word != 0 {
+                        if let Some(value) = values.get(word.trailing_zeros() as usize) {
+                            out.push(*value);
+                        }
+                        word &= word - 1;
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Like [`FEW`], for AVX-512, where a full word costs only a few steps.
+#[cfg(target_arch = "x86_64")]
+const FEW_MOVED: u32 = 6;
+
+/// Number of mask words scanned for set bits before values are read.
+const BLOCK: usize = 256;
+
+/// Prefetch distance in words. With a sparse mask, the hardware cannot predict the reads.
+const AHEAD: usize = 16;
+
+/// Prefetches the first kept value [`AHEAD`] nonzero words after word `i`, if the mask is sparse.
+#[inline(always)]
+fn prefetch_sparse<V>(flat: &[V], start: usize, keep: &[u64], found: &[u32], i: usize) {
+    if found.len() < keep.len() / 2
+        && let Some(next) = found.get(i + AHEAD)
+    {
+        let next = *next as usize;
+        ask(flat, (start + next) * 64 + keep[next].trailing_zeros() as usize);
+    }
+}
+
+#[inline(always)]
+#[expect(clippy::needless_range_loop, reason = "a zip stays a call for every word, as closures do")]
+fn compress_words<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
+    let mut out: Vec<V> = allocate_values(count);
+    let mut buffer = [V::default(); 64];
+    let (whole, rest) = flat.as_chunks::<64>();
+    let mut found = [0u32; BLOCK];
+    for (block, keep) in keep.chunks(BLOCK).enumerate() {
+        let start = block * BLOCK;
+        let found = find_nonzero_words(keep, &mut found);
+        for i in 0..found.len() {
+            prefetch_sparse(flat, start, keep, found, i);
+            let at = found[i] as usize;
+            let mut word = keep[at];
+            let Some(values) = whole.get(start + at) else {
+                while word != 0 {
+                    out.extend(rest.get(word.trailing_zeros() as usize));
+                    word &= word - 1;
+                }
+                continue;
+            };
+            let ones = word.count_ones();
+            if ones == 64 {
+                out.extend_from_slice(values);
+            } else if ones >= FEW {
+                let mut next = 0;
+                for i in 0..64 {
+                    // `next` never exceeds `i`, so it stays within the buffer.
+                    buffer[next & 63] = values[i];
+                    next += usize::from(word >> i & 1 == 1);
+                }
+                out.extend_from_slice(&buffer[..next.min(64)]);
+            } else {
+                while word != 0 {
+                    out.push(values[word.trailing_zeros() as usize & 63]);
+                    word &= word - 1;
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Returns the positions of the nonzero words, without a branch.
+#[inline(always)]
+fn find_nonzero_words<'a>(words: &[u64], found: &'a mut [u32; BLOCK]) -> &'a [u32] {
+    let (mut next, mut at) = (0, 0u32);
+    for word in words {
+        // `next` is at most the number of words.
+        found[next % BLOCK] = at;
+        next += usize::from(*word != 0);
+        at += 1;
+    }
+    &found[..next]
+}
+
+/// Compresses `bits` by the mask `keep`, which has `count` set bits.
+fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuffer {
+    let bits = Rank::new(bits);
+    let bits = bits.bits();
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn compress_bits_bmi2(bits: Words<'_>, keep: &[u64], count: usize) -> Vec<u64> {
+            // SAFETY: this function is compiled with BMI2.
+            unsafe { compress_bitmap::<true>(bits, keep, count) }
+        }
+        if super::bits::has_avx2() {
+            // SAFETY: `has_avx2` checked the enabled features.
+            let words = unsafe { compress_bits_bmi2(bits, keep, count) };
+            return BooleanBuffer::new(Buffer::from_vec(words), 0, count);
+        }
+    }
+    // SAFETY: without `WIDE` the function needs no CPU features.
+    let words = unsafe { compress_bitmap::<false>(bits, keep, count) };
+    BooleanBuffer::new(Buffer::from_vec(words), 0, count)
+}
+
+/// Extracts the bits of `bits` at the set positions of a mask, packed to the low end.
+///
+/// # Safety
+/// With `WIDE`, the CPU has BMI2.
+#[inline(always)]
+unsafe fn extract_bits<const WIDE: bool>(bits: u64, mask: u64) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if WIDE {
+        // SAFETY: with `WIDE` the caller ensures BMI2.
+        return unsafe { std::arch::x86_64::_pext_u64(bits, mask) };
+    }
+    let (mut out, mut next, mut mask) = (0, 0, mask);
+    while mask != 0 {
+        out |= (bits >> mask.trailing_zeros() & 1) << next;
+        next += 1;
+        mask &= mask - 1;
+    }
+    out
+}
+
+/// # Safety
+/// As [`extract_bits`].
+#[inline(always)]
+unsafe fn compress_bitmap<const WIDE: bool>(
+    bits: Words<'_>,
+    keep: &[u64],
+    count: usize,
+) -> Vec<u64> {
+    let mut out = Vec::with_capacity(count.div_ceil(64) + 1);
+    let (mut word, mut filled) = (0u64, 0);
+    for (block, keep) in keep.chunks(BLOCK).enumerate() {
+        let mut found = [0u32; BLOCK];
+        for at in find_nonzero_words(keep, &mut found) {
+            let at = *at as usize;
+            let n = keep[at].count_ones();
+            // SAFETY: with `WIDE` the caller ensures BMI2.
+            let found =
+                unsafe { extract_bits::<WIDE>(bits.at((block * BLOCK + at) * 64), keep[at]) };
+            word |= found << filled;
+            if filled + n >= 64 {
+                out.push(word.to_le());
+                // The bits that did not fit; none if the word was empty before.
+                word = if filled == 0 { 0 } else { found >> (64 - filled) };
+                filled = filled + n - 64;
+            } else {
+                filled += n;
+            }
+        }
+    }
+    out.push(word.to_le());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mixture_of_words() {
+        let bit = |i: usize, of: usize| match (i / 64 + of) % 5 {
+            // Sparse at the end.
+            _ if i > 20_000 => i % 1000 < 2,
+            0 => false,
+            1 => true,
+            2 => i % 17 == 3,
+            3 => !i.is_multiple_of(3),
+            _ => (i * 2_654_435_761) >> 7 & 1 == 1,
+        };
+        // The last length has more words than one block.
+        for n in [0usize, 1, 63, 64, 65, 640, 1000, 1279, 40_000] {
+            for of in 0..5 {
+                let keep: Vec<bool> = (0..n + 3).map(|i| bit(i, of)).collect();
+                let keep = BooleanBuffer::from(keep).slice(3, n);
+                let bits: BooleanBuffer = (0..n).map(|i| bit(i, of + 2)).collect();
+                let expected: Vec<bool> =
+                    (0..n).filter(|i| keep.value(*i)).map(|i| bits.value(i)).collect();
+                let found = compress_bits(&bits, &words(&keep), expected.len());
+                assert_eq!(found.iter().collect::<Vec<_>>(), expected);
+                // SAFETY: without `WIDE` the function needs no CPU features.
+                let slow = unsafe {
+                    compress_bitmap::<false>(Rank::new(&bits).bits(), &words(&keep), expected.len())
+                };
+                let slow = BooleanBuffer::new(Buffer::from_vec(slow), 0, expected.len());
+                assert_eq!(found, slow);
+                // Each width uses other instructions.
+                fn moved<V: Compress + PartialEq + std::fmt::Debug + From<u8>>(
+                    keep: &BooleanBuffer,
+                ) {
+                    let value = |i: usize| V::from(u8::try_from(i * 7 % 251).unwrap());
+                    let values: Vec<V> = (0..keep.len()).map(value).collect();
+                    let kept = (0..keep.len()).filter(|i| keep.value(*i)).map(value);
+                    let wanted: Vec<V> = kept.collect();
+                    assert_eq!(dispatch_compress(&values, &words(keep), wanted.len()), wanted);
+                    assert_eq!(compress_words(&values, &words(keep), wanted.len()), wanted);
+                }
+                moved::<u8>(&keep);
+                moved::<u16>(&keep);
+                moved::<u32>(&keep);
+                moved::<u64>(&keep);
+            }
+        }
+    }
+}

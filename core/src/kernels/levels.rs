@@ -1,0 +1,55 @@
+//! Several levels of lists as one.
+
+use arrow::array::OffsetSizeTrait;
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::ArrowNativeType;
+
+use super::gather::lists_like;
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::error::Result;
+use crate::with_offsets;
+
+/// Returns the lists of leaves of the rows, with all levels merged; `None` for a flat array.
+pub fn leaf_lists(array: &RaggedArray) -> Result<Option<ListAxis>> {
+    let mut levels = array.axes().iter();
+    let Some(first) = levels.next() else { return Ok(None) };
+    levels.try_fold(first.clone(), |outer, inner| merge_levels(&outer, inner)).map(Some)
+}
+
+pub(super) fn merge_levels(outer: &ListAxis, inner: &ListAxis) -> Result<ListAxis> {
+    let layout = match (outer.layout(), inner.layout()) {
+        (Layout::Uniform { size: a, lists }, Layout::Uniform { size: b, .. }) => {
+            Layout::Uniform { size: a * b, lists: *lists }
+        }
+        (Layout::Ragged(o), Layout::Uniform { size, .. }) => {
+            lists_like(outer.layout(), o.lengths().map(|n| n * size))?
+        }
+        (outer, Layout::Ragged(o)) => compose_offsets(outer, o)?,
+    };
+    ListAxis::try_new(layout, outer.nulls().cloned())
+}
+
+/// Composes offsets; the result has the width of the inner ones.
+fn compose_offsets(outer: &Layout, inner: &Offsets) -> Result<Layout> {
+    fn compose<O: OffsetSizeTrait>(outer: &Layout, inner: &[O]) -> Offsets {
+        let base = inner[0];
+        let mut out = Vec::with_capacity(outer.lists() + 1);
+        out.push(O::zero());
+        match outer {
+            Layout::Uniform { size, lists } => {
+                out.extend((1..=*lists).map(|i| inner[i * size] - base));
+            }
+            Layout::Ragged(o) => with_offsets!(o, o => {
+                let first = o[0].as_usize();
+                out.extend(o[1..].iter().map(|x| inner[x.as_usize() - first] - base));
+            }),
+        }
+        Offsets::from(OffsetBuffer::new(out.into()))
+    }
+    let offsets = with_offsets!(inner, o => compose(outer, o));
+    Ok(match outer {
+        Layout::Ragged(Offsets::I64(_)) => Offsets::I64(offsets.to_i64()),
+        _ => offsets,
+    }
+    .into())
+}

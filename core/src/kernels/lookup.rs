@@ -1,0 +1,416 @@
+//! Lookups in a table: by key, and by the bin of a number among the cuts of its key.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, Int64Array, ListArray, UInt32Array, UInt32Builder,
+};
+use arrow::compute::kernels::cmp;
+use arrow::compute::{CastOptions, cast, cast_with_options, concat, nullif, take};
+use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
+
+use super::align::aligned;
+use super::seeded::Seeded;
+use super::text::is_text;
+use super::times::{compare_exactly, exact_seconds};
+use crate::array::RaggedArray;
+use crate::error::{Error, Result};
+
+/// An index from keys to their rows in a table.
+///
+/// Strings and sparse integers are in a hash map, dense integers in an array. Null keys are not
+/// indexed.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::sync::Arc;
+/// use arrow::array::{ArrayRef, StringArray, UInt32Array};
+/// use serrate::kernels::lookup::Lookup;
+///
+/// let keys: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
+/// let codes: ArrayRef = Arc::new(StringArray::from(vec![Some("b"), Some("?"), None, Some("a")]));
+/// let found = Lookup::try_new(&keys)?.places(&codes)?;
+/// assert_eq!(found, UInt32Array::from(vec![Some(1), None, None, Some(0)]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Lookup {
+    data_type: DataType,
+    index: KeyIndex,
+}
+
+#[derive(Debug)]
+enum KeyIndex {
+    Strings(HashMap<Box<str>, u32>),
+    /// Indexed by the distance from `first`; [`ABSENT`] for missing keys.
+    Dense {
+        first: i64,
+        table: Vec<u32>,
+    },
+    Sparse(HashMap<i64, u32, Seeded>),
+}
+
+/// Marks a missing key: tables have fewer rows.
+const ABSENT: u32 = u32::MAX;
+
+/// Checks that values of one type can be looked up among keys of another.
+///
+/// # Errors
+/// When they cannot; the message names both types.
+pub fn comparable(values: &DataType, keys: &DataType) -> Result<()> {
+    let kind = |t: &DataType| match value_type(t) {
+        t if is_text(t) => 1,
+        t if t.is_integer() => 2,
+        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => 3,
+        _ => 0,
+    };
+    match (kind(values), kind(keys)) {
+        (a, b) if a == b && a > 0 => Ok(()),
+        _ if values.is_null() && kind(keys) > 0 => Ok(()),
+        (_, 0) => Err(Error::invalid(format!(
+            "keys must be integers, strings, dates or timestamps, not {keys}"
+        ))),
+        _ => Err(Error::invalid(format!(
+            "values of type {values} cannot be looked up among keys of type {keys}"
+        ))),
+    }
+}
+
+/// Returns the value type of dictionaries, and other types unchanged.
+fn value_type(t: &DataType) -> &DataType {
+    match t {
+        DataType::Dictionary(_, values) => value_type(values),
+        t => t,
+    }
+}
+
+impl Lookup {
+    /// Indexes the keys of a table.
+    ///
+    /// # Errors
+    /// For a duplicate key, keys of an unsupported type, and more than 2^32 - 2 keys.
+    pub fn try_new(keys: &ArrayRef) -> Result<Self> {
+        comparable(keys.data_type(), keys.data_type())?;
+        let rows = u32::try_from(keys.len()).unwrap_or(ABSENT);
+        if rows == ABSENT {
+            return Err(Error::invalid("the table has more than 2^32 - 2 keys"));
+        }
+        let data_type = value_type(keys.data_type()).clone();
+        let duplicate = |key: &dyn std::fmt::Display| {
+            Error::invalid(format!(
+                "the key {key} occurs twice; make the keys unique, for example with SELECT DISTINCT or GROUP BY"
+            ))
+        };
+        if is_text(&data_type) {
+            let strings = cast(keys, &DataType::Utf8)?;
+            let strings = strings.as_string::<i32>();
+            let mut rows_by_key = HashMap::with_capacity(strings.len());
+            for (text, row) in strings.iter().zip(0..rows) {
+                let Some(text) = text else { continue };
+                match rows_by_key.entry(Box::from(text)) {
+                    Entry::Occupied(_) => return Err(duplicate(&format!("{text:?}"))),
+                    Entry::Vacant(free) => free.insert(row),
+                };
+            }
+            return Ok(Self { data_type, index: KeyIndex::Strings(rows_by_key) });
+        }
+        let whole = cast(keys, &data_type)?;
+        let numbers = to_key_integers(&whole, &data_type)?;
+        if numbers.null_count() > whole.null_count() {
+            return Err(Error::invalid("a key does not fit a signed 64-bit integer"));
+        }
+        let (mut least, mut most) = (i64::MAX, i64::MIN);
+        for number in numbers.iter().flatten() {
+            (least, most) = (least.min(number), most.max(number));
+        }
+        let span = most.checked_sub(least).and_then(|s| usize::try_from(s).ok());
+        let index = match span.filter(|s| *s < (1 << 16) + 8 * numbers.len()) {
+            Some(span) => {
+                let mut table = vec![ABSENT; span + 1];
+                for (number, row) in numbers.iter().zip(0..rows) {
+                    let Some(number) = number else { continue };
+                    let slot = usize::try_from(number.wrapping_sub(least)).unwrap_or(0);
+                    if std::mem::replace(&mut table[slot], row) != ABSENT {
+                        return Err(duplicate(&number));
+                    }
+                }
+                KeyIndex::Dense { first: least, table }
+            }
+            None => {
+                let mut rows_by_key =
+                    HashMap::with_capacity_and_hasher(numbers.len(), Seeded::default());
+                for (number, row) in numbers.iter().zip(0..rows) {
+                    let Some(number) = number else { continue };
+                    if rows_by_key.insert(number, row).is_some() {
+                        return Err(duplicate(&number));
+                    }
+                }
+                KeyIndex::Sparse(rows_by_key)
+            }
+        };
+        Ok(Self { data_type, index })
+    }
+
+    /// Returns the type of the keys; for a dictionary, the type of its values.
+    pub fn data_type(&self) -> &DataType {
+        &self.data_type
+    }
+
+    /// Returns the row of each value's key; null for a null value and for a missing key.
+    ///
+    /// A dictionary with at most as many values as elements is looked up once per value.
+    ///
+    /// # Errors
+    /// When the type of the values cannot be compared with the keys.
+    pub fn places(&self, values: &ArrayRef) -> Result<UInt32Array> {
+        comparable(values.data_type(), &self.data_type)?;
+        if let Some(dictionary) = values.as_any_dictionary_opt() {
+            if dictionary.values().len() <= dictionary.len() {
+                let found: ArrayRef = Arc::new(self.places(dictionary.values())?);
+                let found = take(&found, dictionary.keys(), None)?;
+                return Ok(found.as_primitive().clone());
+            }
+            return self.places(&take(dictionary.values(), dictionary.keys(), None)?);
+        }
+        match &self.index {
+            KeyIndex::Strings(rows) => {
+                let texts = cast(values, &DataType::Utf8)?;
+                let texts = texts.as_string::<i32>();
+                Ok(texts.iter().map(|t| t.and_then(|t| rows.get(t).copied())).collect())
+            }
+            KeyIndex::Dense { first, table } => {
+                let numbers = to_key_integers(values, &self.data_type)?;
+                let find = |number: i64| {
+                    let slot = usize::try_from(number.checked_sub(*first)?).ok()?;
+                    table.get(slot).copied().filter(|row| *row != ABSENT)
+                };
+                Ok(numbers.iter().map(|n| n.and_then(find)).collect())
+            }
+            KeyIndex::Sparse(rows) => {
+                let numbers = to_key_integers(values, &self.data_type)?;
+                Ok(numbers.iter().map(|n| n.and_then(|n| rows.get(&n).copied())).collect())
+            }
+        }
+    }
+}
+
+/// Converts to integers, with dates and times in the unit of `of`; null beyond 64 bits.
+fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
+    let options = CastOptions { safe: true, ..CastOptions::default() };
+    let values = match of.is_integer() || values.data_type() == of {
+        true => Arc::clone(values),
+        // A time that falls between two units of the keys equals no key.
+        false if compare_exactly(values.data_type(), of) => {
+            let there = cast_with_options(values, of, &options)?;
+            let other = cmp::neq(&exact_seconds(&there)?, &exact_seconds(values)?)?;
+            nullif(&there, &other)?
+        }
+        false => cast_with_options(values, of, &options)?,
+    };
+    let wide = cast_with_options(&values, &DataType::Int64, &options)?;
+    Ok(wide.as_primitive::<Int64Type>().clone())
+}
+
+/// Looks up every leaf in a table: takes `values` at the row of its key. Null where the key is null
+/// or missing. The lists of the array are shared.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::sync::Arc;
+/// use arrow::array::{ArrayRef, Float64Array, UInt16Array};
+/// use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::lookup::{Lookup, looked_up};
+///
+/// let keys: ArrayRef = Arc::new(UInt16Array::from(vec![7, 9]));
+/// let weights: ArrayRef = Arc::new(Float64Array::from(vec![0.7, 0.9]));
+/// // [[9, 7], [8]]
+/// let codes = Arc::new(UInt16Array::from(vec![9, 7, 8]));
+/// let codes = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], codes)?;
+/// let found = looked_up(&codes, &Lookup::try_new(&keys)?, &weights)?;
+/// let expected: ArrayRef = Arc::new(Float64Array::from(vec![Some(0.9), Some(0.7), None]));
+/// assert_eq!(found.leaves(), &expected);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`Lookup::places`].
+pub fn looked_up(array: &RaggedArray, keys: &Lookup, values: &ArrayRef) -> Result<RaggedArray> {
+    let rows = keys.places(array.leaves())?;
+    array.with_leaves(take(values, &rows, None)?)
+}
+
+/// Returns the bin of every number among the cuts of its code: the number of cuts that are not
+/// greater than it, from 0 to the number of cuts (`numpy.digitize`). Null where the number is null
+/// or NaN, the code is null or not a key, or its cuts are null.
+///
+/// `codes` has the lists of `values`, or only their outer levels: then a code applies to all values
+/// below its element. `cuts` has one ascending list per key.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::sync::Arc;
+/// use arrow::array::{ArrayRef, Float64Array, UInt16Array, UInt32Array};
+/// use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::lookup::{Lookup, bins, cuts};
+///
+/// let keys: ArrayRef = Arc::new(UInt16Array::from(vec![7, 9]));
+/// let lists = arrow::array::ListArray::from_iter_primitive::<arrow::datatypes::Float64Type, _, _>([
+///     Some(vec![Some(1.0), Some(2.0)]),
+///     Some(vec![Some(100.0)]),
+/// ]);
+/// let flat = |leaves: ArrayRef| {
+///     RaggedArray::try_new(1, vec![Offsets::from_lengths([4])?.into()], leaves)
+/// };
+/// let values = flat(Arc::new(Float64Array::from(vec![0.5, 2.0, 99.0, 100.0])))?;
+/// let codes = flat(Arc::new(UInt16Array::from(vec![7, 7, 9, 9])))?;
+/// let found = bins(&values, &codes, &Lookup::try_new(&keys)?, &cuts(&(Arc::new(lists) as _))?)?;
+/// let expected: ArrayRef = Arc::new(UInt32Array::from(vec![0, 2, 0, 1]));
+/// assert_eq!(found.leaves(), &expected);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When lists differ in length, codes have more levels than values, or values are not numbers.
+pub fn bins(
+    values: &RaggedArray,
+    codes: &RaggedArray,
+    keys: &Lookup,
+    cuts: &ListArray,
+) -> Result<RaggedArray> {
+    let (levels, outer) = (values.axes().len(), codes.axes().len());
+    if outer > levels {
+        return Err(Error::invalid(format!(
+            "codes have {outer} levels of lists and values {levels}; give one code per value, or one per list of values"
+        )));
+    }
+    let (values, codes) = aligned(values, codes, outer)?;
+    let mut key_rows: Vec<Option<u32>> = keys.places(codes.leaves())?.iter().collect();
+    for axis in outer + 1..=levels {
+        let layout = values.axis(axis)?.layout();
+        let lists = key_rows.iter().enumerate();
+        key_rows = lists.flat_map(|(i, row)| std::iter::repeat_n(*row, layout.length(i))).collect();
+    }
+    let numbers = cast(values.leaves(), &DataType::Float64)?;
+    let numbers = numbers.as_primitive::<Float64Type>();
+    let offsets = cuts.value_offsets();
+    let limits = cuts.values().as_primitive::<Float64Type>().values();
+    let mut out = UInt32Builder::with_capacity(numbers.len());
+    for (number, row) in numbers.iter().zip(&key_rows) {
+        let row = row.map(|p| p as usize).filter(|p| cuts.is_valid(*p));
+        out.append_option(match (number.filter(|n| !n.is_nan()), row) {
+            (Some(number), Some(row)) => {
+                let start = usize::try_from(offsets[row]).unwrap_or(0);
+                let end = usize::try_from(offsets[row + 1]).unwrap_or(0);
+                let bin = limits[start..end].partition_point(|limit| *limit <= number);
+                u32::try_from(bin).ok()
+            }
+            _ => None,
+        });
+    }
+    values.with_leaves(Arc::new(out.finish()))
+}
+
+/// Converts the cuts of a table to the form that [`bins`] takes, from lists of numbers or from
+/// structs whose fields are the numbers in order (`values/quantiles` of MEDS metadata).
+///
+/// # Errors
+/// For cuts that do not ascend or contain null or NaN, and for other types.
+pub fn cuts(values: &ArrayRef) -> Result<ListArray> {
+    let item = Arc::new(Field::new_list_field(DataType::Float64, true));
+    let lists = match values.data_type() {
+        DataType::Struct(fields) if fields.iter().all(|f| f.data_type().is_numeric()) => {
+            let structs = values.as_struct();
+            let columns = structs
+                .columns()
+                .iter()
+                .map(|c| cast(c, &DataType::Float64))
+                .collect::<std::result::Result<Vec<_>, _>>()?;
+            let rows = structs.len();
+            let order: Vec<u64> = (0..rows)
+                .flat_map(|r| (0..columns.len()).map(move |c| (c * rows + r) as u64))
+                .collect();
+            let columns: Vec<&dyn Array> = columns.iter().map(AsRef::as_ref).collect();
+            let all: ArrayRef = match columns.is_empty() {
+                true => Arc::new(Float64Array::from(Vec::<f64>::new())),
+                false => take(&concat(&columns)?, &arrow::array::UInt64Array::from(order), None)?,
+            };
+            let lengths = std::iter::repeat_n(columns.len(), rows);
+            let offsets = arrow::buffer::OffsetBuffer::from_lengths(lengths);
+            ListArray::try_new(item, offsets, all, structs.nulls().cloned())?
+        }
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
+            cast(values, &DataType::List(item))
+                .map_err(|e| Error::invalid(format!("cuts are lists of numbers: {e}")))?
+                .as_list::<i32>()
+                .clone()
+        }
+        t => return Err(Error::type_of("cuts", "lists of numbers, or structs of them", t)),
+    };
+    for row in (0..lists.len()).filter(|r| lists.is_valid(*r)) {
+        let cuts = lists.value(row);
+        let cuts = cuts.as_primitive::<Float64Type>();
+        let wrong = cuts.null_count() > 0 || cuts.values().iter().any(|c| c.is_nan());
+        if wrong || !cuts.values().is_sorted() {
+            return Err(Error::invalid(format!(
+                "the cuts of row {row} do not ascend: {:?}",
+                cuts.values()
+            )));
+        }
+    }
+    Ok(lists)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{
+        DictionaryArray, Int8Array, Int32Array, StringArray, StringViewArray, UInt64Array,
+    };
+    use arrow::datatypes::Int16Type;
+
+    use super::*;
+
+    fn places(keys: ArrayRef, values: ArrayRef) -> Vec<Option<u32>> {
+        Lookup::try_new(&keys).unwrap().places(&values).unwrap().iter().collect()
+    }
+
+    #[test]
+    fn integers_of_all_widths_are_found() {
+        let values: ArrayRef = Arc::new(Int8Array::from(vec![Some(3), Some(-1), None, Some(4)]));
+        let close: ArrayRef = Arc::new(UInt64Array::from(vec![Some(4), None, Some(3)]));
+        assert_eq!(places(close, Arc::clone(&values)), [Some(2), None, None, Some(0)]);
+        let wide: ArrayRef = Arc::new(Int64Array::from(vec![i64::MAX, i64::MIN, -1, 3]));
+        assert_eq!(places(Arc::clone(&wide), values), [Some(3), Some(2), None, None]);
+        let large: ArrayRef = Arc::new(UInt64Array::from(vec![u64::MAX, i64::MAX as u64]));
+        assert_eq!(places(wide, large), [None, Some(0)]);
+        let none: ArrayRef = Arc::new(Int32Array::from(Vec::<i32>::new()));
+        assert_eq!(places(Arc::clone(&none), Arc::new(Int32Array::from(vec![0]))), [None]);
+    }
+
+    #[test]
+    fn texts_of_all_encodings_are_found() {
+        let keys: ArrayRef = Arc::new(StringViewArray::from(vec![Some("a"), None, Some("b")]));
+        let dictionary: DictionaryArray<Int16Type> =
+            [Some("b"), None, Some("c"), Some("b")].into_iter().collect();
+        assert_eq!(
+            places(Arc::clone(&keys), Arc::new(dictionary.clone())),
+            [Some(2), None, None, Some(2)]
+        );
+        // More values than elements.
+        assert_eq!(places(keys, Arc::new(dictionary.slice(0, 1))), [Some(2)]);
+    }
+
+    #[test]
+    fn what_cannot_be_looked_for_is_refused() {
+        let text: ArrayRef = Arc::new(StringArray::from(vec!["a", "a"]));
+        let twice = Lookup::try_new(&text).unwrap_err().to_string();
+        assert!(twice.contains("\"a\" occurs twice"), "{twice}");
+        let numbers: ArrayRef = Arc::new(Int32Array::from(vec![5, 6, 5]));
+        assert!(Lookup::try_new(&numbers).unwrap_err().to_string().contains("5 occurs twice"));
+        let floats: ArrayRef = Arc::new(Float64Array::from(vec![1.0]));
+        assert!(Lookup::try_new(&floats).is_err());
+        let one: ArrayRef = Arc::new(Int32Array::from(vec![5]));
+        assert!(Lookup::try_new(&one).unwrap().places(&text).is_err());
+    }
+}

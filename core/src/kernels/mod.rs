@@ -1,0 +1,56 @@
+//! Operations on ragged arrays: free functions that take arrays and return a `Result`.
+//!
+//! Axis 0 is the rows, axis `k` the elements of the `k`-th level of lists; negative axes count from
+//! the innermost. A null list has no elements and stays null in every kernel that keeps lists. Each
+//! kernel documents how it treats null leaves.
+
+pub mod at;
+pub mod between;
+pub mod broadcast;
+#[cfg(feature = "sql")]
+pub(crate) mod canonical;
+mod compress;
+pub mod concat;
+pub mod coords;
+pub mod dictionary;
+pub mod elementwise;
+mod exp;
+pub mod filter;
+pub mod gather;
+pub mod histogram;
+pub mod index;
+pub mod indices;
+pub mod isin;
+pub mod lookup;
+pub mod nan;
+pub mod normalize;
+pub mod occurrences;
+pub mod pad;
+pub mod reduce;
+pub mod repeat;
+pub mod reshape;
+pub mod running;
+pub mod scatter;
+pub mod search;
+pub mod select;
+pub mod shape;
+pub mod sort;
+pub mod take;
+pub mod text;
+pub mod times;
+pub mod unary;
+
+pub(crate) mod align;
+mod args;
+pub(crate) mod bits;
+mod flags;
+mod kept;
+pub(crate) mod levels;
+mod native;
+mod room;
+mod row_arg;
+pub(crate) mod seeded;
+pub(crate) mod side;
+
+pub use args::Count;
+pub use row_arg::RowArg;

@@ -1,0 +1,295 @@
+//! Softmax, log-softmax and normalization along an axis.
+//!
+//! Missing values take no part: null leaves stay null and are excluded, and lists of different
+//! lengths are stacked along an outer axis. The lists of the array are shared. Floats keep their
+//! type and are computed in 64 bits; integers become Float64.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
+use half::f16;
+
+use super::elementwise::each_length;
+use super::exp::exp;
+use super::room::allocate_values;
+use super::shape::list_axis;
+use crate::array::{Layout, RaggedArray};
+use crate::error::{Error, Result};
+
+/// Returns the type of the result.
+///
+/// # Errors
+/// When the leaves are not numbers.
+pub fn output_type(what: &str, leaf: &DataType) -> Result<DataType> {
+    match leaf {
+        t if t.is_floating() => Ok(t.clone()),
+        t if t.is_integer() => Ok(DataType::Float64),
+        other => Err(Error::type_of(what, "numbers (cast others to float64)", other)),
+    }
+}
+
+/// Computes `exp(x) / sum(exp(x))` over each group of leaves along axis `axis` (1 or more, negative
+/// axes count from the innermost).
+///
+/// Along the innermost axis each list is a group. Along an outer axis the elements of each list are
+/// lists themselves; they are stacked, and values at the same position form a group, as in
+/// [`reduce`](super::reduce::reduce). The largest value is subtracted first, so nothing overflows;
+/// a NaN, or a group of negative infinities only, gives NaN (as in PyTorch).
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Float64Array, types::Float64Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::normalize::softmax;
+/// // [[0, 0], [7]]
+/// let leaves = Arc::new(Float64Array::from(vec![0., 0., 7.]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let b = softmax(&a, -1)?;
+/// assert_eq!(b.leaves().as_primitive::<Float64Type>().values(), &[0.5, 0.5, 1.0]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array has no such axis, `axis` is 0, or the leaves are not numbers.
+pub fn softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
+    apply_to_groups("softmax", array, axis, |values| {
+        subtract_largest(values);
+        exp(values);
+        let sum = sum_lanes(values);
+        values.iter_mut().for_each(|v| *v /= sum);
+    })
+}
+
+/// Returns the logarithm of the [`softmax`], exact where the softmax underflows.
+///
+/// # Errors
+/// As [`softmax`].
+pub fn log_softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
+    let mut powers = Vec::new();
+    apply_to_groups("log_softmax", array, axis, |values| {
+        subtract_largest(values);
+        powers.clear();
+        powers.extend_from_slice(values);
+        exp(&mut powers);
+        let log = sum_lanes(&powers).ln();
+        values.iter_mut().for_each(|v| *v -= log);
+    })
+}
+
+/// Divides values by the `p`-norm of their group along axis `axis`, as
+/// `torch.nn.functional.normalize` does: by `max(norm, eps)`, which avoids division by zero.
+///
+/// `p` may be infinite (the largest absolute value) or 0 (the number of nonzero values).
+///
+/// # Errors
+/// As [`softmax`], and for a `p` that is negative or NaN.
+pub fn normalize(array: &RaggedArray, axis: i64, p: f64, eps: f64) -> Result<RaggedArray> {
+    if p.is_nan() || p < 0.0 {
+        return Err(Error::invalid(format!(
+            "normalize: the order of a norm must be 0 or more, not {p}"
+        )));
+    }
+    apply_to_groups("normalize", array, axis, |values| {
+        let norm = compute_norm(values, p).max(eps);
+        values.iter_mut().for_each(|v| *v /= norm);
+    })
+}
+
+/// Returns the `p`-norm; NaN if any value is NaN.
+fn compute_norm(values: &[f64], p: f64) -> f64 {
+    if p == 0.0 {
+        let count = values.iter().filter(|v| **v != 0.0).count();
+        #[expect(clippy::cast_precision_loss, reason = "a count as a number")]
+        return count as f64;
+    }
+    if p.is_infinite() {
+        return values.iter().fold(0.0, |m: f64, v| if v.is_nan() { *v } else { m.max(v.abs()) });
+    }
+    if p == 1.0 {
+        return values.iter().map(|v| v.abs()).sum();
+    }
+    if p == 2.0 {
+        return values.iter().map(|v| v * v).sum::<f64>().sqrt();
+    }
+    values.iter().map(|v| v.abs().powf(p)).sum::<f64>().powf(p.recip())
+}
+
+/// Subtracts the largest value; NaN if any value is NaN.
+fn subtract_largest(values: &mut [f64]) {
+    let larger = |m: f64, v: f64| if v > m || v.is_nan() { v } else { m };
+    // Eight lanes shorten the dependency chain. A NaN stays, because no value compares larger.
+    let mut lanes = [f64::NEG_INFINITY; 8];
+    let (eights, rest) = values.as_chunks::<8>();
+    for eight in eights {
+        for i in 0..8 {
+            lanes[i] = larger(lanes[i], eight[i]);
+        }
+    }
+    let max = rest.iter().chain(&lanes).fold(f64::NEG_INFINITY, |m, v| larger(m, *v));
+    values.iter_mut().for_each(|v| *v -= max);
+}
+
+fn sum_lanes(values: &[f64]) -> f64 {
+    let mut lanes = [0.0; 8];
+    let (eights, rest) = values.as_chunks::<8>();
+    for eight in eights {
+        for i in 0..8 {
+            lanes[i] += eight[i];
+        }
+    }
+    lanes.iter().chain(rest).sum()
+}
+
+enum LeafGroups {
+    /// The lists of the innermost axis; their leaves are adjacent.
+    Lists(Layout),
+    /// Leaf indices ordered by group, and the end of each group.
+    Slots { order: Vec<usize>, ends: Vec<usize> },
+}
+
+impl LeafGroups {
+    fn new(array: &RaggedArray, axis: usize) -> Result<Self> {
+        let level = array.axis(axis)?.layout();
+        if axis == array.axes().len() {
+            return Ok(Self::Lists(level.clone()));
+        }
+        // The slot that each element of the current axis shares with others.
+        let mut on: Vec<usize> = Vec::with_capacity(level.children());
+        for list in 0..level.lists() {
+            on.resize(on.len() + level.length(list), list);
+        }
+        let mut slots = level.lists();
+        for level in &array.axes()[axis..] {
+            let layout = level.layout();
+            let mut starts = vec![0usize; slots + 1];
+            for (list, on) in on.iter().enumerate() {
+                starts[on + 1] = starts[on + 1].max(layout.length(list));
+            }
+            for i in 0..slots {
+                starts[i + 1] += starts[i];
+            }
+            let mut next = Vec::with_capacity(layout.children());
+            for (list, on) in on.iter().enumerate() {
+                next.extend(starts[*on]..starts[*on] + layout.length(list));
+            }
+            on = next;
+            slots = starts[slots];
+        }
+        // Counting sort by slot.
+        let mut ends = vec![0usize; slots];
+        for slot in &on {
+            ends[*slot] += 1;
+        }
+        let mut sum = 0;
+        for end in &mut ends {
+            sum += std::mem::replace(end, sum);
+        }
+        let mut order = vec![0; on.len()];
+        for (leaf, slot) in on.iter().enumerate() {
+            order[ends[*slot]] = leaf;
+            ends[*slot] += 1;
+        }
+        Ok(Self::Slots { order, ends })
+    }
+}
+
+trait Float: ArrowPrimitiveType {
+    fn widen(value: Self::Native) -> f64;
+    fn narrow(value: f64) -> Self::Native;
+}
+
+macro_rules! float {
+    ($($t:ty: $wide:expr, $narrow:expr;)*) => {$(
+        impl Float for $t {
+            fn widen(value: Self::Native) -> f64 {
+                $wide(value)
+            }
+            fn narrow(value: f64) -> Self::Native {
+                // NaN is canonical: which NaN a sum yields depends on the CPU.
+                $narrow(if value.is_nan() { f64::NAN } else { value })
+            }
+        }
+    )*};
+}
+
+float! {
+    Float16Type: f64::from, f16::from_f64;
+    Float32Type: f64::from, to_f32;
+    Float64Type: std::convert::identity, std::convert::identity;
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "rounding to the leaves' width is wanted")]
+fn to_f32(value: f64) -> f32 {
+    value as f32
+}
+
+/// Applies `work` to the valid values of each group of leaves.
+fn apply_to_groups(
+    what: &str,
+    array: &RaggedArray,
+    axis: i64,
+    work: impl FnMut(&mut [f64]),
+) -> Result<RaggedArray> {
+    fn apply_typed<T: Float>(
+        leaves: &PrimitiveArray<T>,
+        groups: &LeafGroups,
+        mut work: impl FnMut(&mut [f64]),
+    ) -> ArrayRef {
+        let nulls = leaves.nulls().filter(|n| n.null_count() > 0);
+        let valid = |i: &usize| nulls.is_none_or(|n| n.is_valid(*i));
+        let from = leaves.values();
+        let mut wide: Vec<f64> = Vec::new();
+        let out = match groups {
+            LeafGroups::Lists(lists) => {
+                let mut out = allocate_values(from.len());
+                let mut start = 0;
+                each_length(lists, |n| {
+                    let list = start..start + n;
+                    start += n;
+                    wide.clear();
+                    if nulls.is_none() {
+                        wide.extend(from[list].iter().map(|v| T::widen(*v)));
+                        work(&mut wide);
+                        out.extend(wide.iter().map(|v| T::narrow(*v)));
+                        return;
+                    }
+                    wide.extend(list.clone().filter(valid).map(|i| T::widen(from[i])));
+                    work(&mut wide);
+                    let mut next = wide.iter();
+                    out.extend(list.map(|i| match valid(&i).then(|| next.next()).flatten() {
+                        Some(v) => T::narrow(*v),
+                        None => T::Native::default(),
+                    }));
+                });
+                out
+            }
+            LeafGroups::Slots { order, ends } => {
+                let mut out = vec![T::Native::default(); from.len()];
+                let mut start = 0;
+                for end in ends {
+                    let valid_leaves = || order[start..*end].iter().copied().filter(valid);
+                    wide.clear();
+                    wide.extend(valid_leaves().map(|i| T::widen(from[i])));
+                    work(&mut wide);
+                    valid_leaves().zip(&wide).for_each(|(i, v)| out[i] = T::narrow(*v));
+                    start = *end;
+                }
+                out
+            }
+        };
+        Arc::new(PrimitiveArray::<T>::new(out.into(), nulls.cloned()))
+    }
+    let axis = list_axis(array, axis)?;
+    let to = output_type(what, array.leaf_type())?;
+    let groups = LeafGroups::new(array, axis)?;
+    let leaves = cast(array.leaves(), &to)?;
+    let out = match to {
+        DataType::Float16 => apply_typed(leaves.as_primitive::<Float16Type>(), &groups, work),
+        DataType::Float32 => apply_typed(leaves.as_primitive::<Float32Type>(), &groups, work),
+        _ => apply_typed(leaves.as_primitive::<Float64Type>(), &groups, work),
+    };
+    array.with_leaves(out)
+}

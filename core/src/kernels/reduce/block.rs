@@ -1,0 +1,74 @@
+//! SIMD accumulators for 64 values, in AVX-512 registers.
+//!
+//! Compilers vectorize loops over arrays only sometimes, so the folds of floats are written with
+//! intrinsics. Each register is masked by the validity bits of its values: a list of any length is
+//! folded without an inner loop, whose end branch prediction would miss.
+
+// Other targets only use the names.
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+
+use super::fold::Fold;
+use super::segments::LANES;
+use crate::kernels::bits::Avx512;
+
+/// Number of values in a block: one per bit of a `u64` mask.
+pub(super) const BLOCK: usize = 64;
+
+/// Accumulators of 64 values, one per lane.
+pub(super) trait Block<F: Fold>: Copy {
+    /// Whether this block is implemented; if not, its functions are never called.
+    const AVAILABLE: bool;
+    /// Accumulators of a block folded down to one register.
+    type Part: Copy;
+
+    fn empty(token: Avx512) -> Self;
+    fn load_full(token: Avx512, values: &[F::In; BLOCK], bits: u64) -> Self;
+    /// Like [`load_full`](Self::load_full) for shorter slices; ignores bits past the end.
+    fn load_tail(token: Avx512, values: &[F::In], bits: u64) -> Self;
+    /// Combines two blocks lane by lane.
+    fn combine(self, other: Self) -> Self;
+    /// Folds the block down to one register.
+    fn to_register(self) -> Self::Part;
+    /// Combines `part` with `before` if `more` is set, without a branch.
+    fn combine_if(part: Self::Part, before: Self::Part, more: bool) -> Self::Part;
+    /// Folds each of eight registers down to one accumulator.
+    fn reduce_lists(parts: [Self::Part; LANES]) -> [F::Acc; LANES];
+    fn to_lanes(self) -> [F::Acc; BLOCK];
+}
+
+/// Placeholder for folds without a block and for other targets.
+#[derive(Clone, Copy)]
+pub(super) struct Absent;
+
+impl<F: Fold> Block<F> for Absent {
+    const AVAILABLE: bool = false;
+    type Part = ();
+
+    fn empty(_: Avx512) -> Self {
+        Self
+    }
+
+    fn load_full(_: Avx512, _: &[F::In; BLOCK], _: u64) -> Self {
+        Self
+    }
+
+    fn load_tail(_: Avx512, _: &[F::In], _: u64) -> Self {
+        Self
+    }
+
+    fn combine(self, _: Self) -> Self {
+        self
+    }
+
+    fn to_register(self) {}
+
+    fn combine_if((): (), (): (), _: bool) {}
+
+    fn reduce_lists(_: [(); LANES]) -> [F::Acc; LANES] {
+        [F::START; LANES]
+    }
+
+    fn to_lanes(self) -> [F::Acc; BLOCK] {
+        [F::START; BLOCK]
+    }
+}

@@ -1,0 +1,299 @@
+//! Sums that are exact until they are read: the result does not depend on the order and grouping of
+//! additions, and only the final sum decides whether it fits its type.
+//!
+//! [`ExactSums`] holds the sums of groups. An intermediate sum is serialized as a list of 64-bit
+//! words: an empty list for 0, one word for a number (the bits of a float, or an integer), and
+//! otherwise the index of the lowest limb, then the limbs from the lowest to the highest, which has
+//! the sign. The unit of floats is the smallest subnormal, 2^-1074. Most sums have few limbs: 3 to
+//! 4 words, where a table of all limbs would take 34.
+
+mod real;
+mod sums;
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, UInt64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
+
+use super::{Reduction, Target};
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::error::{Error, Result};
+pub use real::Whole;
+pub use sums::{ExactSums, Terms};
+
+/// Number types whose sums are exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exact {
+    /// 64-bit floats.
+    Float,
+    /// 64-bit integers, booleans, durations.
+    Signed,
+    /// Unsigned 64-bit integers.
+    Unsigned,
+}
+
+impl Exact {
+    /// Returns how values of a type are added.
+    pub fn of(leaf: &DataType) -> Self {
+        match leaf {
+            t if t.is_floating() => Self::Float,
+            t if t.is_unsigned_integer() => Self::Unsigned,
+            _ => Self::Signed,
+        }
+    }
+
+    /// Data type of the words of a sum.
+    pub fn words() -> DataType {
+        DataType::new_list(DataType::Int64, true)
+    }
+
+    fn scratch(self) -> ExactSums {
+        let mut sums = ExactSums::new(match self {
+            Self::Float => Terms::Floats,
+            Self::Signed => Terms::Signed,
+            Self::Unsigned => Terms::Unsigned,
+        });
+        sums.resize(1);
+        sums
+    }
+
+    /// Returns every leaf as a sum of its own, as one more level of words. A null leaf is 0.
+    pub fn begin(self, array: &RaggedArray) -> Result<RaggedArray> {
+        let leaves = array.leaves();
+        let words: Vec<i64> = match self {
+            Self::Float => {
+                let leaves = cast(leaves, &DataType::Float64)?;
+                let leaves = leaves.as_primitive::<Float64Type>();
+                leaves.iter().map(|v| v.unwrap_or(0.0).to_bits().cast_signed()).collect()
+            }
+            Self::Unsigned => {
+                let leaves = cast(leaves, &DataType::UInt64)?;
+                let leaves = leaves.as_primitive::<UInt64Type>();
+                leaves.iter().map(|v| v.unwrap_or(0).cast_signed()).collect()
+            }
+            Self::Signed => {
+                let leaves = super::numbers::to_summable(leaves)?;
+                let leaves = cast(&leaves, &DataType::Int64)?;
+                leaves.as_primitive::<Int64Type>().iter().map(|v| v.unwrap_or(0)).collect()
+            }
+        };
+        let mut axes = array.axes().to_vec();
+        axes.push(Layout::Uniform { size: 1, lists: words.len() }.into());
+        RaggedArray::try_new(array.len(), axes, Arc::new(Int64Array::from(words)))
+    }
+
+    /// Adds stacked sums along axis 1; the innermost lists, the words of a sum, remain.
+    pub fn lay_over(self, sums: &RaggedArray) -> Result<RaggedArray> {
+        let Some((words, outer)) = sums.axes().split_last() else {
+            return Err(Error::invalid(
+                "an exact sum must be a list of words, found a plain value",
+            ));
+        };
+        let layout = words.layout();
+        let ids: ArrayRef = Arc::new(UInt64Array::from_iter_values(0..layout.lists() as u64));
+        let array = RaggedArray::try_new(sums.len(), outer.to_vec(), ids)?;
+        let target = Target::new(&array, Reduction::Size, Some(1))?;
+        let gathered = target.task.groups.gather_leaves(target.leaves())?;
+        let ids = gathered.leaves.as_primitive::<UInt64Type>().values();
+        let flat = sums.leaves().as_primitive::<Int64Type>().values();
+        let groups = gathered.lists.layout();
+        let (mut out, mut lengths) = (Vec::new(), Vec::with_capacity(groups.lists()));
+        let mut scratch = self.scratch();
+        for group in 0..groups.lists() {
+            let before = out.len();
+            let words = |id: &u64| {
+                let list = usize::try_from(*id).unwrap_or(usize::MAX);
+                &flat[layout.range(list)]
+            };
+            match &ids[groups.range(group)] {
+                [one] => out.extend_from_slice(words(one)),
+                many => {
+                    many.iter().for_each(|id| scratch.add_words(0, words(id)));
+                    scratch.write_words(0, &mut out);
+                    scratch.clear();
+                }
+            }
+            lengths.push(out.len() - before);
+        }
+        let level = ListAxis::try_new(Offsets::from_lengths(lengths)?, None)?;
+        target.result_in(level, Arc::new(Int64Array::from(out)))
+    }
+
+    /// Returns the sums as numbers of type `Float64`, `Int64` or `UInt64`, without the level of
+    /// words.
+    ///
+    /// # Errors
+    /// When an integer sum does not fit 64 bits.
+    pub fn sums(self, sums: &RaggedArray) -> Result<RaggedArray> {
+        self.read_sums(sums, |sum| match self {
+            Self::Float => Ok(sum.to_f64(0)),
+            _ => Err(sum.integer(0)),
+        })
+    }
+
+    /// Returns the sums divided by counts, one per sum, rounded once; null where the count is 0.
+    pub fn means(self, sums: &RaggedArray, counts: &ArrayRef) -> Result<RaggedArray> {
+        let counts = counts.as_primitive::<UInt64Type>().values();
+        let mut next = counts.iter();
+        let means =
+            self.read_sums(sums, |sum| Ok(sum.mean(0, next.next().copied().unwrap_or(0))))?;
+        let known = counts.iter().map(|n| *n > 0).collect::<arrow::buffer::NullBuffer>();
+        let leaves = means.leaves().as_primitive::<Float64Type>().values().clone();
+        means.with_leaves(Arc::new(Float64Array::try_new(leaves, Some(known))?))
+    }
+
+    /// Converts the words of every sum to a number: a float, or an integer (`Err`).
+    fn read_sums(
+        self,
+        sums: &RaggedArray,
+        mut number: impl FnMut(&ExactSums) -> std::result::Result<f64, i128>,
+    ) -> Result<RaggedArray> {
+        let Some((words, outer)) = sums.axes().split_last() else {
+            return Err(Error::invalid(
+                "an exact sum must be a list of words, found a plain value",
+            ));
+        };
+        let flat = sums.leaves().as_primitive::<Int64Type>().values();
+        let layout = words.layout();
+        let (mut floats, mut integers) = (Vec::new(), Vec::new());
+        let mut scratch = self.scratch();
+        for list in 0..layout.lists() {
+            scratch.add_words(0, &flat[layout.range(list)]);
+            match number(&scratch) {
+                Ok(float) => floats.push(float),
+                Err(integer) => integers.push(integer),
+            }
+            scratch.clear();
+        }
+        let too_large = |i: usize| Error::Overflow(format!("sum along axis 1, result {i}"));
+        let integers = integers.into_iter().enumerate();
+        let leaves: ArrayRef = match self {
+            _ if layout.lists() == floats.len() => Arc::new(Float64Array::from(floats)),
+            Self::Unsigned => {
+                let fits = |(i, n)| u64::try_from(n).map_err(|_| too_large(i));
+                Arc::new(UInt64Array::from(integers.map(fits).collect::<Result<Vec<_>>>()?))
+            }
+            _ => {
+                let fits = |(i, n)| i64::try_from(n).map_err(|_| too_large(i));
+                Arc::new(Int64Array::from(integers.map(fits).collect::<Result<Vec<_>>>()?))
+            }
+        };
+        RaggedArray::try_new(sums.len(), outer.to_vec(), leaves)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    fn words(kind: Exact, values: &[i64]) -> Vec<i64> {
+        let mut sum = kind.scratch();
+        values.iter().for_each(|v| sum.add_words(0, &[*v]));
+        let mut out = Vec::new();
+        sum.write_words(0, &mut out);
+        out
+    }
+
+    fn read(kind: Exact, words: &[i64]) -> ExactSums {
+        let mut sum = kind.scratch();
+        sum.add_words(0, words);
+        sum
+    }
+
+    fn sum(values: &[f64]) -> f64 {
+        let values: Vec<i64> = values.iter().map(|v| v.to_bits().cast_signed()).collect();
+        read(Exact::Float, &words(Exact::Float, &values)).to_f64(0)
+    }
+
+    #[test]
+    fn sums_are_the_nearest_floats() {
+        assert_eq!(sum(&[]).to_bits(), 0);
+        assert_eq!(sum(&[-0.0, -0.0]).to_bits(), 0);
+        assert_eq!(sum(&[0.1; 10]), 1.0);
+        assert_eq!(sum(&[1e308, 1e308, -1e308]), 1e308);
+        assert_eq!(sum(&[f64::MAX, f64::MAX]), f64::INFINITY);
+        assert_eq!(sum(&[-f64::MAX, -f64::MAX]), f64::NEG_INFINITY);
+        assert_eq!(sum(&[1e300, 5e-324, -1e300]), 5e-324);
+        assert_eq!(sum(&[5e-324, 5e-324, -1.5e-323]), -5e-324);
+        assert_eq!(sum(&[f64::MIN_POSITIVE, -5e-324]), f64::MIN_POSITIVE.next_down());
+        // Ties round to even; any lower bit breaks the tie.
+        assert_eq!(sum(&[9_007_199_254_740_992.0, 1.0]), 9_007_199_254_740_992.0);
+        assert_eq!(sum(&[9_007_199_254_740_992.0, 1.0, 5e-324]), 9_007_199_254_740_994.0);
+        assert_eq!(sum(&[9_007_199_254_740_994.0, 1.0]), 9_007_199_254_740_996.0);
+        assert_eq!(sum(&[-9_007_199_254_740_992.0, -1.0, -5e-324]), -9_007_199_254_740_994.0);
+        assert_eq!(sum(&[f64::INFINITY, 1.0]), f64::INFINITY);
+        assert!(sum(&[f64::INFINITY, f64::NEG_INFINITY]).is_nan());
+        assert!(sum(&[f64::NAN, f64::INFINITY]).is_nan());
+        let (max, ulp) = (f64::MAX, 2f64.powi(971));
+        assert_eq!(sum(&[max, ulp / 4.0]), max);
+        assert_eq!(sum(&[max, ulp / 2.0]), f64::INFINITY);
+    }
+
+    #[test]
+    fn order_and_cuts_do_not_show() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(5);
+        for _ in 0..300 {
+            let n = rng.random_range(1..40);
+            let mut values: Vec<f64> = (0..n)
+                .map(|_| f64::from_bits(rng.random()))
+                .map(|v| if v.is_finite() { v } else { 1.5 })
+                .collect();
+            if rng.random_range(0..3) == 0 {
+                // Cancels to almost nothing.
+                let more: Vec<f64> = values.iter().map(|v| -v).collect();
+                values.extend(more);
+                values.push(rng.random_range(-1.0..1.0));
+            }
+            let whole = sum(&values);
+            for _ in 0..3 {
+                for i in (1..values.len()).rev() {
+                    values.swap(i, rng.random_range(0..=i));
+                }
+                let cut = rng.random_range(0..=values.len());
+                let mut whole_sum = Exact::Float.scratch();
+                for part in [&values[..cut], &values[cut..]] {
+                    let bits: Vec<i64> = part.iter().map(|v| v.to_bits().cast_signed()).collect();
+                    whole_sum.add_words(0, &words(Exact::Float, &bits));
+                }
+                let mut both = Vec::new();
+                whole_sum.write_words(0, &mut both);
+                let found = read(Exact::Float, &both).to_f64(0);
+                assert_eq!(found.to_bits(), whole.to_bits(), "{values:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn small_sums_are_what_integers_say() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(6);
+        for _ in 0..1000 {
+            let n = rng.random_range(0..20);
+            let values: Vec<i64> =
+                (0..n).map(|_| rng.random::<i64>() >> rng.random_range(0..63)).collect();
+            let whole: i128 = values.iter().map(|v| i128::from(*v)).sum();
+            let found = read(Exact::Signed, &words(Exact::Signed, &values)).integer(0);
+            assert_eq!(found, whole);
+            // Each is exact as a float, and so is the sum, rounded once.
+            let floats: Vec<f64> = values.iter().map(|v| (*v >> 12) as f64).collect();
+            let exact: i128 = values.iter().map(|v| i128::from(*v >> 12)).sum();
+            assert_eq!(sum(&floats), exact as f64, "{values:?}");
+            let unsigned: i128 = values.iter().map(|v| i128::from(v.cast_unsigned())).sum();
+            let found = read(Exact::Unsigned, &words(Exact::Unsigned, &values)).integer(0);
+            assert_eq!(found, unsigned);
+        }
+    }
+
+    #[test]
+    fn a_sum_of_few_digits_has_few_words() {
+        let bits = |v: f64| v.to_bits().cast_signed();
+        assert_eq!(words(Exact::Float, &[bits(1.5), bits(2.25)]), [bits(3.75)]);
+        assert_eq!(words(Exact::Float, &[bits(1.5), bits(-1.5)]), [0i64; 0]);
+        assert!(words(Exact::Float, &[bits(0.1), bits(0.2)]).len() <= 4);
+        assert_eq!(words(Exact::Signed, &[i64::MIN, -1, 1]), [i64::MIN]);
+        assert_eq!(words(Exact::Signed, &[i64::MIN, -1]).len(), 3);
+    }
+}

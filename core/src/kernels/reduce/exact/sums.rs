@@ -1,0 +1,520 @@
+//! [`ExactSums`]: sums of many groups that are exact until they are read.
+//!
+//! A sum is an integer in two's complement with 64-bit limbs. Its unit is the smallest subnormal,
+//! 2^-1074, for floats and 2^-2148 for products of floats. All groups share one range of limbs:
+//! those that the numbers so far reach into, and one above, which leaves room for 2^63 numbers. The
+//! limbs of a group are adjacent, so adding a number touches one location in memory; most columns
+//! need two to four limbs.
+
+use std::collections::HashMap;
+
+use super::real::{Real, Whole, add_limbs, add_wide, split_u128};
+
+/// Types of the terms of a sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Terms {
+    /// 64-bit floats.
+    Floats,
+    /// Products of two 64-bit floats.
+    Products,
+    /// 64-bit integers.
+    Signed,
+    /// Unsigned 64-bit integers.
+    Unsigned,
+}
+
+impl Terms {
+    /// Weight of the lowest bit of the lowest limb, as a power of 2.
+    fn unit(self) -> i64 {
+        match self {
+            Self::Floats => -1074,
+            Self::Products => -2148,
+            Self::Signed | Self::Unsigned => 0,
+        }
+    }
+
+    /// Largest number of significant bits of a number.
+    fn bits(self) -> usize {
+        match self {
+            Self::Floats => 53,
+            Self::Products => 106,
+            Self::Signed | Self::Unsigned => 64,
+        }
+    }
+}
+
+/// Exact sums of groups 0, 1, 2 and so on.
+#[derive(Debug)]
+pub struct ExactSums {
+    terms: Terms,
+    groups: usize,
+    /// Index of the lowest limb stored.
+    first: usize,
+    width: usize,
+    limbs: Vec<u64>,
+    /// A number fits `width` limbs if its lowest bit is one of the `span` bits from `low`.
+    low: u32,
+    span: u32,
+    /// Counts of NaN, positive and negative infinities, for groups that have any.
+    special: HashMap<usize, [i64; 3]>,
+    /// Sums of floats by exponent, for long runs of one group.
+    by_exponent: Vec<i64>,
+}
+
+/// Number of 53-bit integers whose sum is sure to fit 64 bits.
+const RUN: usize = 1 << 10;
+/// Length from which [`ExactSums::add_run`] sums by exponent.
+const LONG_RUN: usize = 256;
+/// Exponent of floats that are infinite or NaN.
+const SPECIAL: u32 = 0x7fe;
+
+/// Splits a float into the position of its lowest bit (from 2^-1074) and its digits.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "an exponent has 11 bits")]
+fn split_float(value: f64) -> (u32, u64) {
+    let bits = value.to_bits();
+    let exponent = bits >> 52 & 0x7ff;
+    let normal = u64::from(exponent != 0);
+    ((exponent - normal) as u32, bits & ((1 << 52) - 1) | normal << 52)
+}
+
+impl ExactSums {
+    /// Creates sums of no groups; [`resize`](Self::resize) adds groups.
+    pub fn new(terms: Terms) -> Self {
+        Self {
+            terms,
+            groups: 0,
+            first: 0,
+            width: 0,
+            limbs: Vec::new(),
+            low: 0,
+            span: 0,
+            special: HashMap::new(),
+            by_exponent: Vec::new(),
+        }
+    }
+
+    /// Grows to at least `groups` groups.
+    pub fn resize(&mut self, groups: usize) {
+        if groups > self.groups {
+            self.groups = groups;
+            self.limbs.resize(groups * self.width, 0);
+        }
+    }
+
+    /// Returns the memory in use, in bytes.
+    pub fn size(&self) -> usize {
+        size_of_val(&*self.by_exponent)
+            + self.limbs.capacity() * size_of::<u64>()
+            + self.special.capacity() * size_of::<(usize, [i64; 3])>()
+    }
+
+    /// Drops the first `groups` groups; later groups move up.
+    pub fn forget(&mut self, groups: usize) {
+        let groups = groups.min(self.groups);
+        self.groups -= groups;
+        self.limbs.drain(..groups * self.width);
+        let special = std::mem::take(&mut self.special);
+        let behind = |(group, counts): (usize, _)| Some((group.checked_sub(groups)?, counts));
+        self.special = special.into_iter().filter_map(behind).collect();
+    }
+
+    /// Sets every sum to 0.
+    pub fn clear(&mut self) {
+        self.limbs.fill(0);
+        self.special.clear();
+    }
+
+    /// Extends the limbs to hold bits from `low` up to `end`, and carries above.
+    #[cold]
+    fn grow(&mut self, low: usize, end: usize) {
+        let (first, last) = match self.width {
+            0 => (low / 64, (end - 1) / 64 + 2),
+            w => ((low / 64).min(self.first), ((end - 1) / 64 + 2).max(self.first + w)),
+        };
+        let (width, below) = (last - first, self.first.saturating_sub(first));
+        if self.width == 0 {
+            self.limbs = vec![0; self.groups * width];
+        } else if width > self.width {
+            let mut limbs = Vec::with_capacity(self.groups * width);
+            for sum in self.limbs.chunks_exact(self.width) {
+                let sign = sign_extension(sum);
+                limbs.resize(limbs.len() + below, 0);
+                limbs.extend_from_slice(sum);
+                limbs.resize(limbs.len() + width - below - self.width, sign);
+            }
+            self.limbs = limbs;
+        }
+        (self.first, self.width) = (first, width);
+        let low = 64 * first;
+        let mut span = (64 * (width - 1) + 1).saturating_sub(self.terms.bits());
+        if self.terms == Terms::Floats {
+            span = span.min((SPECIAL as usize).saturating_sub(low));
+        }
+        self.low = u32::try_from(low).unwrap_or(u32::MAX);
+        self.span = u32::try_from(span).unwrap_or(0);
+    }
+
+    /// Extends the limbs to hold a number whose lowest bit is at `position`.
+    #[cold]
+    fn grow_for(&mut self, position: u32) {
+        let position = position as usize;
+        self.grow(position, position + self.terms.bits());
+    }
+
+    /// Returns the limbs of a group from the one that contains bit `offset`.
+    #[inline]
+    fn limbs_from(&mut self, group: usize, offset: u32) -> &mut [u64] {
+        let start = group * self.width;
+        let from = start + (offset / 64) as usize;
+        self.limbs.get_mut(from..start + self.width).unwrap_or_default()
+    }
+
+    /// Adds a float to a group below the count given to [`resize`](Self::resize).
+    #[inline]
+    pub fn add(&mut self, group: usize, value: f64) {
+        let (position, digits) = split_float(value);
+        let offset = position.wrapping_sub(self.low);
+        if offset >= self.span {
+            return self.add_outside(group, value);
+        }
+        let wide = u128::from(digits) << (offset % 64);
+        add_wide(self.limbs_from(group, offset), wide, value.is_sign_negative());
+    }
+
+    #[cold]
+    fn add_outside(&mut self, group: usize, value: f64) {
+        if !value.is_finite() {
+            self.count_special(group, value, 1);
+        } else if value != 0.0 {
+            self.grow_for(split_float(value).0);
+            self.add(group, value);
+        }
+    }
+
+    fn count_special(&mut self, group: usize, value: f64, by: i64) {
+        let counts = self.special.entry(group).or_default();
+        counts[if value.is_nan() { 0 } else { 1 + usize::from(value < 0.0) }] += by;
+        if *counts == [0; 3] {
+            self.special.remove(&group);
+        }
+    }
+
+    /// Removes a float that was added before.
+    pub fn subtract(&mut self, group: usize, value: f64) {
+        match value.is_finite() {
+            true => self.add(group, -value),
+            false => self.count_special(group, value, -1),
+        }
+    }
+
+    /// Adds the product of two floats; NaN and infinite factors are left to their own sums.
+    #[inline]
+    pub fn add_product(&mut self, group: usize, x: f64, y: f64) {
+        let ((p, a), (q, b)) = (split_float(x), split_float(y));
+        let position = p + q;
+        let offset = position.wrapping_sub(self.low);
+        let wide = u128::from(a) * u128::from(b);
+        if offset >= self.span || p == SPECIAL || q == SPECIAL {
+            if wide != 0 && p != SPECIAL && q != SPECIAL {
+                self.grow_for(position);
+                self.add_product(group, x, y);
+            }
+            return;
+        }
+        let shift = offset % 64;
+        let (_, top) = split_u128(wide >> 1 >> (127 - shift));
+        let negative = x.is_sign_negative() != y.is_sign_negative();
+        let (middle, low) = split_u128(wide << shift);
+        add_limbs(self.limbs_from(group, offset), [low, middle, top], negative);
+    }
+
+    /// Adds a 64-bit integer, signed or unsigned, to the sum of one group.
+    #[inline]
+    pub fn add_integer(&mut self, group: usize, value: i128) {
+        if self.span == 0 {
+            self.grow_for(0);
+        }
+        add_wide(self.limbs_from(group, 0), value.unsigned_abs(), value < 0);
+    }
+
+    /// Adds floats to the sum of one group.
+    pub fn add_run(&mut self, group: usize, values: &[f64]) {
+        if values.len() < LONG_RUN {
+            return values.iter().for_each(|v| self.add(group, *v));
+        }
+        let mut sums = std::mem::take(&mut self.by_exponent);
+        sums.resize(1 << 11, 0);
+        for run in values.chunks(RUN) {
+            let mut special = false;
+            for value in run {
+                let (position, digits) = split_float(*value);
+                special |= position == SPECIAL;
+                let sign = value.to_bits().cast_signed() >> 63;
+                // 2^10 numbers of 53 bits fit.
+                if let Some(sum) = sums.get_mut(position as usize) {
+                    *sum += (digits.cast_signed() ^ sign) - sign;
+                }
+            }
+            if special {
+                sums[SPECIAL as usize] = 0;
+                let special = run.iter().filter(|v| !v.is_finite());
+                special.for_each(|v| self.count_special(group, *v, 1));
+            }
+            for (block, sums) in sums.chunks_exact_mut(16).enumerate() {
+                if sums.iter().fold(0, |any, sum| any | *sum) == 0 {
+                    continue;
+                }
+                for (i, sum) in sums.iter_mut().enumerate().filter(|(_, sum)| **sum != 0) {
+                    self.add_shifted(group, 16 * block + i, std::mem::take(sum));
+                }
+            }
+        }
+        self.by_exponent = sums;
+    }
+
+    /// Adds `value * 2^position`, in units.
+    fn add_shifted(&mut self, group: usize, position: usize, value: i64) {
+        let end = position + 64;
+        if self.width == 0 || position < 64 * self.first || end > 64 * (self.first + self.width - 1)
+        {
+            self.grow(position, end);
+        }
+        let offset = u32::try_from(position - 64 * self.first).unwrap_or(0);
+        let wide = u128::from(value.unsigned_abs()) << (offset % 64);
+        add_wide(self.limbs_from(group, offset), wide, value < 0);
+    }
+
+    /// Returns NaN or infinity if the sum has special values.
+    pub fn special(&self, group: usize) -> Option<f64> {
+        match self.special.get(&group)? {
+            [0, _, 0] => Some(f64::INFINITY),
+            [0, 0, _] => Some(f64::NEG_INFINITY),
+            _ => Some(f64::NAN),
+        }
+    }
+
+    fn group_limbs(&self, group: usize) -> &[u64] {
+        self.limbs.get(group * self.width..(group + 1) * self.width).unwrap_or_default()
+    }
+
+    /// Returns the sum without its NaN and infinities.
+    pub fn whole(&self, group: usize) -> Whole {
+        let exponent = i64::try_from(64 * self.first).unwrap_or(0) + self.terms.unit();
+        Whole::from_signed(self.group_limbs(group).to_vec(), exponent)
+    }
+
+    /// Returns the float nearest to the sum.
+    pub fn to_f64(&self, group: usize) -> f64 {
+        self.special(group).unwrap_or_else(|| self.whole(group).real().to_f64())
+    }
+
+    /// Returns the float nearest to the sum divided by a count.
+    pub fn mean(&self, group: usize, count: u64) -> f64 {
+        self.special(group).unwrap_or_else(|| self.whole(group).divide_by(count.into()).to_f64())
+    }
+
+    /// Returns a sum of integers; 2^63 of 64 bits fit.
+    pub fn integer(&self, group: usize) -> i128 {
+        match self.group_limbs(group) {
+            [low, high, ..] => (u128::from(*high) << 64 | u128::from(*low)).cast_signed(),
+            _ => 0,
+        }
+    }
+
+    /// Appends the words of a sum, in the shortest form.
+    pub fn write_words(&self, group: usize, out: &mut Vec<i64>) {
+        if let Some(special) = self.special(group) {
+            return out.push(special.to_bits().cast_signed());
+        }
+        let sum = self.group_limbs(group);
+        let Some(low) = sum.iter().position(|limb| *limb != 0) else { return };
+        let one = match self.terms {
+            Terms::Floats => exact_float(&self.whole(group).real()),
+            Terms::Products => None,
+            Terms::Signed => i64::try_from(self.integer(group)).ok(),
+            Terms::Unsigned => u64::try_from(self.integer(group)).ok().map(u64::cast_signed),
+        };
+        if let Some(one) = one {
+            return out.push(one);
+        }
+        let sign = sign_extension(sum);
+        // The highest limb written has the sign.
+        let mut end = sum.len();
+        while end > low + 1 && sum[end - 1] == sign && (sum[end - 2] ^ sign) >> 63 == 0 {
+            end -= 1;
+        }
+        out.push(i64::try_from(self.first + low).unwrap_or(0));
+        out.extend(sum[low..end].iter().map(|limb| limb.cast_signed()));
+    }
+
+    /// Adds a sum that [`write_words`](Self::write_words) wrote.
+    pub fn add_words(&mut self, group: usize, words: &[i64]) {
+        match (words, self.terms) {
+            ([], _) => {}
+            ([word], Terms::Floats) => self.add(group, f64::from_bits(word.cast_unsigned())),
+            ([_], Terms::Products) => {}
+            ([word], Terms::Signed) => self.add_integer(group, i128::from(*word)),
+            ([word], Terms::Unsigned) => {
+                self.add_integer(group, i128::from(word.cast_unsigned()));
+            }
+            ([first, limbs @ ..], _) => {
+                // No limb is above those of the product of the largest floats.
+                let first = usize::try_from(*first).unwrap_or(0).min(68);
+                let (low, end) = (64 * first, 64 * (first + limbs.len().min(70)));
+                if self.width == 0
+                    || first < self.first
+                    || first + limbs.len() > self.first + self.width - 1
+                {
+                    self.grow(low, end);
+                }
+                let from = u32::try_from(low - 64 * self.first).unwrap_or(0);
+                let sign = limbs.last().map_or(0, |top| (*top >> 63).cast_unsigned());
+                let words = limbs.iter().map(|limb| limb.cast_unsigned());
+                let words = words.chain(std::iter::repeat(sign));
+                let mut carry = false;
+                for (to, word) in self.limbs_from(group, from).iter_mut().zip(words) {
+                    let (sum, a) = to.overflowing_add(word);
+                    let (sum, b) = sum.overflowing_add(u64::from(carry));
+                    (*to, carry) = (sum, a | b);
+                }
+            }
+        }
+    }
+}
+
+/// Returns the bits of a float equal to the number, if there is one.
+fn exact_float(number: &Real) -> Option<i64> {
+    let (value, exact) = number.rounded();
+    exact.then(|| value.to_bits().cast_signed())
+}
+
+/// Returns the sign extension: the value of all limbs above the stored ones.
+fn sign_extension(sum: &[u64]) -> u64 {
+    sum.last().map_or(0, |top| (top.cast_signed() >> 63).cast_unsigned())
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    /// Draws finite floats over all, few or one exponent.
+    fn draw_float(rng: &mut ChaCha8Rng, kind: u32) -> f64 {
+        match kind {
+            0 => Some(f64::from_bits(rng.random())).filter(|v| v.is_finite()).unwrap_or(1.5),
+            1 => f64::from(rng.random_range(-99..99i8)) * 5e-324,
+            2 => rng.random_range(-1e3..1e3),
+            _ => 1e9 + rng.random_range(0.0..1e-3),
+        }
+    }
+
+    fn words(sums: &ExactSums, group: usize) -> Vec<i64> {
+        let mut out = Vec::new();
+        sums.write_words(group, &mut out);
+        out
+    }
+
+    #[test]
+    fn what_is_taken_away_leaves_no_trace() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(31);
+        for trial in 0..200 {
+            let (mut all, mut kept) =
+                (ExactSums::new(Terms::Floats), ExactSums::new(Terms::Floats));
+            let (mut products, mut kept_products) =
+                (ExactSums::new(Terms::Products), ExactSums::new(Terms::Products));
+            for sums in [&mut all, &mut kept, &mut products, &mut kept_products] {
+                sums.resize(3);
+            }
+            for _ in 0..rng.random_range(0..30) {
+                let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0];
+                let x = match rng.random_range(0..12usize) {
+                    at @ 0..4 => special[at],
+                    _ => draw_float(rng, trial % 4),
+                };
+                let (y, group) = (draw_float(rng, trial % 4), rng.random_range(0..3));
+                all.add(group, x);
+                products.add_product(group, x, y);
+                if rng.random_range(0..2) == 0 {
+                    all.subtract(group, x);
+                    products.add_product(group, -x, y);
+                } else {
+                    kept.add(group, x);
+                    kept_products.add_product(group, x, y);
+                }
+            }
+            for group in 0..3 {
+                assert_eq!(words(&all, group), words(&kept, group));
+                assert_eq!(words(&products, group), words(&kept_products, group));
+                assert_eq!(all.to_f64(group).to_bits(), kept.to_f64(group).to_bits());
+            }
+        }
+    }
+
+    #[test]
+    fn runs_groups_and_words_are_one_sum() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(32);
+        for trial in 0..40u32 {
+            let n = [0, 5, 300, 3000][trial as usize % 4];
+            let mut values: Vec<f64> = (0..n).map(|_| draw_float(rng, trial / 4 % 4)).collect();
+            if trial % 7 == 3 {
+                values.push(f64::INFINITY);
+            }
+            let mut run = ExactSums::new(Terms::Floats);
+            run.resize(2);
+            run.add_run(1, &values);
+            let mut each = ExactSums::new(Terms::Floats);
+            let mut merged = ExactSums::new(Terms::Floats);
+            merged.resize(1);
+            each.resize(7);
+            for (i, value) in values.iter().enumerate() {
+                each.add(i % 7, *value);
+            }
+            for group in 0..7 {
+                merged.add_words(0, &words(&each, group));
+            }
+            assert_eq!(words(&run, 1), words(&merged, 0));
+            assert!(words(&run, 0).is_empty());
+            // Later groups move up.
+            let behind: Vec<_> = (3..7).map(|group| words(&each, group)).collect();
+            each.forget(3);
+            let moved: Vec<_> = (0..4).map(|group| words(&each, group)).collect();
+            assert_eq!(behind, moved);
+            each.resize(6);
+            assert!(words(&each, 5).is_empty());
+        }
+    }
+
+    /// Checks products against exact 128-bit sums.
+    #[test]
+    fn products_are_what_integers_say() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(33);
+        for _ in 0..500 {
+            let mut sums = ExactSums::new(Terms::Products);
+            sums.resize(1);
+            let mut expected = 0i128;
+            let scale = 2f64.powi(rng.random_range(-40..40));
+            for _ in 0..rng.random_range(1..20) {
+                let mut integer = || rng.random::<i64>() >> rng.random_range(11..60);
+                let (x, y) = (integer(), integer());
+                expected += i128::from(x) * i128::from(y);
+                sums.add_product(0, x as f64 * scale, y as f64 / scale);
+            }
+            assert_eq!(sums.to_f64(0), expected as f64);
+            let n = rng.random_range(1..99u32);
+            let divided = sums.whole(0).divide_by(u128::from(n) << rng.random_range(0..100));
+            assert_eq!(divided.rounded().0 == 0.0, expected == 0);
+        }
+    }
+
+    #[test]
+    fn bytes_in_use_are_few() {
+        let mut sums = ExactSums::new(Terms::Floats);
+        sums.resize(1000);
+        (0..1000).for_each(|group| sums.add(group, 0.1 * group as f64));
+        assert!(sums.size() <= 1000 * 32, "{}", sums.size());
+        assert_eq!(sums.to_f64(7), 0.1 * 7.0);
+    }
+}

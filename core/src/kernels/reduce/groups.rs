@@ -1,0 +1,171 @@
+//! Grouping of leaves into results.
+
+use arrow::array::{Array, ArrayRef, OffsetSizeTrait, UInt64Array};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::compute::take;
+
+use super::fold::Fold;
+use super::outer::StackedLists;
+use super::segments::{self, Folded};
+use crate::array::{Layout, ListAxis};
+use crate::error::Result;
+use crate::kernels::bits::Rank;
+use crate::kernels::flags::{Predicate, collect_flags};
+use crate::with_offsets;
+
+pub(super) enum Groups {
+    /// Leaves of one list of the innermost axis.
+    Lists(ListAxis),
+    /// Leaves at one position of stacked lists.
+    Stacked(StackedLists),
+}
+
+impl Groups {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Lists(level) => level.layout().lists(),
+            Self::Stacked(stacked) => stacked.len(),
+        }
+    }
+
+    /// Returns the accumulator of every group over its valid leaves.
+    pub(super) fn fold<F: Fold>(
+        &self,
+        flat: &[F::In],
+        valid: Option<&Rank>,
+    ) -> Result<Vec<F::Acc>> {
+        self.fold_to::<F, _>(flat, valid, std::convert::identity)
+    }
+
+    /// Like [`fold`](Self::fold), and applies `finish` to every accumulator.
+    pub(super) fn fold_to<F: Fold, R: Copy + Default>(
+        &self,
+        flat: &[F::In],
+        valid: Option<&Rank>,
+        finish: impl Fn(F::Acc) -> R,
+    ) -> Result<Vec<R>> {
+        match self {
+            Self::Lists(level) => {
+                let finish = |acc, _| finish(acc);
+                Ok(segments::fold::<F, R, false>(flat, valid, level.layout(), finish)?.values)
+            }
+            Self::Stacked(stacked) => stacked.fold::<F, R>(flat, valid, finish),
+        }
+    }
+
+    /// Like [`fold_to`](Self::fold_to), and also passes the number of valid leaves to `finish`.
+    /// Groups without a valid leaf are null, whatever `finish` returns for them.
+    pub(super) fn fold_counted<F: Fold, R: Copy + Default>(
+        &self,
+        flat: &[F::In],
+        valid: Option<&Rank>,
+        finish: impl Fn(F::Acc, usize) -> R,
+    ) -> Result<(Vec<R>, Option<NullBuffer>)> {
+        let each = |acc, n| {
+            let value = finish(acc, n);
+            if n > 0 { value } else { R::default() }
+        };
+        let Folded { values, present } = match self {
+            Self::Lists(level) => segments::fold::<F, R, true>(flat, valid, level.layout(), each)?,
+            Self::Stacked(stacked) => stacked.fold_counted::<F, R>(flat, valid, each)?,
+        };
+        let present =
+            present.contains(&0).then(|| NullBuffer::new(collect_flags(&present, IsNonzero)));
+        Ok((values, NullBuffer::union(self.nulls(), present.as_ref())))
+    }
+
+    pub(super) fn counts(&self, valid: Option<&Rank>) -> Vec<usize> {
+        match self {
+            Self::Lists(level) => counts_of_lists(level.layout(), valid),
+            Self::Stacked(stacked) => stacked.counts(valid),
+        }
+    }
+
+    /// Validity of the results: results of null lists are null.
+    pub(super) fn nulls(&self) -> Option<&NullBuffer> {
+        match self {
+            Self::Lists(level) => level.nulls(),
+            Self::Stacked(_) => None,
+        }
+    }
+
+    /// Validity of the results when groups for which `found` is false are null too.
+    pub(super) fn nulls_where(&self, found: impl Fn(usize) -> bool) -> Option<NullBuffer> {
+        let found = NullBuffer::new(BooleanBuffer::collect_bool(self.len(), found));
+        let found = if found.null_count() > 0 { Some(found) } else { None };
+        NullBuffer::union(self.nulls(), found.as_ref())
+    }
+
+    /// Returns the groups as lists of contiguous leaves.
+    pub(super) fn gather_leaves(&self, leaves: &ArrayRef) -> Result<GroupLists> {
+        Ok(match self {
+            Self::Lists(level) => GroupLists {
+                leaves: leaves.clone(),
+                lists: level.clone(),
+                order: None,
+                along: None,
+            },
+            Self::Stacked(stacked) => {
+                let gathered = stacked.gather()?;
+                GroupLists {
+                    leaves: take(leaves, &gathered.order, None)?,
+                    lists: gathered.lists,
+                    order: Some(gathered.order),
+                    along: Some(gathered.along),
+                }
+            }
+        })
+    }
+}
+
+#[derive(Clone, Copy)]
+struct IsNonzero;
+
+impl Predicate<u8> for IsNonzero {
+    #[inline(always)]
+    fn holds(self, byte: u8) -> bool {
+        byte > 0
+    }
+}
+
+/// Groups as lists of contiguous leaves.
+pub(super) struct GroupLists {
+    pub(super) leaves: ArrayRef,
+    pub(super) lists: ListAxis,
+    /// The original index of each leaf; `None` if the leaves were not reordered.
+    order: Option<UInt64Array>,
+    /// The position of each leaf along the reduced axis; `None` if it is the position in its list.
+    along: Option<Vec<usize>>,
+}
+
+impl GroupLists {
+    pub(super) fn original_index(&self, leaf: usize) -> u64 {
+        self.order.as_ref().map_or(leaf as u64, |order| order.value(leaf))
+    }
+
+    /// Returns the position along the reduced axis of a leaf in the list that begins at `start`.
+    pub(super) fn position(&self, start: usize, leaf: usize) -> usize {
+        self.along.as_ref().map_or(leaf - start, |along| along[leaf])
+    }
+
+    /// Validity of the leaves; `None` if no leaf is null.
+    pub(super) fn valid(&self) -> Option<NullBuffer> {
+        self.leaves.logical_nulls().filter(|n| n.null_count() > 0)
+    }
+}
+
+pub(super) fn counts_of_lists(layout: &Layout, valid: Option<&Rank>) -> Vec<usize> {
+    fn count_ragged<O: OffsetSizeTrait>(offsets: &[O], valid: &Rank) -> Vec<usize> {
+        valid.ranks(offsets).windows(2).map(|pair| (pair[1] - pair[0]).as_usize()).collect()
+    }
+    match (valid, layout) {
+        (None, Layout::Uniform { size, lists }) => vec![*size; *lists],
+        (None, Layout::Ragged(offsets)) => offsets.lengths().collect(),
+        (Some(valid), Layout::Ragged(offsets)) => {
+            with_offsets!(offsets, o => count_ragged(o, valid))
+        }
+        (Some(valid), Layout::Uniform { size, lists }) => {
+            (0..*lists).map(|i| valid.rank((i + 1) * size) - valid.rank(i * size)).collect()
+        }
+    }
+}

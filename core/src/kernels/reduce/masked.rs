@@ -1,0 +1,82 @@
+//! Reductions of the leaves that a mask selects, without materializing the filtered array.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::datatypes::DataType;
+
+use super::{Reduction, reduce};
+use crate::array::RaggedArray;
+use crate::array::nulls::with_nulls;
+use crate::error::{Error, Result};
+use crate::kernels::align::aligned;
+use crate::kernels::bits::true_bits;
+use crate::kernels::elementwise::repeat_values;
+use crate::kernels::levels::leaf_lists;
+
+/// Reduces the leaves for which `mask` is true, as [`reduce`] of
+/// [`filter`](super::super::filter::filter)`(array, mask)` does for whole rows and along the
+/// innermost axis.
+///
+/// Copies nothing: leaves that the mask excludes count as null. The mask has the lists of the array
+/// or only its outer levels; a null in the mask is false. Two results differ from filtering first:
+/// along an outer axis leaves keep their position, and [`ArgMin`](Reduction::ArgMin) and
+/// [`ArgMax`](Reduction::ArgMax) count excluded leaves as positions.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, BooleanArray, Float32Array, types::Float32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reduce::{Reduction, reduce_where};
+/// // [[1, 2, 3], [4]]
+/// let leaves = Arc::new(Float32Array::from(vec![1., 2., 3., 4.]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let odd = a.with_leaves(Arc::new(BooleanArray::from(vec![true, false, true, false])))?;
+/// let found = reduce_where(&a, &odd, Reduction::Sum, None)?;
+/// assert_eq!(found.leaves().as_primitive::<Float32Type>().values(), &[4., 0.]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`filter`](super::super::filter::filter) and [`reduce`].
+pub fn reduce_where(
+    array: &RaggedArray,
+    mask: &RaggedArray,
+    how: Reduction,
+    axis: Option<i64>,
+) -> Result<RaggedArray> {
+    if *mask.leaf_type() != DataType::Boolean {
+        return Err(Error::type_of("the mask", DataType::Boolean.to_string(), mask.leaf_type()));
+    }
+    let levels = mask.axes().len();
+    if levels == 0 || levels > array.axes().len() {
+        return Err(Error::invalid(format!(
+            "a mask with {levels} level(s) of lists for an array with {}; it needs at least one and no more than the array",
+            array.axes().len()
+        )));
+    }
+    let (array, mask) = aligned(array, mask, levels)?;
+    let mut keep = true_bits(mask.leaves().as_boolean());
+    if let Some(below) = leaf_lists(&array.inner(levels)?)? {
+        let flags: ArrayRef = Arc::new(BooleanArray::new(keep, None));
+        keep = repeat_values(&flags, below.layout())?.as_boolean().values().clone();
+    }
+    if how == Reduction::Size {
+        // Nulls that the mask selects count too.
+        let ones = array.with_leaves(Arc::new(BooleanArray::new(keep, None)))?;
+        return reduce(&ones, Reduction::Sum, axis);
+    }
+    reduce(&array.with_leaves(mask_leaves(array.leaves(), keep)?)?, how, axis)
+}
+
+/// Returns the same values, null where `keep` is not set.
+fn mask_leaves(leaves: &ArrayRef, keep: BooleanBuffer) -> Result<ArrayRef> {
+    if leaves.data_type().is_null() {
+        return Ok(leaves.clone());
+    }
+    let keep = NullBuffer::new(keep);
+    let nulls = NullBuffer::union(leaves.nulls(), Some(&keep));
+    with_nulls(leaves, nulls)
+}

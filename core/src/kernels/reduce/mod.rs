@@ -1,0 +1,409 @@
+//! Reductions of many values to one: along an axis, over whole rows, or across rows.
+//!
+//! Null leaves, and all values below null lists, do not count. A null list gives null. Each
+//! [`Reduction`] documents its result for an empty input and its treatment of NaN.
+//!
+//! | reduction | leaves | result | of an empty input |
+//! |---|---|---|---|
+//! | sum, product | Int8..64, Boolean | Int64 | 0, 1 |
+//! | | UInt8..64 | UInt64 | 0, 1 |
+//! | | Float16, Float32 (computed in 64 bits) | Float32 | 0, 1 |
+//! | | Float64 | Float64 | 0, 1 |
+//! | | Duration (sum only) | Duration | 0 |
+//! | mean, median, quantile, variance, standard deviation | integers, Boolean | Float64 | null |
+//! | | Float16, Float32 (computed in 64 bits) | Float32 | null |
+//! | | Float64 | Float64 | null |
+//! | minimum, maximum | any comparable type: numbers, booleans, times, strings | as the leaves | null |
+//! | first, last | any type | as the leaves | null |
+//! | positions of minimum, maximum | any comparable type | Int64 | null |
+//! | count, size, number of distinct values | any type | Int64 | 0 |
+//! | any, all | Boolean; numbers are true unless zero | Boolean | false, true |
+//!
+//! Dictionaries reduce as their values; first and last stay dictionaries. Integer results that do
+//! not fit 64 bits are an error.
+
+mod block;
+#[cfg(target_arch = "x86_64")]
+mod blocks;
+mod distinct;
+// Only the SQL aggregates accumulate sums across batches.
+#[cfg(feature = "sql")]
+pub(crate) mod exact;
+mod fold;
+mod groups;
+mod masked;
+mod numbers;
+mod outer;
+mod pick;
+mod quantile;
+#[cfg(target_arch = "x86_64")]
+mod registers;
+mod runs;
+mod segments;
+mod spread;
+mod truth;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, Int64Array};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+
+use super::bits::Rank;
+use super::levels::leaf_lists;
+use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
+use crate::error::{Error, Result};
+use groups::Groups;
+
+pub use masked::reduce_where;
+pub use quantile::{quantile, quantiles};
+
+/// How to reduce many values to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reduction {
+    /// Sum; 0 for an empty input. NaN propagates.
+    Sum,
+    /// Product; 1 for an empty input. NaN propagates.
+    Prod,
+    /// Arithmetic mean; null for an empty input. NaN propagates.
+    Mean,
+    /// Smallest value; NaN if any value is NaN, 0.0 for either zero, null for an empty input.
+    Min,
+    /// Largest value; NaN if any value is NaN, 0.0 for either zero, null for an empty input.
+    Max,
+    /// Number of leaves that are not null.
+    Count,
+    /// Number of leaves, including nulls.
+    Size,
+    /// Whether any leaf is true; numbers are true unless they are zero. False for an empty input.
+    Any,
+    /// Whether all leaves are true; numbers are true unless they are zero. True for an empty input.
+    All,
+    /// Variance: the sum of the squared distances from the mean, divided by `n - ddof`.
+    ///
+    /// `ddof` is 0 for a whole population (the default of numpy) and 1 for a sample (`stddev` and
+    /// `var` in SQL). Null for `ddof` values or fewer. NaN propagates.
+    Var {
+        /// Delta degrees of freedom: the divisor is `n - ddof`.
+        ddof: u32,
+    },
+    /// Standard deviation: the square root of the [variance](Self::Var).
+    Std {
+        /// Delta degrees of freedom: the divisor is `n - ddof`.
+        ddof: u32,
+    },
+    /// Middle value, or the mean of the two middle ones; null for an empty input. NaN propagates.
+    Median,
+    /// Position of the smallest value, counted from 0 along the axis (null elements count as
+    /// positions) or among all leaves of a row. Ties give the first; a NaN wins over all numbers.
+    /// Null for an empty input.
+    ArgMin,
+    /// Position of the largest value; otherwise as [`ArgMin`](Self::ArgMin).
+    ArgMax,
+    /// First value that is not null; null if there is none.
+    First,
+    /// Last value that is not null; null if there is none.
+    Last,
+    /// Number of distinct values that are not null. All NaN are one value, and so are both zeros.
+    Nunique,
+}
+
+impl Reduction {
+    /// Returns the name used in error messages: `sum`, `mean`, ...
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "sum",
+            Self::Prod => "prod",
+            Self::Mean => "mean",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::Count => "count",
+            Self::Size => "size",
+            Self::Any => "any",
+            Self::All => "all",
+            Self::Var { .. } => "var",
+            Self::Std { .. } => "std",
+            Self::Median => "median",
+            Self::ArgMin => "argmin",
+            Self::ArgMax => "argmax",
+            Self::First => "first",
+            Self::Last => "last",
+            Self::Nunique => "nunique",
+        }
+    }
+
+    /// Returns the type of the result for leaves of type `leaf` (see the table in the
+    /// [module](self)).
+    ///
+    /// # Errors
+    /// When leaves of this type cannot be reduced this way.
+    pub fn output_type(self, leaf: &DataType) -> Result<DataType> {
+        use DataType::{Boolean, Duration, Float16, Float32, Float64, Int64, Null, UInt64};
+        if let (Self::First | Self::Last, _) = (self, leaf) {
+            return Ok(leaf.clone());
+        }
+        if let DataType::Dictionary(_, values) = leaf {
+            return self.output_type(values);
+        }
+        let integers = leaf.is_integer() || matches!(leaf, Boolean | Null);
+        let average =
+            matches!(self, Self::Mean | Self::Median | Self::Var { .. } | Self::Std { .. });
+        Ok(match (self, leaf) {
+            (Self::Count | Self::Size, _) => Int64,
+            (Self::Min | Self::Max, t) if !t.is_nested() => t.clone(),
+            (Self::ArgMin | Self::ArgMax | Self::Nunique, t) if !t.is_nested() => Int64,
+            (Self::Any | Self::All, _) if integers || leaf.is_floating() => Boolean,
+            (Self::Sum | Self::Prod, _) if leaf.is_unsigned_integer() => UInt64,
+            (Self::Sum | Self::Prod, _) if integers => Int64,
+            (Self::Sum | Self::Prod, Float16 | Float32) => Float32,
+            (Self::Sum | Self::Prod, Float64) => Float64,
+            (Self::Sum, Duration(_)) => leaf.clone(),
+            _ if average && integers => Float64,
+            (_, Float16 | Float32) if average => Float32,
+            (_, Float64) if average => Float64,
+            _ => {
+                let expected = match self {
+                    Self::Sum => "numbers, booleans or durations (cast decimals to float64)",
+                    Self::Any | Self::All => "booleans or numbers",
+                    Self::Prod => "numbers or booleans (cast others to float64 or int64)",
+                    _ if average => "numbers or booleans (cast others to float64 or int64)",
+                    _ => "flat values",
+                };
+                return Err(Error::type_of(self.name(), expected, leaf));
+            }
+        })
+    }
+}
+
+/// Reduces along axis `axis` (negative axes count from the innermost), or each row to one value
+/// when `axis` is `None`.
+///
+/// * `None`: a flat array, one value per row over all its leaves; null for a null row.
+/// * The innermost axis: every innermost list becomes one value, null where the list is null. Outer
+///   levels are shared with the input.
+/// * An outer axis: the elements of each list on it are lists themselves. They are stacked, and the
+///   values at the same position are reduced together. A shorter element does not count at the
+///   positions it lacks, so each resulting list is as long as the longest of its elements, on every
+///   deeper axis. A null list gives a null list, an empty list an empty one.
+/// * Axis 0: the rows are stacked in the same way. The rows of the result are the elements of axis
+///   1; a flat array gives one row with one value.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Float32Array, types::Float32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reduce::{Reduction, reduce};
+/// // one row: [[1, 2, 3], [10]]
+/// let axes = vec![Offsets::from_lengths([2])?.into(), Offsets::from_lengths([3, 1])?.into()];
+/// let a = RaggedArray::try_new(1, axes, Arc::new(Float32Array::from(vec![1., 2., 3., 10.])))?;
+/// let values = |axis| -> serrate::Result<Vec<f32>> {
+///     let sums = reduce(&a, Reduction::Sum, axis)?;
+///     Ok(sums.leaves().as_primitive::<Float32Type>().values().to_vec())
+/// };
+/// assert_eq!(values(None)?, [16.]);
+/// assert_eq!(values(Some(-1))?, [6., 10.]);
+/// assert_eq!(values(Some(1))?, [11., 2., 3.]);
+/// assert_eq!(reduce(&a, Reduction::Count, Some(0))?.shape(), [2, -1]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array has no such axis, when its leaves cannot be reduced this way, and when an integer
+/// result does not fit 64 bits.
+pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<RaggedArray> {
+    let out = how.output_type(array.leaf_type())?;
+    let target = Target::new(array, how, axis)?;
+    let (leaves, task) = (target.leaves(), &target.task);
+    let found = match how {
+        Reduction::Sum => numbers::sum(leaves, task),
+        Reduction::Prod => numbers::prod(leaves, task),
+        Reduction::Mean => numbers::mean(leaves, task),
+        Reduction::Min | Reduction::Max => numbers::min_max(leaves, task),
+        Reduction::Count | Reduction::Size => count_leaves(leaves, task),
+        Reduction::Any | Reduction::All => truth::reduce_any_all(leaves, task),
+        Reduction::Var { .. } | Reduction::Std { .. } => spread::reduce_variance(leaves, task),
+        Reduction::Median => quantile::compute_quantile(leaves, task, 0.5),
+        Reduction::ArgMin | Reduction::ArgMax => pick::find_extremes(leaves, task),
+        Reduction::First | Reduction::Last => pick::pick_first_last(leaves, task),
+        Reduction::Nunique => distinct::nunique(leaves, task),
+    }?;
+    target.result(if *found.data_type() == out { found } else { cast(&found, &out)? })
+}
+
+/// Reduces all leaves of all rows to one value: a flat array of one row.
+///
+/// # Errors
+/// As [`reduce`].
+pub fn total(array: &RaggedArray, how: Reduction) -> Result<RaggedArray> {
+    let leaves = array.leaves().clone();
+    reduce(&RaggedArray::try_new(leaves.len(), Vec::new(), leaves)?, how, Some(0))
+}
+
+macro_rules! shortcuts {
+    ($($name:ident: $how:ident, $is:literal;)*) => {$(
+        #[doc = concat!("[`reduce`] to ", $is, ".")]
+        ///
+        /// # Errors
+        /// As [`reduce`].
+        pub fn $name(array: &RaggedArray, axis: Option<i64>) -> Result<RaggedArray> {
+            reduce(array, Reduction::$how, axis)
+        }
+    )*};
+}
+
+shortcuts! {
+    sum: Sum, "the [sum](Reduction::Sum)";
+    prod: Prod, "the [product](Reduction::Prod)";
+    mean: Mean, "the [mean](Reduction::Mean)";
+    min: Min, "the [minimum](Reduction::Min)";
+    max: Max, "the [maximum](Reduction::Max)";
+    count: Count, "the [number of leaves that are not null](Reduction::Count)";
+    size: Size, "the [number of leaves](Reduction::Size)";
+    any: Any, "whether [any](Reduction::Any) is true";
+    all: All, "whether [all](Reduction::All) are true";
+    median: Median, "the [median](Reduction::Median)";
+    argmin: ArgMin, "the [position of the minimum](Reduction::ArgMin)";
+    argmax: ArgMax, "the [position of the maximum](Reduction::ArgMax)";
+    first: First, "the [first](Reduction::First) value";
+    last: Last, "the [last](Reduction::Last) value";
+    nunique: Nunique, "the [number of different values](Reduction::Nunique)";
+}
+
+/// [`reduce`] to the [variance](Reduction::Var).
+///
+/// # Errors
+/// As [`reduce`].
+pub fn var(array: &RaggedArray, axis: Option<i64>, ddof: u32) -> Result<RaggedArray> {
+    reduce(array, Reduction::Var { ddof }, axis)
+}
+
+/// [`reduce`] to the [standard deviation](Reduction::Std).
+///
+/// # Errors
+/// As [`reduce`].
+pub fn std(array: &RaggedArray, axis: Option<i64>, ddof: u32) -> Result<RaggedArray> {
+    reduce(array, Reduction::Std { ddof }, axis)
+}
+
+struct Task {
+    how: Reduction,
+    groups: Groups,
+    axis: usize,
+}
+
+impl Task {
+    fn describe_result(&self, result: usize) -> String {
+        let (how, axis) = (self.how.name(), self.axis);
+        match &self.groups {
+            Groups::Lists(_) if axis > 0 => format!("{how} of list {result} of axis {axis}"),
+            _ => format!("{how} along axis {axis}, result {result}"),
+        }
+    }
+}
+
+/// An array, resolved to the axis that is reduced.
+struct Target<'a> {
+    array: Cow<'a, RaggedArray>,
+    /// The levels above the results.
+    axes: Vec<ListAxis>,
+    /// Whether a level was added around the rows, to reduce axis 0.
+    wrapped: bool,
+    task: Task,
+}
+
+impl<'a> Target<'a> {
+    fn new(array: &'a RaggedArray, how: Reduction, axis: Option<i64>) -> Result<Self> {
+        let leaves = || array.leaves().clone();
+        let (array, named) = match axis {
+            Some(axis) => (Cow::Borrowed(array), resolve_axis(axis, array.ndim(), "the array")?),
+            None => {
+                let each = || Layout::Uniform { size: 1, lists: array.len() }.into();
+                let lists = leaf_lists(array)?.unwrap_or_else(each);
+                (Cow::Owned(RaggedArray::try_new(array.len(), vec![lists], leaves())?), 1)
+            }
+        };
+        let wrapped = named == 0;
+        let (array, axis) = if wrapped {
+            let (rows, mut axes, leaves) = array.into_owned().into_parts();
+            axes.insert(0, Layout::Uniform { size: rows, lists: 1 }.into());
+            (Cow::Owned(RaggedArray::try_new(1, axes, leaves)?), 1)
+        } else {
+            (array, named)
+        };
+        let (axes, groups) = if axis == array.axes().len() {
+            (array.axes()[..axis - 1].to_vec(), Groups::Lists(array.axis(axis)?.clone()))
+        } else {
+            let (axes, stacked) = outer::stack_lists(&array, axis)?;
+            (axes, Groups::Stacked(stacked))
+        };
+        let unpacked = match array.leaf_type() {
+            DataType::Dictionary(_, values) if reduces_dictionary_values(how) => {
+                Some(cast(array.leaves(), values)?)
+            }
+            _ => None,
+        };
+        let array = match unpacked {
+            Some(leaves) => Cow::Owned(array.with_leaves(leaves)?),
+            None => array,
+        };
+        Ok(Self { array, axes, wrapped, task: Task { how, groups, axis: named } })
+    }
+
+    fn leaves(&self) -> &ArrayRef {
+        self.array.leaves()
+    }
+
+    fn result(self, values: ArrayRef) -> Result<RaggedArray> {
+        let axes = self.axes.clone();
+        self.finish(axes, values)
+    }
+
+    fn result_in(self, level: ListAxis, values: ArrayRef) -> Result<RaggedArray> {
+        let mut axes = self.axes.clone();
+        axes.push(level);
+        self.finish(axes, values)
+    }
+
+    fn finish(self, axes: Vec<ListAxis>, values: ArrayRef) -> Result<RaggedArray> {
+        // Stacked elements of axis 1 become rows; a single value stays one row.
+        let rows_below = self.wrapped && !self.axes.is_empty();
+        let found = RaggedArray::try_new(self.array.len(), axes, values)?;
+        if rows_below { found.inner(1) } else { Ok(found) }
+    }
+}
+
+/// Grouping of the leaves that follow each other along an axis.
+pub(in crate::kernels) enum AxisGroups {
+    /// Leaves of each list follow each other.
+    Lists(Layout),
+    /// Leaves at the same position of stacked lists follow each other.
+    Stacked(outer::StackedLists),
+}
+
+/// Groups the leaves of an array that follow each other along axis `axis`.
+pub(in crate::kernels) fn group_along_axis(array: &RaggedArray, axis: i64) -> Result<AxisGroups> {
+    Ok(match Target::new(array, Reduction::Size, Some(axis))?.task.groups {
+        Groups::Lists(level) => AxisGroups::Lists(level.layout().clone()),
+        Groups::Stacked(stacked) => AxisGroups::Stacked(stacked),
+    })
+}
+
+/// Whether dictionaries are reduced as their values.
+fn reduces_dictionary_values(how: Reduction) -> bool {
+    use Reduction::{Count, First, Last, Nunique, Size};
+    !matches!(how, Count | First | Last | Nunique | Size)
+}
+
+/// [`Reduction::Count`] and [`Reduction::Size`].
+fn count_leaves(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+    let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
+    let valid = match task.how {
+        Reduction::Count => nulls.map(|n| Rank::new(n.inner())),
+        _ => None,
+    };
+    let counts = task.groups.counts(valid.as_ref());
+    let counts = counts.into_iter().map(|n| i64::try_from(n).unwrap_or(i64::MAX));
+    Ok(Arc::new(Int64Array::try_new(counts.collect(), task.groups.nulls().cloned())?))
+}

@@ -1,0 +1,408 @@
+//! Stacked lists: the grouping of leaves for a reduction along an outer axis.
+//!
+//! ```text
+//! axis 1 of   [[a b c], [d e], [], [f]]     reduces to   [a+d+f  b+e  c]
+//!
+//! lists of leaves    a b c      start 0
+//!                    d e        start 0     the k-th leaf of a list
+//!                    (empty)    start 0     falls on slot start + k
+//!                    f          start 0
+//! slots              0 1 2
+//! ```
+//!
+//! Lists of the same reduced list start at the same slot; the next reduced list starts where the
+//! slots of the previous one end.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use arrow::array::{OffsetSizeTrait, UInt64Array};
+
+use super::fold::Fold;
+use super::runs::{Run, Runs};
+use super::segments::{self, Folded, LANES};
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::error::Result;
+use crate::kernels::bits::Rank;
+use crate::kernels::gather::lists_like;
+use crate::with_offsets;
+
+/// The lists of the innermost axis and the slots of the result that their leaves fall on.
+///
+/// Leaves of the same slot come in the order of the leaves.
+pub(in crate::kernels) struct StackedLists {
+    /// The reduced axis and all axes below it; the last one has the lists of leaves.
+    levels: Vec<ListAxis>,
+    /// Slot of the first leaf of each list; `None` if the lists are the reduced elements.
+    starts: Option<Vec<usize>>,
+    /// The innermost lists of the result.
+    slots: Layout,
+}
+
+/// Returns the levels of the result of reducing along an outer axis, and the leaves' slots.
+pub(super) fn stack_lists(
+    array: &RaggedArray,
+    axis: usize,
+) -> Result<(Vec<ListAxis>, StackedLists)> {
+    let (above, levels) = array.axes().split_at(axis - 1);
+    let mut axes = above.to_vec();
+    let stacked = |starts, slots| StackedLists { levels: levels.to_vec(), starts, slots };
+    let reduced = array.axis(axis)?;
+    let mut nulls = reduced.nulls().cloned();
+    let Some((level, mut below)) = levels[1..].split_first() else {
+        // The leaves are the elements of the reduced axis; there are no lists to stack.
+        let lists = reduced.layout().lists();
+        let slots = Layout::Uniform { size: 1, lists };
+        return Ok((axes, stacked(None, slots)));
+    };
+    // Each reduced list becomes one list, as long as the longest of its elements.
+    let lengths = longest_lists(reduced.layout(), level.layout())?;
+    let mut new = lists_like(level.layout(), lengths)?;
+    axes.push(ListAxis::try_new(new.clone(), nulls.take())?);
+    let mut layout = level.layout();
+    let mut starts = None;
+    while let Some((level, rest)) = below.split_first() {
+        // First slot on the next level, for every element of this level.
+        let first = starts.unwrap_or_else(|| first_slots(reduced.layout(), &new));
+        // The result element that each element of this level falls on.
+        let mut on = Vec::with_capacity(layout.children());
+        for (list, start) in first.iter().enumerate() {
+            on.extend(*start..start + layout.length(list));
+        }
+        layout = level.layout();
+        let mut lengths = vec![0usize; new.children()];
+        for (list, on) in on.iter().enumerate() {
+            lengths[*on] = lengths[*on].max(layout.length(list));
+        }
+        new = lists_like(layout, lengths)?;
+        axes.push(ListAxis::try_new(new.clone(), None)?);
+        starts = Some(on.iter().map(|on| new.range(*on).start).collect());
+        below = rest;
+    }
+    Ok((axes, stacked(starts, new)))
+}
+
+/// Repeats `value(list)` once per child of the list.
+fn repeat_per_child(layout: &Layout, of: impl Fn(usize) -> usize) -> Vec<usize> {
+    let mut out = Vec::with_capacity(layout.children());
+    for list in 0..layout.lists() {
+        out.resize(out.len() + layout.length(list), of(list));
+    }
+    out
+}
+
+/// Returns the first slot of its list for every child of `reduced`.
+fn first_slots(reduced: &Layout, slots: &Layout) -> Vec<usize> {
+    repeat_per_child(reduced, |list| slots.range(list).start)
+}
+
+/// Returns the length of the longest inner list of every outer list.
+fn longest_lists(outer: &Layout, inner: &Layout) -> Result<Vec<usize>> {
+    fn longest_ragged<O: OffsetSizeTrait>(outer: &Layout, inner: &[O]) -> Vec<usize> {
+        let mut out = Vec::with_capacity(outer.lists());
+        for list in 0..outer.lists() {
+            let Range { start, end } = outer.range(list);
+            let mut longest = O::usize_as(0);
+            for pair in inner[start..=end].windows(2) {
+                longest = longest.max(pair[1] - pair[0]);
+            }
+            out.push(longest.as_usize());
+        }
+        out
+    }
+    Ok(match inner {
+        Layout::Uniform { size, .. } => {
+            (0..outer.lists()).map(|list| size * usize::from(outer.length(list) > 0)).collect()
+        }
+        Layout::Ragged(Offsets::I32(o)) => longest_ragged(outer, o),
+        Layout::Ragged(Offsets::I64(o)) => longest_ragged(outer, o),
+    })
+}
+
+impl StackedLists {
+    /// Returns the lists of leaves; if the reduced axis is the innermost, each leaf is a list.
+    fn inner(&self) -> Layout {
+        match &self.levels[..] {
+            [reduced] => Layout::Uniform { size: 1, lists: reduced.layout().children() },
+            [.., inner] => inner.layout().clone(),
+            [] => Layout::Uniform { size: 1, lists: 0 },
+        }
+    }
+
+    /// Returns, for each list of leaves, its element's position along the reduced axis.
+    fn along(&self) -> Vec<usize> {
+        let mut along = Vec::new();
+        for (depth, level) in self.levels.iter().enumerate() {
+            let layout = level.layout();
+            if depth == 0 {
+                along = (0..layout.lists()).flat_map(|list| 0..layout.length(list)).collect();
+            } else if depth + 1 < self.levels.len() {
+                along = repeat_per_child(layout, |list| along[list]);
+            }
+        }
+        along
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.children()
+    }
+
+    /// Folds the valid leaves of every slot and applies `finish`.
+    pub(super) fn fold<F: Fold, R: Copy + Default>(
+        &self,
+        flat: &[F::In],
+        valid: Option<&Rank>,
+        finish: impl Fn(F::Acc) -> R,
+    ) -> Result<Vec<R>> {
+        if let (true, Some(runs)) = (F::VECTORIZED, self.runs()?) {
+            return Ok(runs.fold::<F, R, false>(flat, valid, |acc, _| finish(acc)).values);
+        }
+        Ok(self.fold_stacked::<F>(flat, valid).into_iter().map(finish).collect())
+    }
+
+    pub(super) fn fold_counted<F: Fold, R: Copy + Default>(
+        &self,
+        flat: &[F::In],
+        valid: Option<&Rank>,
+        finish: impl Fn(F::Acc, usize) -> R,
+    ) -> Result<Folded<R>> {
+        if let (true, Some(runs)) = (F::VECTORIZED, self.runs()?) {
+            return Ok(runs.fold::<F, R, true>(flat, valid, finish));
+        }
+        let (states, counts) = (self.fold_stacked::<F>(flat, valid), self.counts(valid));
+        let values = states.iter().zip(&counts).map(|(acc, n)| finish(*acc, *n)).collect();
+        Ok(Folded { values, present: counts.iter().map(|n| u8::from(*n > 0)).collect() })
+    }
+
+    /// Returns the slot of the first leaf of each list of leaves.
+    fn starts(&self) -> Cow<'_, [usize]> {
+        match (&self.starts, self.levels.first()) {
+            (Some(starts), _) => Cow::Borrowed(starts),
+            (None, Some(reduced)) => Cow::Owned(first_slots(reduced.layout(), &self.slots)),
+            (None, None) => Cow::Borrowed(&[]),
+        }
+    }
+
+    /// Returns the lists as runs, if lists that start at the same slot are adjacent.
+    fn runs(&self) -> Result<Option<Runs>> {
+        let ends = match (&self.starts, &self.levels[..]) {
+            (Some(starts), _) if !starts.is_sorted() => return Ok(None),
+            (Some(starts), _) => {
+                let mut ends = Vec::new();
+                let mut lists = 0;
+                for run in starts.chunk_by(|a, b| a == b) {
+                    lists += run.len();
+                    let slots = starts.get(lists).map_or(self.len(), |next| *next);
+                    ends.push(Run { lists, slots });
+                }
+                ends
+            }
+            (None, levels) => {
+                let reduced = levels.first().map(ListAxis::layout);
+                let each = reduced.into_iter().flat_map(|of| (0..of.lists()).map(|i| of.range(i)));
+                let slots = (0..self.slots.lists()).map(|list| self.slots.range(list).end);
+                each.zip(slots).map(|(lists, slots)| Run { lists: lists.end, slots }).collect()
+            }
+        };
+        Ok(Some(Runs { offsets: self.inner().to_offsets()?, ends }))
+    }
+
+    /// Folds the leaves of every slot, with 256-bit registers if the CPU has them.
+    fn fold_stacked<F: Fold>(&self, flat: &[F::In], valid: Option<&Rank>) -> Vec<F::Acc> {
+        let mut states = vec![F::START; self.len() + LANES];
+        self.dispatch_stacked::<F>(flat, valid, &mut states);
+        states.truncate(self.len());
+        states
+    }
+
+    fn dispatch_stacked<F: Fold>(
+        &self,
+        flat: &[F::In],
+        valid: Option<&Rank>,
+        states: &mut [F::Acc],
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        if F::VECTORIZED && crate::kernels::bits::has_avx2() {
+            // SAFETY: `has_avx2` checked the enabled features.
+            unsafe {
+                fold_lists_into_avx2::<F>(&self.inner(), &self.starts(), flat, valid, states)
+            };
+            return;
+        }
+        fold_lists_into::<F>(&self.inner(), &self.starts(), flat, valid, states);
+    }
+
+    pub(super) fn counts(&self, valid: Option<&Rank>) -> Vec<usize> {
+        if let (Some(valid), Ok(Some(runs))) = (valid, self.runs()) {
+            return runs.counts(valid);
+        }
+        let mut counts = vec![0usize; self.len()];
+        let inner = self.inner();
+        if let Some(valid) = valid {
+            for (list, start) in self.starts().iter().enumerate() {
+                let list = inner.range(list);
+                segments::for_each_valid(valid, list.start, list.end, |leaf| {
+                    counts[start + (leaf - list.start)] += 1;
+                });
+            }
+            return counts;
+        }
+        // A list counts at its last slot only; a reverse running sum adds it to the slots before.
+        fn ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
+            for (pair, start) in offsets.windows(2).zip(starts) {
+                let n = (pair[1] - pair[0]).as_usize();
+                if n > 0 {
+                    counts[start + n - 1] += 1;
+                }
+            }
+        }
+        match &inner {
+            Layout::Ragged(offsets) => {
+                with_offsets!(offsets, o => ends(o, &self.starts(), &mut counts));
+            }
+            Layout::Uniform { size: 0, .. } => {}
+            Layout::Uniform { size, .. } => {
+                self.starts().iter().for_each(|start| counts[start + size - 1] += 1);
+            }
+        }
+        for list in 0..self.slots.lists() {
+            let mut here = 0;
+            for count in counts[self.slots.range(list)].iter_mut().rev() {
+                here += *count;
+                *count = here;
+            }
+        }
+        counts
+    }
+
+    /// Returns the leaves ordered by slot, and the lists that the slots form.
+    pub(super) fn gather(&self) -> Result<Gathered> {
+        let counts = self.counts(None);
+        let offsets = Offsets::from_lengths(counts.iter().copied())?;
+        let mut next: Vec<usize> = counts
+            .iter()
+            .scan(0, |end, n| {
+                let start = *end;
+                *end += n;
+                Some(start)
+            })
+            .collect();
+        let (inner, positions) = (self.inner(), self.along());
+        let mut order = vec![0u64; inner.children()];
+        let mut along = vec![0usize; inner.children()];
+        for (list, start) in self.starts().iter().enumerate() {
+            for (leaf, slot) in inner.range(list).zip(*start..) {
+                order[next[slot]] = leaf as u64;
+                along[next[slot]] = positions[list];
+                next[slot] += 1;
+            }
+        }
+        Ok(Gathered { order: UInt64Array::from(order), along, lists: offsets.into() })
+    }
+}
+
+impl StackedLists {
+    /// Returns the order of the leaves by slot, and the lists that the slots form.
+    pub(in crate::kernels) fn order_by_slot(&self) -> Result<(UInt64Array, Layout)> {
+        let gathered = self.gather()?;
+        Ok((gathered.order, gathered.lists.layout().clone()))
+    }
+
+    /// Returns, for every leaf, the leaf of the same slot `n` elements before it along the axis.
+    pub(in crate::kernels) fn shift_leaves(&self, n: i64) -> Result<Vec<Option<u64>>> {
+        let Gathered { order, along, lists } = self.gather()?;
+        let distance = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);
+        let mut from = vec![None; order.len()];
+        for list in 0..lists.layout().lists() {
+            let range = lists.layout().range(list);
+            let (along, order) = (&along[range.clone()], &order.values()[range]);
+            for (leaf, at) in order.iter().zip(along) {
+                let source = match n < 0 {
+                    true => at.checked_add(distance),
+                    false => at.checked_sub(distance),
+                };
+                let found = source.and_then(|s| along.binary_search(&s).ok());
+                from[usize::try_from(*leaf).unwrap_or(usize::MAX)] = found.map(|i| order[i]);
+            }
+        }
+        Ok(from)
+    }
+}
+
+/// Stacked leaves, regrouped as contiguous lists.
+pub(super) struct Gathered {
+    /// Index of each leaf in the original order.
+    pub(super) order: UInt64Array,
+    /// Position of each leaf along the reduced axis.
+    pub(super) along: Vec<usize>,
+    pub(super) lists: ListAxis,
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn fold_lists_into_avx2<F: Fold>(
+    inner: &Layout,
+    starts: &[usize],
+    flat: &[F::In],
+    valid: Option<&Rank>,
+    states: &mut [F::Acc],
+) {
+    fold_lists_into::<F>(inner, starts, flat, valid, states);
+}
+
+/// Folds lists into `states`, which has [`LANES`] more elements than there are slots: the last
+/// values of a list are read together with those after it, which are masked.
+#[inline(always)]
+fn fold_lists_into<F: Fold>(
+    inner: &Layout,
+    starts: &[usize],
+    flat: &[F::In],
+    valid: Option<&Rank>,
+    states: &mut [F::Acc],
+) {
+    let eight = |states: &mut [F::Acc], at: usize, bits: u64| {
+        let Some(values) = flat.get(at..) else { return };
+        match (states.first_chunk_mut::<LANES>(), values.first_chunk::<LANES>()) {
+            (Some(slot), Some(chunk)) => *slot = segments::push_masked::<F>(*slot, chunk, bits),
+            _ => push_tail::<F>(states, values, bits),
+        }
+    };
+    for (list, start) in starts.iter().enumerate() {
+        let list = inner.range(list);
+        let states = &mut states[*start..];
+        let Some(valid) = valid else {
+            let (chunks, rest) = flat[list.clone()].as_chunks::<LANES>();
+            for (slot, chunk) in states.as_chunks_mut::<LANES>().0.iter_mut().zip(chunks) {
+                for (state, v) in slot.iter_mut().zip(chunk) {
+                    *state = F::push(*state, *v);
+                }
+            }
+            let done = chunks.len() * LANES;
+            eight(&mut states[done..], list.start + done, (1 << rest.len()) - 1);
+            continue;
+        };
+        let (valid, mut done) = (valid.bits(), 0);
+        while done < list.len() {
+            let n = (list.len() - done).min(64);
+            let mut word = valid.at(list.start + done) & (u64::MAX >> (64 - n));
+            let mut place = done;
+            while word != 0 {
+                eight(&mut states[place..], list.start + place, word);
+                word >>= LANES;
+                place += LANES;
+            }
+            done += n;
+        }
+    }
+}
+
+/// Pushes up to [`LANES`] values at the end of a buffer.
+#[cold]
+#[inline(never)]
+fn push_tail<F: Fold>(states: &mut [F::Acc], values: &[F::In], bits: u64) {
+    for (i, (state, v)) in states.iter_mut().zip(values).take(LANES).enumerate() {
+        if bits >> i & 1 == 1 {
+            *state = F::push(*state, *v);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Reductions that choose one of the leaves: first, last, minimum, maximum and their positions.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, Int64Array, NullArray, UInt64Array,
+    make_comparator,
+};
+use arrow::buffer::NullBuffer;
+use arrow::compute::{SortOptions, cast, take};
+use arrow::datatypes::{
+    DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+
+use super::fold::{Extreme, Largest, MinOrMax, Ordered, Smallest};
+use super::groups::GroupLists;
+use super::numbers::rank_valid;
+use super::{Reduction, Task, segments};
+use crate::array::ListAxis;
+use crate::error::Result;
+use crate::kernels::bits::{Rank, Words};
+use crate::kernels::native::{native_int, reinterpret};
+
+/// The leaf chosen for each list, as an index into all leaves.
+type Chosen = Vec<Option<usize>>;
+
+/// [`Reduction::First`] and [`Reduction::Last`].
+pub(super) fn pick_first_last(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+    let lists = task.groups.gather_leaves(leaves)?;
+    let valid = lists.valid().map(|n| Rank::new(n.inner()));
+    let valid = valid.as_ref().map(Rank::bits);
+    let last = task.how == Reduction::Last;
+    let chosen = choose_in_lists(&lists.lists, |list| match (valid, last) {
+        _ if list.is_empty() => None,
+        (None, false) => Some(list.start),
+        (None, true) => Some(list.end - 1),
+        (Some(valid), false) => first_valid(valid, list),
+        (Some(valid), true) => last_valid(valid, list),
+    });
+    take_chosen(leaves, &lists, &chosen)
+}
+
+/// [`Reduction::ArgMin`] and [`Reduction::ArgMax`].
+pub(super) fn find_extremes(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+    let lists = task.groups.gather_leaves(leaves)?;
+    let chosen = match task.how {
+        Reduction::ArgMax => choose_extremes::<Largest>(&lists)?,
+        _ => choose_extremes::<Smallest>(&lists)?,
+    };
+    let layout = lists.lists.layout();
+    let positions = chosen.iter().enumerate().map(|(list, chosen)| {
+        let position = chosen.map(|leaf| lists.position(layout.range(list).start, leaf));
+        position.and_then(|n| i64::try_from(n).ok())
+    });
+    Ok(Arc::new(positions.collect::<Int64Array>()))
+}
+
+/// [`Reduction::Min`] and [`Reduction::Max`] of types without a native fold.
+pub(super) fn extreme_by_comparison<W: MinOrMax>(
+    leaves: &ArrayRef,
+    task: &Task,
+) -> Result<ArrayRef> {
+    if leaves.data_type().is_null() {
+        return Ok(Arc::new(NullArray::new(task.groups.len())));
+    }
+    let lists = task.groups.gather_leaves(leaves)?;
+    let chosen = choose_by_comparison::<W>(&lists)?;
+    take_chosen(leaves, &lists, &chosen)
+}
+
+/// Takes the chosen leaves; null for lists without one.
+fn take_chosen(leaves: &ArrayRef, lists: &GroupLists, chosen: &Chosen) -> Result<ArrayRef> {
+    let chosen: UInt64Array =
+        chosen.iter().map(|leaf| leaf.map(|i| lists.original_index(i))).collect();
+    Ok(take(leaves, &chosen, None)?)
+}
+
+fn choose_in_lists(level: &ListAxis, choose: impl FnMut(Range<usize>) -> Option<usize>) -> Chosen {
+    let layout = level.layout();
+    (0..layout.lists()).map(|i| layout.range(i)).map(choose).collect()
+}
+
+fn first_valid(valid: Words<'_>, list: Range<usize>) -> Option<usize> {
+    let mut at = list.start;
+    while at < list.end {
+        let word = valid.at(at);
+        if word != 0 {
+            return Some(at + word.trailing_zeros() as usize).filter(|i| *i < list.end);
+        }
+        at += 64;
+    }
+    None
+}
+
+fn last_valid(valid: Words<'_>, list: Range<usize>) -> Option<usize> {
+    let mut end = list.end;
+    while end > list.start {
+        let n = (end - list.start).min(64);
+        let word = valid.at(end - n) & (u64::MAX >> (64 - n));
+        if word != 0 {
+            return Some(end - n + 63 - word.leading_zeros() as usize);
+        }
+        end -= n;
+    }
+    None
+}
+
+/// Chooses the first minimum or maximum of each list; the first NaN of floats, if any.
+fn choose_extremes<W: MinOrMax>(lists: &GroupLists) -> Result<Chosen> {
+    macro_rules! by {
+        ($t:ty, $leaves:expr) => {
+            choose_typed_extremes::<$t, W>($leaves, &lists.lists)
+        };
+    }
+    let leaves = &lists.leaves;
+    match leaves.data_type() {
+        DataType::Int8 => by!(Int8Type, leaves),
+        DataType::Int16 => by!(Int16Type, leaves),
+        DataType::UInt8 => by!(UInt8Type, leaves),
+        DataType::UInt16 => by!(UInt16Type, leaves),
+        DataType::UInt32 => by!(UInt32Type, leaves),
+        DataType::UInt64 => by!(UInt64Type, leaves),
+        DataType::Float32 => by!(Float32Type, leaves),
+        DataType::Float64 => by!(Float64Type, leaves),
+        DataType::Float16 => by!(Float32Type, &cast(leaves, &DataType::Float32)?),
+        DataType::Boolean => by!(UInt8Type, &cast(leaves, &DataType::UInt8)?),
+        t => match native_int(t) {
+            Some(DataType::Int32) => by!(Int32Type, &reinterpret(leaves, &DataType::Int32)?),
+            Some(_) => by!(Int64Type, &reinterpret(leaves, &DataType::Int64)?),
+            None => choose_by_comparison::<W>(lists),
+        },
+    }
+}
+
+/// Finds the extreme value of each list with SIMD first, then its first position.
+fn choose_typed_extremes<T, W: MinOrMax>(leaves: &ArrayRef, level: &ListAxis) -> Result<Chosen>
+where
+    T: ArrowPrimitiveType<Native: Ordered>,
+{
+    let flat: &[T::Native] = leaves.as_primitive::<T>().values();
+    let valid = rank_valid(leaves);
+    let found = segments::fold::<Extreme<T::Native, W>, _, false>(
+        flat,
+        valid.as_ref(),
+        level.layout(),
+        |best, _| best,
+    )?
+    .values;
+    let (mut found, valid) = (found.into_iter(), valid.as_ref().map(Rank::bits));
+    Ok(choose_in_lists(level, |list| {
+        let best = found.next()?;
+        // Only NaN differs from itself: if the extreme is NaN, look for a NaN.
+        let unlike = |v: T::Native| v.partial_cmp(&v).is_none();
+        let mut at = list.start;
+        while at < list.end {
+            let rest = &flat[at..list.end];
+            at += match unlike(best) {
+                true => find_first(rest, unlike)?,
+                false => find_first(rest, |v| v == best)?,
+            };
+            if valid.is_none_or(|valid| valid.at(at) & 1 == 1) {
+                return Some(at);
+            }
+            at += 1;
+        }
+        None
+    }))
+}
+
+/// Finds the first value for which `is` holds, testing eight at a time.
+#[inline(always)]
+fn find_first<T: Copy>(values: &[T], is: impl Fn(T) -> bool) -> Option<usize> {
+    let (eights, rest) = values.as_chunks::<8>();
+    for (i, eight) in eights.iter().enumerate() {
+        let mut any = false;
+        for v in eight {
+            any |= is(*v);
+        }
+        if any {
+            return Some(8 * i + eight.iter().position(|v| is(*v))?);
+        }
+    }
+    Some(8 * eights.len() + rest.iter().position(|v| is(*v))?)
+}
+
+fn choose_by_comparison<W: MinOrMax>(lists: &GroupLists) -> Result<Chosen> {
+    let nulls: Option<NullBuffer> = lists.valid();
+    let compare = make_comparator(&lists.leaves, &lists.leaves, SortOptions::default())?;
+    let wanted = if W::MAX { Ordering::Greater } else { Ordering::Less };
+    Ok(choose_in_lists(&lists.lists, |list| {
+        let valid = list.into_iter().filter(|i| nulls.as_ref().is_none_or(|n| n.is_valid(*i)));
+        valid.reduce(|a, b| if compare(b, a) == wanted { b } else { a })
+    }))
+}

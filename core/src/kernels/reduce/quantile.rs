@@ -1,0 +1,184 @@
+//! Medians and other quantiles.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Float64Array};
+use arrow::buffer::NullBuffer;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
+
+use super::groups::GroupLists;
+use super::numbers::{rank_valid, to_summable};
+use super::segments::for_each_valid;
+use super::{Reduction, Target, Task};
+use crate::array::{ListAxis, Offsets, RaggedArray};
+use crate::error::{Error, Result};
+
+/// Returns the `q`-th quantile along axis `axis`, or over all leaves of each row: the value that a
+/// share `q` of the values does not exceed, interpolated linearly between two neighbours as by
+/// numpy's `quantile`.
+///
+/// The result has the shape and type of a [`mean`](super::mean). Null leaves do not count, NaN
+/// propagates, and an empty input gives null. `q = 0.5` is the median.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, types::Float64Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reduce::quantile;
+/// // [[1, 2, 4, 8], [5]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 4, 8, 5]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([4, 1])?.into()], leaves)?;
+/// let found = quantile(&a, 0.25, None)?;
+/// assert_eq!(found.leaves().as_primitive::<Float64Type>().values(), &[1.75, 5.]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When `q` is not between 0 and 1, the leaves are not numbers, or the array has no such axis.
+pub fn quantile(array: &RaggedArray, q: f64, axis: Option<i64>) -> Result<RaggedArray> {
+    check_quantile(q)?;
+    let out = Reduction::Median.output_type(array.leaf_type())?;
+    let target = Target::new(array, Reduction::Median, axis)?;
+    let found = compute_quantile(target.leaves(), &target.task, q)?;
+    target.result(cast(&found, &out)?)
+}
+
+/// Returns several quantiles at once, as one more innermost axis with one value for each of `qs`.
+///
+/// The list of quantiles is null for a null list; an empty list gives a list of nulls.
+///
+/// # Errors
+/// As [`quantile`].
+pub fn quantiles(array: &RaggedArray, qs: &[f64], axis: Option<i64>) -> Result<RaggedArray> {
+    qs.iter().try_for_each(|q| check_quantile(*q))?;
+    let out = Reduction::Median.output_type(array.leaf_type())?;
+    let target = Target::new(array, Reduction::Median, axis)?;
+    let lists = target.task.groups.gather_leaves(target.leaves())?;
+    let nulls = target.task.groups.nulls().cloned();
+    let (mut values, mut valid) = (Vec::new(), Vec::new());
+    for_each_list(&lists, |list, sorted| {
+        if nulls.as_ref().is_some_and(|n| n.is_null(list)) {
+            return;
+        }
+        sorted.sort_unstable_by(f64::total_cmp);
+        for q in qs {
+            let found = read_sorted_quantile(sorted, *q);
+            valid.push(found.is_some());
+            values.push(found.unwrap_or_default());
+        }
+    })?;
+    let found: ArrayRef =
+        Arc::new(Float64Array::try_new(values.into(), Some(NullBuffer::from(valid)))?);
+    let is_valid = |i: usize| nulls.as_ref().is_none_or(|n| n.is_valid(i));
+    let lengths = (0..target.task.groups.len()).map(|i| if is_valid(i) { qs.len() } else { 0 });
+    let level = ListAxis::try_new(Offsets::from_lengths(lengths)?, nulls.clone())?;
+    target.result_in(level, cast(&found, &out)?)
+}
+
+fn check_quantile(q: f64) -> Result<()> {
+    match (0.0..=1.0).contains(&q) {
+        true => Ok(()),
+        false => Err(Error::invalid(format!("a quantile must be between 0 and 1, not {q}"))),
+    }
+}
+
+/// [`Reduction::Median`] and [`quantile`], as `Float64`.
+pub(super) fn compute_quantile(leaves: &ArrayRef, task: &Task, q: f64) -> Result<ArrayRef> {
+    let lists = task.groups.gather_leaves(leaves)?;
+    let mut found: Vec<Option<f64>> = Vec::with_capacity(task.groups.len());
+    for_each_list(&lists, |_, values| found.push(select_quantile(values, q)))?;
+    let nulls = task.groups.nulls_where(|i| found[i].is_some());
+    let values = found.iter().map(|v| v.unwrap_or_default()).collect();
+    Ok(Arc::new(Float64Array::try_new(values, nulls)?))
+}
+
+/// Calls `each` with a scratch copy of the valid values of every list.
+fn for_each_list(lists: &GroupLists, each: impl FnMut(usize, &mut Vec<f64>)) -> Result<()> {
+    match lists.leaves.data_type() {
+        DataType::Float64 => for_each_typed_list::<Float64Type>(&lists.leaves, lists, each),
+        DataType::Float32 => for_each_typed_list::<Float32Type>(&lists.leaves, lists, each),
+        _ => {
+            let widened = cast(&to_summable(&lists.leaves)?, &DataType::Float64)?;
+            for_each_typed_list::<Float64Type>(&widened, lists, each)
+        }
+    }
+    Ok(())
+}
+
+fn for_each_typed_list<T>(
+    leaves: &ArrayRef,
+    lists: &GroupLists,
+    mut each: impl FnMut(usize, &mut Vec<f64>),
+) where
+    T: ArrowPrimitiveType<Native: Into<f64>>,
+{
+    let flat = leaves.as_primitive::<T>().values();
+    let valid = rank_valid(leaves);
+    let layout = lists.lists.layout();
+    let mut values: Vec<f64> = Vec::new();
+    for list in 0..layout.lists() {
+        let range = layout.range(list);
+        values.clear();
+        match &valid {
+            None => values.extend(flat[range].iter().map(|v| (*v).into())),
+            Some(valid) => {
+                for_each_valid(valid, range.start, range.end, |i| values.push(flat[i].into()));
+            }
+        }
+        each(list, &mut values);
+    }
+}
+
+/// Returns the index below a quantile and the fraction of the step to the next.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a position in a list, between 0 and its length"
+)]
+fn locate_quantile(n: usize, q: f64) -> (usize, f64) {
+    let at = (n - 1) as f64 * q;
+    let low = (at.floor() as usize).min(n - 1);
+    (low, at - low as f64)
+}
+
+fn interpolate(low: f64, high: f64, share: f64) -> f64 {
+    // Also keeps equal infinities.
+    if share == 0.0 || low == high {
+        return low;
+    }
+    // Starts from the nearer neighbour, as numpy does, so that both ends are exact.
+    let step = high - low;
+    if step.is_infinite() {
+        return low * (1.0 - share) + high * share;
+    }
+    if share >= 0.5 { high - step * (1.0 - share) } else { low + step * share }
+}
+
+/// Selects a quantile without sorting all values.
+fn select_quantile(values: &mut [f64], q: f64) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    if values.iter().any(|v| v.is_nan()) {
+        return Some(f64::NAN);
+    }
+    let (low, share) = locate_quantile(values.len(), q);
+    let (_, first, behind) = values.select_nth_unstable_by(low, f64::total_cmp);
+    let first = *first;
+    let next = behind.iter().copied().min_by(f64::total_cmp).unwrap_or(first);
+    Some(interpolate(first, next, share))
+}
+
+fn read_sorted_quantile(values: &[f64], q: f64) -> Option<f64> {
+    let (first, last) = (values.first()?, values.last()?);
+    // In the total order NaN sorts to either end.
+    if first.is_nan() || last.is_nan() {
+        return Some(f64::NAN);
+    }
+    let (low, share) = locate_quantile(values.len(), q);
+    let next = values.get(low + 1).unwrap_or(&values[low]);
+    Some(interpolate(values[low], *next, share))
+}

@@ -1,0 +1,395 @@
+//! Folds of stacked lists whose runs are contiguous in memory.
+//!
+//! The lists of a run are read once per [`WIDTH`](StackFold::WIDTH) slots, whose accumulators stay
+//! in registers meanwhile. Most lists have no more leaves than that; the others are recorded on the
+//! way and continued in the next pass:
+//!
+//! ```text
+//! run         list 0   a b c d|e f      pass 1 folds a+g+i, b+h+j, c+k, d
+//! (width 4)   list 1   g h    |         and records that list 0 continues at e;
+//!             list 2   i j k  |         pass 2 folds e, f
+//! ```
+
+use arrow::array::OffsetSizeTrait;
+
+#[cfg(target_arch = "x86_64")]
+use super::block::{BLOCK, Block};
+#[cfg(target_arch = "x86_64")]
+use super::blocks::Blocks;
+use super::fold::Fold;
+#[cfg(target_arch = "x86_64")]
+use super::registers::LaneCounts;
+use super::segments::{AllValid, Folded, LANES, Validity, pad_tail, prefetch_block, push_masked};
+use crate::array::Offsets;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::Avx512;
+use crate::kernels::bits::{Rank, Words};
+use crate::with_offsets;
+
+/// Lists in runs; all lists of a run start at the same slot of the result.
+pub(super) struct Runs {
+    pub(super) offsets: Offsets,
+    pub(super) ends: Vec<Run>,
+}
+
+pub(super) struct Run {
+    /// Number of lists up to the end of the run.
+    pub(super) lists: usize,
+    /// Number of result slots up to the end of the run.
+    pub(super) slots: usize,
+}
+
+impl Runs {
+    /// Folds the valid leaves of every slot and applies `finish` to the accumulator and, with
+    /// `COUNTED`, to the number of valid leaves (otherwise 0).
+    pub(super) fn fold<F: Fold, R: Copy + Default, const COUNTED: bool>(
+        &self,
+        flat: &[F::In],
+        valid: Option<&Rank>,
+        finish: impl Fn(F::Acc, usize) -> R,
+    ) -> Folded<R> {
+        with_offsets!(&self.offsets, o => {
+            dispatch_fold::<F, _, R, COUNTED>((o, &self.ends), flat, valid, finish)
+        })
+    }
+
+    pub(super) fn counts(&self, valid: &Rank) -> Vec<usize> {
+        with_offsets!(&self.offsets, o => dispatch_counts((o, &self.ends), valid))
+    }
+}
+
+/// Offsets of lists and ends of their runs.
+type Parts<'a, O> = (&'a [O], &'a [Run]);
+
+fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+    parts: Parts<'_, O>,
+    flat: &[F::In],
+    valid: Option<&Rank>,
+    finish: impl Fn(F::Acc, usize) -> R,
+) -> Folded<R> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn fold_avx2<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+            parts: Parts<'_, O>,
+            flat: &[F::In],
+            valid: Option<&Rank>,
+            finish: impl Fn(F::Acc, usize) -> R,
+        ) -> Folded<R> {
+            fold_portable::<F, O, R, COUNTED>(parts, flat, valid, finish)
+        }
+        #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn fold_avx512<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+            token: Avx512,
+            parts: Parts<'_, O>,
+            flat: &[F::In],
+            valid: Option<&Rank>,
+            finish: impl Fn(F::Acc, usize) -> R,
+        ) -> Folded<R> {
+            // Each arm compiles to its own loop.
+            match valid {
+                None => {
+                    let leaves = Blocks::<F, _>::new(token, flat, AllValid);
+                    fold_runs::<_, O, R, COUNTED>(parts, &leaves, finish)
+                }
+                Some(valid) => {
+                    let leaves = Blocks::<F, _>::new(token, flat, valid.bits());
+                    fold_runs::<_, O, R, COUNTED>(parts, &leaves, finish)
+                }
+            }
+        }
+        if let (true, Some(here)) = (F::Block::AVAILABLE, Avx512::detect()) {
+            // SAFETY: `Avx512::detect` returned a token, so the CPU has all enabled features.
+            return unsafe { fold_avx512::<F, O, R, COUNTED>(here, parts, flat, valid, finish) };
+        }
+        if crate::kernels::bits::has_avx2() {
+            // SAFETY: `has_avx2` checked the enabled features.
+            return unsafe { fold_avx2::<F, O, R, COUNTED>(parts, flat, valid, finish) };
+        }
+    }
+    fold_portable::<F, O, R, COUNTED>(parts, flat, valid, finish)
+}
+
+#[inline(always)]
+pub(super) fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+    parts: Parts<'_, O>,
+    flat: &[F::In],
+    valid: Option<&Rank>,
+    finish: impl Fn(F::Acc, usize) -> R,
+) -> Folded<R> {
+    match valid {
+        None => {
+            let leaves = Lanes::<F, _> { flat, validity: AllValid };
+            fold_runs::<_, O, R, COUNTED>(parts, &leaves, finish)
+        }
+        Some(valid) => {
+            let leaves = Lanes::<F, _> { flat, validity: valid.bits() };
+            fold_runs::<_, O, R, COUNTED>(parts, &leaves, finish)
+        }
+    }
+}
+
+/// A way to fold stacked lists. A trait instead of a closure: a closure compiles to a separate
+/// function without the target features of its caller.
+trait StackFold<const COUNTED: bool> {
+    type State: Copy;
+    /// Accumulators of [`WIDTH`](Self::WIDTH) slots.
+    type Slots: Copy;
+    type States: AsRef<[Self::State]>;
+    type Count: Copy + Into<u32>;
+    type Counts: AsRef<[Self::Count]>;
+    const WIDTH: usize;
+
+    /// Returns the accumulators of empty slots.
+    fn empty(&self) -> Self::Slots;
+    /// Folds the leaves `at..end`, at most `WIDTH` of them, into the slots.
+    fn fold_slots(&self, slots: Self::Slots, at: usize, end: usize) -> Self::Slots;
+    fn states(slots: Self::Slots) -> Self::States;
+    /// Returns the number of leaves of every slot, if they are counted, and resets the counts.
+    fn counts(&self, slots: &mut Self::Slots) -> Self::Counts;
+}
+
+/// Number of lists after which counts are flushed: a `u8` count overflows with more.
+const COUNTABLE: usize = u8::MAX as usize;
+
+/// Number of slots whose accumulators the portable loops keep in registers.
+const PORTABLE_WIDTH: usize = 4 * LANES;
+
+/// Increments the counts where a bit is set.
+#[inline(always)]
+fn count_set_lanes(mut counts: [u32; PORTABLE_WIDTH], bits: u64) -> [u32; PORTABLE_WIDTH] {
+    #[expect(clippy::cast_possible_truncation, reason = "as many bits as there are slots")]
+    let bits = bits as u32;
+    for (i, count) in counts.iter_mut().enumerate() {
+        *count += bits >> i & 1;
+    }
+    counts
+}
+
+struct Lanes<'a, F: Fold, T: Validity> {
+    flat: &'a [F::In],
+    validity: T,
+}
+
+impl<F: Fold, T: Validity, const COUNTED: bool> StackFold<COUNTED> for Lanes<'_, F, T> {
+    type State = F::Acc;
+    type Slots = ([[F::Acc; LANES]; PORTABLE_WIDTH / LANES], [u32; PORTABLE_WIDTH]);
+    type States = [F::Acc; PORTABLE_WIDTH];
+    type Count = u32;
+    type Counts = [u32; PORTABLE_WIDTH];
+    const WIDTH: usize = PORTABLE_WIDTH;
+
+    #[inline(always)]
+    fn empty(&self) -> Self::Slots {
+        ([[F::START; LANES]; PORTABLE_WIDTH / LANES], [0; PORTABLE_WIDTH])
+    }
+
+    #[inline(always)]
+    fn fold_slots(&self, (mut states, counts): Self::Slots, at: usize, end: usize) -> Self::Slots {
+        prefetch_block::<F::In, PORTABLE_WIDTH>(self.flat, at);
+        let bits = self.validity.word(at, end);
+        let few;
+        let values = match self.flat[at..].first_chunk::<PORTABLE_WIDTH>() {
+            Some(values) => values,
+            None => {
+                few = pad_tail::<F, PORTABLE_WIDTH>(&self.flat[at..end]);
+                &few
+            }
+        };
+        if let [a, b, c, d] = values.as_chunks::<LANES>().0 {
+            states[0] = push_masked::<F>(states[0], a, bits);
+            states[1] = push_masked::<F>(states[1], b, bits >> LANES);
+            states[2] = push_masked::<F>(states[2], c, bits >> (2 * LANES));
+            states[3] = push_masked::<F>(states[3], d, bits >> (3 * LANES));
+        }
+        (states, if COUNTED { count_set_lanes(counts, bits) } else { counts })
+    }
+
+    #[inline(always)]
+    fn states((states, _): Self::Slots) -> [F::Acc; PORTABLE_WIDTH] {
+        let mut all = [F::START; PORTABLE_WIDTH];
+        all.copy_from_slice(states.as_flattened());
+        all
+    }
+
+    #[inline(always)]
+    fn counts(&self, (_, counts): &mut Self::Slots) -> [u32; PORTABLE_WIDTH] {
+        std::mem::replace(counts, [0; PORTABLE_WIDTH])
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<F: Fold, T: Validity, const COUNTED: bool> StackFold<COUNTED> for Blocks<'_, F, T> {
+    type State = F::Acc;
+    type Slots = (F::Block, LaneCounts);
+    type States = [F::Acc; BLOCK];
+    type Count = u8;
+    type Counts = [u8; BLOCK];
+    const WIDTH: usize = BLOCK;
+
+    #[inline(always)]
+    fn empty(&self) -> Self::Slots {
+        (F::Block::empty(self.token), LaneCounts::empty(self.token))
+    }
+
+    #[inline(always)]
+    fn fold_slots(
+        &self,
+        (states, counts): (F::Block, LaneCounts),
+        at: usize,
+        end: usize,
+    ) -> Self::Slots {
+        let (more, bits) = Blocks::fold_block(self, at, end);
+        let states = states.combine(more);
+        (states, if COUNTED { counts.count_bits(bits) } else { counts })
+    }
+
+    #[inline(always)]
+    fn states((states, _): Self::Slots) -> [F::Acc; BLOCK] {
+        states.to_lanes()
+    }
+
+    #[inline(always)]
+    fn counts(&self, (_, counts): &mut Self::Slots) -> [u8; BLOCK] {
+        std::mem::replace(counts, LaneCounts::empty(self.token)).to_lanes()
+    }
+}
+
+/// Leaves that are counted without being read.
+struct CountOnly<'a>(Words<'a>);
+
+impl StackFold<true> for CountOnly<'_> {
+    type State = ();
+    type Slots = [u32; PORTABLE_WIDTH];
+    type States = [(); PORTABLE_WIDTH];
+    type Count = u32;
+    type Counts = [u32; PORTABLE_WIDTH];
+    const WIDTH: usize = PORTABLE_WIDTH;
+
+    #[inline(always)]
+    fn empty(&self) -> [u32; PORTABLE_WIDTH] {
+        [0; PORTABLE_WIDTH]
+    }
+
+    #[inline(always)]
+    fn fold_slots(
+        &self,
+        counts: [u32; PORTABLE_WIDTH],
+        at: usize,
+        end: usize,
+    ) -> [u32; PORTABLE_WIDTH] {
+        count_set_lanes(counts, self.0.word(at, end))
+    }
+
+    #[inline(always)]
+    fn states(_: [u32; PORTABLE_WIDTH]) -> [(); PORTABLE_WIDTH] {
+        [(); PORTABLE_WIDTH]
+    }
+
+    #[inline(always)]
+    fn counts(&self, counts: &mut [u32; PORTABLE_WIDTH]) -> [u32; PORTABLE_WIDTH] {
+        std::mem::replace(counts, [0; PORTABLE_WIDTH])
+    }
+}
+
+fn dispatch_counts<O: OffsetSizeTrait>(parts: Parts<'_, O>, valid: &Rank) -> Vec<usize> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn count_avx2<O: OffsetSizeTrait>(parts: Parts<'_, O>, valid: &Rank) -> Vec<usize> {
+            fold_runs::<_, O, usize, true>(parts, &CountOnly(valid.bits()), |(), n| n).values
+        }
+        if crate::kernels::bits::has_avx2() {
+            // SAFETY: `has_avx2` checked the enabled features.
+            return unsafe { count_avx2(parts, valid) };
+        }
+    }
+    fold_runs::<_, O, usize, true>(parts, &CountOnly(valid.bits()), |(), n| n).values
+}
+
+/// Folds the slots of every run, `V::WIDTH` slots per pass.
+#[inline(always)]
+fn fold_runs<V: StackFold<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+    (offsets, runs): Parts<'_, O>,
+    leaves: &V,
+    finish: impl Fn(V::State, usize) -> R,
+) -> Folded<R> {
+    let slots = runs.last().map_or(0, |run| run.slots);
+    let mut out = Folded::zeroed(slots, if COUNTED { slots } else { 0 });
+    // Lists longer than the slots of this pass: where they continue and where they end.
+    let mut longer: Vec<(usize, usize)> = Vec::new();
+    let base = offsets[0].as_usize();
+    let mut ends = &offsets[1..];
+    let (mut first, mut from, mut done) = (0, 0, 0);
+    for run in runs {
+        let Some((here, rest)) = ends.split_at_checked(run.lists - first) else { break };
+        (first, ends) = (run.lists, rest);
+        let mut left = run.slots - done;
+        if left == 0 {
+            // All lists of the run are empty.
+            continue;
+        }
+        longer.resize(here.len().max(longer.len()), (0, 0));
+        let (mut slots, mut counts) = (leaves.empty(), [0u32; MAX_WIDTH]);
+        let mut count = 0;
+        for here in here.chunks(COUNTABLE) {
+            for end in here {
+                let end = end.as_usize() - base;
+                slots = leaves.fold_slots(slots, from, end);
+                longer[count] = (from + V::WIDTH, end);
+                count += usize::from(end - from > V::WIDTH);
+                from = end;
+            }
+            if COUNTED {
+                add_counts(&mut counts, leaves.counts(&mut slots).as_ref());
+            }
+        }
+        loop {
+            let n = left.min(V::WIDTH);
+            let found = V::states(slots);
+            let (found, counted) = (&found.as_ref()[..n], &counts[..n]);
+            let values = &mut out.values[done..done + n];
+            for i in 0..n {
+                values[i] = finish(found[i], usize::try_from(counted[i]).unwrap_or(usize::MAX));
+            }
+            if COUNTED {
+                let present = &mut out.present[done..done + n];
+                for i in 0..n {
+                    present[i] = u8::from(counted[i] > 0);
+                }
+            }
+            done += n;
+            left -= n;
+            if left == 0 {
+                break;
+            }
+            (slots, counts) = (leaves.empty(), [0; MAX_WIDTH]);
+            let (mut at, mut kept) = (0, 0);
+            while at < count {
+                let upto = count.min(at + COUNTABLE);
+                while at < upto {
+                    let (from, end) = longer[at];
+                    slots = leaves.fold_slots(slots, from, end);
+                    longer[kept] = (from + V::WIDTH, end);
+                    kept += usize::from(end - from > V::WIDTH);
+                    at += 1;
+                }
+                if COUNTED {
+                    add_counts(&mut counts, leaves.counts(&mut slots).as_ref());
+                }
+            }
+            count = kept;
+        }
+    }
+    out
+}
+
+/// Largest number of slots of one pass.
+const MAX_WIDTH: usize = 64;
+
+#[inline(always)]
+fn add_counts<C: Copy + Into<u32>>(counts: &mut [u32; MAX_WIDTH], more: &[C]) {
+    for i in 0..more.len().min(MAX_WIDTH) {
+        counts[i] += more[i].into();
+    }
+}

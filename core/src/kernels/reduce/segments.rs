@@ -1,0 +1,758 @@
+//! Folds of contiguous leaves: one accumulator per list.
+//!
+//! A list is folded in chunks of at most [`STRIDE`] leaves. Lanes past the end of the list are
+//! masked to the neutral value, so that each chunk costs the same and the loop has no branch on
+//! lengths:
+//!
+//! ```text
+//! offsets   0         5     8                    list 0 = a b c d e, list 1 = f g h
+//! leaves    a b c d e f g h i j ...
+//! chunk 0   a b c d e . . .            mask 0b0001_1111
+//! chunk 1             f g h . . . . .  mask 0b0000_0111
+//! lanes     each chunk is folded from 64 values to 8 lanes, and 8 lists x 8 lanes to 8 results
+//! ```
+
+use std::ops::Range;
+
+use arrow::array::OffsetSizeTrait;
+
+#[cfg(target_arch = "x86_64")]
+use super::block::{BLOCK, Block};
+#[cfg(target_arch = "x86_64")]
+use super::blocks::Blocks;
+use super::fold::Fold;
+use crate::array::Layout;
+use crate::array::ahead::ask_ahead;
+use crate::error::Result;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::Avx512;
+use crate::kernels::bits::{Rank, Words};
+use crate::with_offsets;
+
+pub(super) struct Folded<R> {
+    pub(super) values: Vec<R>,
+    /// 1 for each group with at least one valid leaf; may be empty if leaves are not counted.
+    pub(super) present: Vec<u8>,
+}
+
+impl<R: Copy + Default> Folded<R> {
+    pub(super) fn zeroed(groups: usize, counted: usize) -> Self {
+        Self { values: vec![R::default(); groups], present: vec![0; counted] }
+    }
+}
+
+/// Number of accumulators per list.
+pub(super) const LANES: usize = 8;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Folds the valid leaves of every list of `layout` and applies `finish` to the accumulator and,
+/// with `COUNTED`, to the number of valid leaves (otherwise unspecified).
+pub(super) fn fold<F: Fold, R: Copy + Default, const COUNTED: bool>(
+    flat: &[F::In],
+    valid: Option<&Rank>,
+    layout: &Layout,
+    finish: impl Fn(F::Acc, usize) -> R,
+) -> Result<Folded<R>> {
+    let offsets = layout.to_offsets()?;
+    Ok(with_offsets!(&offsets, o => dispatch_fold::<F, _, R, COUNTED>(flat, valid, o, finish)))
+}
+
+fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+    flat: &[F::In],
+    valid: Option<&Rank>,
+    offsets: &[O],
+    finish: impl Fn(F::Acc, usize) -> R,
+) -> Folded<R> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn fold_avx2<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+            flat: &[F::In],
+            valid: Option<&Rank>,
+            offsets: &[O],
+            finish: impl Fn(F::Acc, usize) -> R,
+        ) -> Folded<R> {
+            fold_portable::<F, O, R, COUNTED>(flat, valid, offsets, finish)
+        }
+        #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn fold_avx512<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+            token: Avx512,
+            flat: &[F::In],
+            valid: Option<&Rank>,
+            offsets: &[O],
+            finish: impl Fn(F::Acc, usize) -> R,
+        ) -> Folded<R> {
+            // Each arm compiles to its own loop, here and below.
+            match valid {
+                None => {
+                    let leaves = Blocks::<F, _>::new(token, flat, AllValid);
+                    fold_lists::<_, O, R, COUNTED>(&leaves, offsets, finish)
+                }
+                Some(valid) => {
+                    let leaves = Blocks::<F, _>::new(token, flat, valid.bits());
+                    fold_lists::<_, O, R, COUNTED>(&leaves, offsets, finish)
+                }
+            }
+        }
+        if let (true, Some(here)) = (F::Block::AVAILABLE, Avx512::detect()) {
+            // SAFETY: `Avx512::detect` returned a token, so the CPU has all enabled features.
+            return unsafe { fold_avx512::<F, O, R, COUNTED>(here, flat, valid, offsets, finish) };
+        }
+        if F::VECTORIZED && crate::kernels::bits::has_avx2() {
+            // SAFETY: `has_avx2` checked the enabled features.
+            return unsafe { fold_avx2::<F, O, R, COUNTED>(flat, valid, offsets, finish) };
+        }
+    }
+    fold_portable::<F, O, R, COUNTED>(flat, valid, offsets, finish)
+}
+
+#[inline(always)]
+fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+    flat: &[F::In],
+    valid: Option<&Rank>,
+    offsets: &[O],
+    finish: impl Fn(F::Acc, usize) -> R,
+) -> Folded<R> {
+    match (F::VECTORIZED, valid) {
+        (false, _) => fold_lists_scalar::<F, O, R>(flat, valid, offsets, finish),
+        (true, None) => {
+            let leaves = Lanes::<F, _> { flat, validity: AllValid };
+            fold_lists::<_, O, R, COUNTED>(&leaves, offsets, finish)
+        }
+        (true, Some(valid)) => {
+            let leaves = Lanes::<F, _> { flat, validity: valid.bits() };
+            fold_lists::<_, O, R, COUNTED>(&leaves, offsets, finish)
+        }
+    }
+}
+
+/// A way to fold the leaves of a list. A trait instead of a closure: a closure compiles to a
+/// separate function without the target features of its caller.
+trait ListFold {
+    type Fold: Fold;
+    /// Per-lane accumulators.
+    type Part: Copy;
+    const ALL: bool;
+
+    fn empty(&self) -> Self::Part;
+    /// Folds the leaves `at..end`, at most one chunk of them.
+    fn fold_chunk(&self, at: usize, end: usize) -> FoldedChunk<Self::Part>;
+    /// Combines `part` with `before` if `more` is set, without a branch.
+    fn combine_if(part: Self::Part, before: Self::Part, more: bool) -> Self::Part;
+    /// Folds the lanes of each of eight lists down to one accumulator.
+    fn reduce_lists(parts: &[Self::Part; LANES]) -> [<Self::Fold as Fold>::Acc; LANES];
+}
+
+struct FoldedChunk<P> {
+    part: P,
+    /// Number of valid leaves in the chunk; unused if [`ListFold::ALL`].
+    count: usize,
+    /// End of the chunk; may be past the end of the list.
+    upto: usize,
+}
+
+/// Lists finished together: extracting single lanes stays out of the loop over leaves.
+const BATCH: usize = 8 * LANES;
+
+/// Folds lists chunk by chunk.
+///
+/// The loop does not branch on the length of a list, which branch prediction would miss: the next
+/// position, the next list and the carried accumulators are selected by conditional moves, and the
+/// result of a list is overwritten by each of its chunks.
+#[inline(always)]
+fn fold_lists<L: ListFold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+    leaves: &L,
+    offsets: &[O],
+    finish: impl Fn(<L::Fold as Fold>::Acc, usize) -> R,
+) -> Folded<R> {
+    let (base, lists) = (offsets[0].as_usize(), offsets.len() - 1);
+    let mut out = Folded::zeroed(lists, if COUNTED { lists } else { 0 });
+    let (batches, rest) = offsets[1..].as_chunks::<BATCH>();
+    // The last batch, padded to full size.
+    let mut last = [offsets[lists]; BATCH];
+    last[..rest.len()].copy_from_slice(rest);
+    let mut parts = [leaves.empty(); BATCH];
+    let mut counts = [0; BATCH];
+    let mut at = 0;
+    for batch in 0..lists.div_ceil(BATCH) {
+        let ends = if batch < batches.len() { &batches[batch] } else { &last };
+        let done = batch * BATCH;
+        let n = (lists - done).min(BATCH);
+        let (mut part, mut count, mut more) = (leaves.empty(), 0, false);
+        let (mut list, begun) = (0, at);
+        while list < n {
+            let end = ends[list].as_usize() - base;
+            let taken = leaves.fold_chunk(at, end);
+            part = L::combine_if(taken.part, part, more);
+            parts[list] = part;
+            if COUNTED && !L::ALL {
+                count = taken.count + if more { count } else { 0 };
+                counts[list] = count;
+            }
+            more = taken.upto < end;
+            at = if more { taken.upto } else { end };
+            list += usize::from(!more);
+        }
+        if COUNTED && L::ALL {
+            let mut start = begun;
+            for i in 0..BATCH {
+                let end = ends[i].as_usize() - base;
+                counts[i] = end - start;
+                start = end;
+            }
+        }
+        let mut found = [[L::Fold::START; LANES]; BATCH / LANES];
+        for (found, parts) in found.iter_mut().zip(parts.as_chunks::<LANES>().0) {
+            *found = L::reduce_lists(parts);
+        }
+        let found = found.as_flattened();
+        let values = &mut out.values[done..done + n];
+        for i in 0..n {
+            values[i] = finish(found[i], counts[i]);
+        }
+        if COUNTED {
+            let present = &mut out.present[done..done + n];
+            for i in 0..n {
+                present[i] = u8::from(counts[i] > 0);
+            }
+        }
+    }
+    out
+}
+
+fn fold_lists_scalar<F: Fold, O: OffsetSizeTrait, R: Copy + Default>(
+    flat: &[F::In],
+    valid: Option<&Rank>,
+    offsets: &[O],
+    finish: impl Fn(F::Acc, usize) -> R,
+) -> Folded<R> {
+    let (base, lists) = (offsets[0].as_usize(), offsets.len() - 1);
+    let mut out = Folded::zeroed(lists, lists);
+    let (mut start, mut before) = (0, 0);
+    for (list, end) in offsets[1..].iter().enumerate() {
+        let leaves = start..end.as_usize() - base;
+        start = leaves.end;
+        let upto = valid.map_or(leaves.end, |valid| valid.rank(leaves.end));
+        let count = upto - before;
+        before = upto;
+        out.values[list] = finish(fold_list_scalar::<F>(F::START, flat, valid, leaves), count);
+        out.present[list] = u8::from(count > 0);
+    }
+    out
+}
+
+#[inline]
+fn fold_list_scalar<F: Fold>(
+    mut acc: F::Acc,
+    flat: &[F::In],
+    valid: Option<&Rank>,
+    list: Range<usize>,
+) -> F::Acc {
+    match valid {
+        None => flat[list].iter().for_each(|v| acc = F::push(acc, *v)),
+        Some(valid) => {
+            for_each_valid(valid, list.start, list.end, |i| acc = F::push(acc, flat[i]));
+        }
+    }
+    acc
+}
+
+/// Validity of the leaves. Not an `Option`, so that each case compiles to its own loop.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+pub(super) trait Validity: Copy {
+    const ALL: bool;
+
+    /// Returns the validity bits of the values `at..end`, at most 64.
+    fn word(self, at: usize, end: usize) -> u64;
+    /// Positions below this may be passed to [`word_within`](Self::word_within).
+    fn reach(self) -> usize;
+    /// Like [`word`](Self::word), without bounds checks.
+    ///
+    /// # Safety
+    /// `at` is less than [`reach`](Self::reach).
+    unsafe fn word_within(self, at: usize, end: usize) -> u64;
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct AllValid;
+
+impl Validity for AllValid {
+    const ALL: bool = true;
+
+    #[inline(always)]
+    fn word(self, at: usize, end: usize) -> u64 {
+        let n = end - at;
+        if n < 64 { (1 << n) - 1 } else { u64::MAX }
+    }
+
+    #[inline(always)]
+    fn reach(self) -> usize {
+        usize::MAX
+    }
+
+    #[inline(always)]
+    unsafe fn word_within(self, at: usize, end: usize) -> u64 {
+        self.word(at, end)
+    }
+}
+
+/// Values are valid where a bit is set.
+impl Validity for Words<'_> {
+    const ALL: bool = false;
+
+    #[inline(always)]
+    fn word(self, at: usize, end: usize) -> u64 {
+        AllValid.word(at, end) & self.at(at)
+    }
+
+    #[inline(always)]
+    fn reach(self) -> usize {
+        Words::reach(self)
+    }
+
+    #[inline(always)]
+    unsafe fn word_within(self, at: usize, end: usize) -> u64 {
+        // SAFETY: the caller ensures that `at` is less than `reach`.
+        AllValid.word(at, end) & unsafe { self.at_within(at) }
+    }
+}
+
+/// Prefetches every cache line that a block read at `at` touches. One line per list is not enough
+/// when all lists have the same length.
+#[inline(always)]
+pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
+    for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {
+        ask_ahead(flat, at + line * (LINE / size_of::<T>()));
+    }
+}
+
+struct Lanes<'a, F: Fold, T: Validity> {
+    flat: &'a [F::In],
+    validity: T,
+}
+
+/// Number of values per chunk: the size of an AVX-512 block, combined in the same order, so that
+/// sums of floats have the same bits on every CPU.
+const STRIDE: usize = 64;
+
+/// Most lists are no longer than half a chunk.
+const HALF: usize = STRIDE / 2;
+
+impl<F: Fold, T: Validity> ListFold for Lanes<'_, F, T> {
+    type Fold = F;
+    type Part = [F::Acc; LANES];
+    const ALL: bool = T::ALL;
+
+    #[inline(always)]
+    fn empty(&self) -> [F::Acc; LANES] {
+        [F::START; LANES]
+    }
+
+    #[inline(always)]
+    fn reduce_lists(parts: &[[F::Acc; LANES]; LANES]) -> [F::Acc; LANES] {
+        combine_lists::<F>(parts)
+    }
+
+    #[inline(always)]
+    fn fold_chunk(&self, at: usize, end: usize) -> FoldedChunk<[F::Acc; LANES]> {
+        let (flat, mut at) = (self.flat, at);
+        let mut before = None;
+        // Long lists without nulls get a loop of their own; its exit is mispredicted once per list.
+        while T::ALL && end - at > STRIDE {
+            let Some(values) = flat[at..].first_chunk::<STRIDE>() else { break };
+            prefetch_block::<F::In, STRIDE>(flat, at);
+            let mut states = [[F::START; LANES]; STRIDE / LANES];
+            for (states, chunk) in states.iter_mut().zip(values.as_chunks::<LANES>().0) {
+                for i in 0..LANES {
+                    states[i] = F::push(states[i], chunk[i]);
+                }
+            }
+            let [a, b, c, d, e, f, g, h] = states;
+            let part = combine_chunk::<F>([a, b, c, d], Some([e, f, g, h]));
+            before = Some(Self::combine_if(part, before.unwrap_or(part), before.is_some()));
+            at += STRIDE;
+        }
+        prefetch_block::<F::In, HALF>(flat, at);
+        // Bits past the end of the list are 0, so the values there count as neutral.
+        let bits = self.validity.word(at, end.min(at + STRIDE));
+        let (part, upto) = if end - at <= HALF {
+            let few;
+            let values = match flat[at..].first_chunk::<HALF>() {
+                Some(values) => values,
+                None => {
+                    few = pad_tail::<F, HALF>(&flat[at..end]);
+                    &few
+                }
+            };
+            (combine_chunk::<F>(push_half::<F>(values, bits), None), at + HALF)
+        } else {
+            prefetch_block::<F::In, HALF>(flat, at + HALF);
+            let few;
+            let values = match flat[at..].first_chunk::<STRIDE>() {
+                Some(values) => values,
+                None => {
+                    few = pad_tail::<F, STRIDE>(&flat[at..end]);
+                    &few
+                }
+            };
+            let (low, high) = values.split_at(HALF);
+            let (low, high) = match (low.first_chunk::<HALF>(), high.first_chunk::<HALF>()) {
+                (Some(low), Some(high)) => (low, high),
+                _ => return FoldedChunk { part: self.empty(), count: 0, upto: end },
+            };
+            let (low, high) = (push_half::<F>(low, bits), push_half::<F>(high, bits >> HALF));
+            (combine_chunk::<F>(low, Some(high)), at + STRIDE)
+        };
+        let part = Self::combine_if(part, before.unwrap_or(part), before.is_some());
+        FoldedChunk { part, count: bits.count_ones() as usize, upto }
+    }
+
+    #[inline(always)]
+    fn combine_if(part: Self::Part, before: Self::Part, more: bool) -> Self::Part {
+        let mut all = [F::START; LANES];
+        for i in 0..LANES {
+            all[i] = F::combine(if more { before[i] } else { F::START }, part[i]);
+        }
+        all
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<F: Fold, T: Validity> ListFold for Blocks<'_, F, T> {
+    type Fold = F;
+    type Part = <F::Block as Block<F>>::Part;
+    const ALL: bool = T::ALL;
+
+    #[inline(always)]
+    fn empty(&self) -> Self::Part {
+        F::Block::empty(self.token).to_register()
+    }
+
+    #[inline(always)]
+    fn reduce_lists(parts: &[Self::Part; LANES]) -> [F::Acc; LANES] {
+        F::Block::reduce_lists(*parts)
+    }
+
+    #[inline(always)]
+    fn fold_chunk(&self, at: usize, end: usize) -> FoldedChunk<Self::Part> {
+        let (states, bits) = self.fold_block(at, end);
+        FoldedChunk {
+            part: states.to_register(),
+            count: bits.count_ones() as usize,
+            upto: at + BLOCK,
+        }
+    }
+
+    #[inline(always)]
+    fn combine_if(part: Self::Part, before: Self::Part, more: bool) -> Self::Part {
+        F::Block::combine_if(part, before, more)
+    }
+}
+
+/// Returns a copy of the last values, padded with the neutral value to a full block.
+#[cold]
+#[inline(never)]
+pub(super) fn pad_tail<F: Fold, const N: usize>(values: &[F::In]) -> [F::In; N] {
+    let mut few = [F::NEUTRAL; N];
+    for (few, v) in few.iter_mut().zip(values) {
+        *few = *v;
+    }
+    few
+}
+
+/// Returns the accumulators of the values whose bit is set, in groups of eight lanes.
+#[inline(always)]
+fn push_half<F: Fold>(values: &[F::In; HALF], bits: u64) -> [[F::Acc; LANES]; HALF / LANES] {
+    let none = [F::START; LANES];
+    let [a, b, c, d] = values.as_chunks::<LANES>().0 else { return [none; HALF / LANES] };
+    [
+        push_masked::<F>(none, a, bits),
+        push_masked::<F>(none, b, bits >> LANES),
+        push_masked::<F>(none, c, bits >> (2 * LANES)),
+        push_masked::<F>(none, d, bits >> (3 * LANES)),
+    ]
+}
+
+/// Folds a chunk down to eight lanes, in the order of the registers of an AVX-512 block.
+#[inline(always)]
+fn combine_chunk<F: Fold>(
+    low: [[F::Acc; LANES]; 4],
+    high: Option<[[F::Acc; LANES]; 4]>,
+) -> [F::Acc; LANES] {
+    let [mut a, mut b, mut c, mut d] = low;
+    if let Some([e, f, g, h]) = high {
+        for i in 0..LANES {
+            (a[i], b[i]) = (F::combine(a[i], e[i]), F::combine(b[i], f[i]));
+            (c[i], d[i]) = (F::combine(c[i], g[i]), F::combine(d[i], h[i]));
+        }
+    }
+    for i in 0..LANES {
+        a[i] = F::combine(F::combine(a[i], c[i]), F::combine(b[i], d[i]));
+    }
+    a
+}
+
+/// Pushes those of eight values whose bit is set.
+///
+/// Code that runs per leaf only calls functions marked `inline(always)`: closures and adapters of
+/// the standard library stay separate functions in builds without cross-crate optimization.
+#[inline(always)]
+pub(super) fn push_masked<F: Fold>(
+    mut lanes: [F::Acc; LANES],
+    chunk: &[F::In; LANES],
+    bits: u64,
+) -> [F::Acc; LANES] {
+    // The bits are as wide as most values, so that the lane comparison has the same width. All
+    // comparisons precede the selects and compare with the bit itself, so that both compile to
+    // vector instructions.
+    #[expect(clippy::cast_possible_truncation, reason = "eight bits are looked at")]
+    let bits = bits as u32;
+    let there = [
+        bits & 1,
+        bits & 1 << 1,
+        bits & 1 << 2,
+        bits & 1 << 3,
+        bits & 1 << 4,
+        bits & 1 << 5,
+        bits & 1 << 6,
+        bits & 1 << 7,
+    ];
+    // Reads all values, then selects: a select of two values needs no branch.
+    let chunk: [F::In; LANES] = *chunk;
+    let values = [
+        if there[0] == 1 { chunk[0] } else { F::NEUTRAL },
+        if there[1] == 1 << 1 { chunk[1] } else { F::NEUTRAL },
+        if there[2] == 1 << 2 { chunk[2] } else { F::NEUTRAL },
+        if there[3] == 1 << 3 { chunk[3] } else { F::NEUTRAL },
+        if there[4] == 1 << 4 { chunk[4] } else { F::NEUTRAL },
+        if there[5] == 1 << 5 { chunk[5] } else { F::NEUTRAL },
+        if there[6] == 1 << 6 { chunk[6] } else { F::NEUTRAL },
+        if there[7] == 1 << 7 { chunk[7] } else { F::NEUTRAL },
+    ];
+    for i in 0..LANES {
+        lanes[i] = F::push(lanes[i], values[i]);
+    }
+    lanes
+}
+
+/// Folds the lanes of eight lists down to one each: adjacent lanes, then adjacent results.
+#[inline(always)]
+fn combine_lists<F: Fold>(lists: &[[F::Acc; LANES]; LANES]) -> [F::Acc; LANES] {
+    let [a, b, c, d, e, f, g, h] = lists;
+    let (ab, cd) = (combine_pairs::<F>(a, b), combine_pairs::<F>(c, d));
+    let (ef, gh) = (combine_pairs::<F>(e, f), combine_pairs::<F>(g, h));
+    let (abcd, efgh) = (combine_pairs::<F>(&ab, &cd), combine_pairs::<F>(&ef, &gh));
+    combine_pairs::<F>(&abcd, &efgh)
+}
+
+/// Combines adjacent lanes of `a`, then of `b`.
+#[inline(always)]
+fn combine_pairs<F: Fold>(a: &[F::Acc; LANES], b: &[F::Acc; LANES]) -> [F::Acc; LANES] {
+    let ([a, b, c, d, e, f, g, h], [p, q, r, s, t, u, v, w]) = (*a, *b);
+    [
+        F::combine(a, b),
+        F::combine(c, d),
+        F::combine(e, f),
+        F::combine(g, h),
+        F::combine(p, q),
+        F::combine(r, s),
+        F::combine(t, u),
+        F::combine(v, w),
+    ]
+}
+
+/// Calls `each` for every valid position in `start..end`.
+#[inline(always)]
+pub(super) fn for_each_valid(valid: &Rank, start: usize, end: usize, mut each: impl FnMut(usize)) {
+    let (valid, mut at) = (valid.bits(), start);
+    while at < end {
+        let n = (end - at).min(64);
+        let mut word = valid.at(at) & (u64::MAX >> (64 - n));
+        while word != 0 {
+            each(at + word.trailing_zeros() as usize);
+            word &= word - 1;
+        }
+        at += n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use arrow::buffer::BooleanBuffer;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::super::fold::{Extreme, Largest, Number, Ordered, Smallest, Total};
+    use super::super::runs::{self, Run, Runs};
+    use super::*;
+    use crate::array::Offsets;
+
+    /// Draws lists around the widths of registers and words, in any number of runs.
+    fn shapes(rng: &mut ChaCha8Rng) -> (Vec<i32>, Vec<Run>) {
+        let (mut offsets, mut runs) = (vec![rng.random_range(0..5)], Vec::new());
+        let (mut lists, mut slots) = (0, 0);
+        // Sometimes more lists than one batch.
+        let many = if rng.random_range(0..10) == 0 { 600 } else { 20 };
+        for _ in 0..rng.random_range(0..6) {
+            let mut longest = 0;
+            for _ in 0..rng.random_range(0..many) {
+                let around = [0, 1, 8, 16, 31, 33, 64, 65, 128, 200, 700][rng.random_range(0..11)];
+                let n: i32 = around + rng.random_range(0..3);
+                offsets.push(offsets[offsets.len() - 1] + n);
+                longest = longest.max(n);
+                lists += 1;
+            }
+            slots += usize::try_from(longest).unwrap();
+            runs.push(Run { lists, slots });
+        }
+        (offsets, runs)
+    }
+
+    /// Asserts that every implementation gives the result of the plain fold.
+    fn all_ways<F: Fold>(
+        rng: &mut ChaCha8Rng,
+        finish: impl Fn(F::Acc) -> F::Acc,
+        value: impl Fn(&mut ChaCha8Rng) -> F::In,
+    ) where
+        F::Acc: Debug,
+    {
+        for _ in 0..60 {
+            let (offsets, ends) = shapes(rng);
+            let leaves = usize::try_from(offsets[offsets.len() - 1] - offsets[0]).unwrap();
+            // Sometimes one value everywhere, which covers lists of negative zeros only.
+            let one = value(rng);
+            let same = rng.random_range(0..4) == 0;
+            let flat: Vec<F::In> =
+                (0..leaves).map(|_| if same { one } else { value(rng) }).collect();
+            let holes = rng.random_range(0.0..1.0f64);
+            // Sometimes the validity bits begin inside a larger buffer.
+            let before = [0, 0, 64, 5, 77][rng.random_range(0..5)];
+            let there: BooleanBuffer =
+                (0..before + leaves + 9).map(|_| rng.random_range(0.0..1.0f64) > holes).collect();
+            let there = there.slice(before, leaves);
+            let rank = Rank::new(&there);
+            let base = offsets[0];
+            let range = |i: usize| {
+                let at = |o: i32| usize::try_from(o - base).unwrap();
+                at(offsets[i])..at(offsets[i + 1])
+            };
+            for valid in [None, Some(&rank)] {
+                let holds = |i: &usize| valid.is_none() || there.value(*i);
+                let made = |leaves: Vec<usize>| {
+                    let acc = leaves.iter().fold(F::START, |acc, i| F::push(acc, flat[*i]));
+                    (format!("{:?}", finish(acc)), leaves.len())
+                };
+                let shown = |found: Folded<(F::Acc, usize)>| {
+                    let there = found.values.iter().map(|(_, n)| u8::from(*n > 0));
+                    assert_eq!(found.present, there.collect::<Vec<_>>());
+                    let values = found.values.iter().map(|(acc, n)| (format!("{acc:?}"), *n));
+                    values.collect::<Vec<_>>()
+                };
+                let lists = (0..offsets.len() - 1).map(|i| made(range(i).filter(holds).collect()));
+                let lists: Vec<_> = lists.collect();
+                let pair = |acc, n| (finish(acc), n);
+                let found = dispatch_fold::<F, _, _, true>(&flat, valid, &offsets, pair);
+                assert_eq!(shown(found), lists);
+                let found = fold_portable::<F, _, _, true>(&flat, valid, &offsets, pair);
+                assert_eq!(shown(found), lists);
+                // The lists of each run, stacked.
+                let (mut first, mut done, mut slots) = (0, 0, Vec::new());
+                for run in &ends {
+                    for place in 0..run.slots - done {
+                        let over = (first..run.lists).filter_map(|i| range(i).nth(place));
+                        slots.push(made(over.filter(holds).collect()));
+                    }
+                    (first, done) = (run.lists, run.slots);
+                }
+                let runs = Runs {
+                    offsets: Offsets::I32(arrow::buffer::OffsetBuffer::new(offsets.clone().into())),
+                    ends: ends.iter().map(|r| Run { lists: r.lists, slots: r.slots }).collect(),
+                };
+                assert_eq!(shown(runs.fold::<F, _, true>(&flat, valid, pair)), slots);
+                let parts = (&offsets[..], &runs.ends[..]);
+                let found = runs::fold_portable::<F, _, _, true>(parts, &flat, valid, pair);
+                assert_eq!(shown(found), slots);
+                if let Some(valid) = valid {
+                    let counts: Vec<usize> = slots.iter().map(|(_, n)| *n).collect();
+                    assert_eq!(runs.counts(valid), counts);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sums_of_floats_are_the_same_bits_in_registers_of_every_width() {
+        fn bits<T: Number<Wide = f64>>(
+            flat: &[T],
+            valid: Option<&Rank>,
+            offsets: &[i32],
+        ) -> [Vec<u64>; 2] {
+            let finish = |sum: f64, _| sum.to_bits();
+            [
+                dispatch_fold::<Total<T>, _, _, true>(flat, valid, offsets, finish).values,
+                fold_portable::<Total<T>, _, _, true>(flat, valid, offsets, finish).values,
+            ]
+        }
+        let rng = &mut ChaCha8Rng::seed_from_u64(4);
+        for round in 0..100 {
+            let (offsets, _) = shapes(rng);
+            let base = offsets[0];
+            let leaves = usize::try_from(offsets[offsets.len() - 1] - base).unwrap();
+            let flat: Vec<f64> = (0..leaves).map(|_| rng.random_range(-1e3..1e3)).collect();
+            let singles: Vec<f32> = (0..leaves).map(|_| rng.random_range(-1e3..1e3)).collect();
+            let there: BooleanBuffer = (0..leaves).map(|_| rng.random()).collect();
+            let rank = Rank::new(&there);
+            for valid in [None, Some(&rank)] {
+                let [a, b] = bits(&flat, valid, &offsets);
+                assert_eq!(a, b, "{round}");
+                let [c, d] = bits(&singles, valid, &offsets);
+                assert_eq!(c, d, "{round}");
+                // Each list alone, at the start of a buffer instead of after other lists.
+                for list in 0..offsets.len() - 1 {
+                    let at = |o: i32| usize::try_from(o - base).unwrap();
+                    let (start, end) = (at(offsets[list]), at(offsets[list + 1]));
+                    let alone = there.slice(start, end - start);
+                    let alone = valid.map(|_| Rank::new(&alone));
+                    let ends = [0, i32::try_from(end - start).unwrap()];
+                    let [one, other] = bits(&flat[start..end], alone.as_ref(), &ends);
+                    assert_eq!((one[0], other[0]), (a[list], a[list]), "{round}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn registers_of_every_width_make_the_same() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(3);
+        // Small integers have the same sum in any order; the other values have special comparisons.
+        let number = |rng: &mut ChaCha8Rng| match rng.random_range(0..40) {
+            0 => f32::NAN,
+            1 => -f32::NAN,
+            2 => f32::INFINITY,
+            3 => f32::NEG_INFINITY,
+            4..9 => -0.0,
+            _ => rng.random_range(-50..50i8).into(),
+        };
+        let whole = |rng: &mut ChaCha8Rng| match rng.random_range(0..4) {
+            0 => -0.0,
+            _ => f32::from(rng.random_range(-50..50i8)),
+        };
+        fn same<T>(value: T) -> T {
+            value
+        }
+        all_ways::<Total<f32>>(rng, same, whole);
+        all_ways::<Total<f64>>(rng, same, |rng| whole(rng).into());
+        all_ways::<Total<i16>>(rng, same, |rng| rng.random());
+        all_ways::<Total<u64>>(rng, same, |rng| rng.random());
+        all_ways::<Extreme<u8, Largest>>(rng, Ordered::one_zero, |rng| rng.random());
+        all_ways::<Extreme<i64, Smallest>>(rng, Ordered::one_zero, |rng| rng.random());
+        all_ways::<Extreme<f32, Largest>>(rng, Ordered::one_zero, number);
+        all_ways::<Extreme<f32, Smallest>>(rng, Ordered::one_zero, number);
+        all_ways::<Extreme<f64, Largest>>(rng, Ordered::one_zero, |rng| number(rng).into());
+        all_ways::<Extreme<f64, Smallest>>(rng, Ordered::one_zero, |rng| number(rng).into());
+    }
+}

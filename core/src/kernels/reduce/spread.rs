@@ -1,0 +1,169 @@
+//! Variance and standard deviation.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
+
+use super::fold::{Number, Total};
+use super::groups::counts_of_lists;
+use super::numbers::{rank_valid, ratio, to_summable};
+use super::segments::{self, LANES, for_each_valid};
+use super::{Reduction, Task};
+use crate::array::Layout;
+use crate::error::{Error, Result};
+use crate::kernels::bits::Rank;
+
+/// [`Reduction::Var`] and [`Reduction::Std`], in two passes over each list.
+pub(super) fn reduce_variance(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+    let (ddof, root) = match task.how {
+        Reduction::Var { ddof } => (ddof, false),
+        Reduction::Std { ddof } => (ddof, true),
+        _ => {
+            return Err(Error::invalid(format!(
+                "{} is not a variance or standard deviation",
+                task.how.name()
+            )));
+        }
+    };
+    let lists = task.groups.gather_leaves(leaves)?;
+    let leaves = match lists.leaves.data_type() {
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => to_summable(&lists.leaves)?,
+        _ => cast(&to_summable(&lists.leaves)?, &DataType::Float64)?,
+    };
+    let valid = rank_valid(&leaves);
+    let layout = lists.lists.layout();
+    let counts = counts_of_lists(layout, valid.as_ref());
+    let squares = match leaves.data_type() {
+        DataType::Float32 => sum_squares(
+            leaves.as_primitive::<Float32Type>().values(),
+            valid.as_ref(),
+            layout,
+            &counts,
+        )?,
+        _ => sum_squares(
+            leaves.as_primitive::<Float64Type>().values(),
+            valid.as_ref(),
+            layout,
+            &counts,
+        )?,
+    };
+    let ddof = usize::try_from(ddof).unwrap_or(usize::MAX);
+    let nulls = task.groups.nulls_where(|i| counts[i] > ddof);
+    let values = squares.iter().zip(&counts).map(|(sum, n)| match n.checked_sub(ddof) {
+        None | Some(0) => 0.0,
+        _ if sum.is_nan() => f64::NAN,
+        Some(n) if root => ratio(*sum, n).sqrt(),
+        Some(n) => ratio(*sum, n),
+    });
+    let found: ArrayRef = Arc::new(Float64Array::try_new(values.collect(), nulls)?);
+    Ok(cast(&found, &task.how.output_type(leaves.data_type())?)?)
+}
+
+fn sum_squares<T: Number<Wide = f64>>(
+    flat: &[T],
+    valid: Option<&Rank>,
+    layout: &Layout,
+    counts: &[usize],
+) -> Result<Vec<f64>> {
+    let mean = |total, n| if n > 0 { ratio(total, n) } else { 0.0 };
+    let mut found = segments::fold::<Total<T>, _, true>(flat, valid, layout, mean)?.values;
+    for (list, mean) in found.iter_mut().enumerate().filter(|(_, mean)| !mean.is_finite()) {
+        let range = layout.range(list);
+        *mean = compute_scaled_mean(flat, valid, range, counts[list]).unwrap_or(*mean);
+    }
+    let lengths: Vec<usize> = match valid {
+        // Without nulls the counts are the lengths.
+        None => counts.to_vec(),
+        Some(_) => (0..layout.lists()).map(|list| layout.length(list)).collect(),
+    };
+    dispatch_squares(flat, valid, &lengths, &mut found);
+    Ok(found)
+}
+
+/// Returns the mean of values whose sum overflows a float; `None` if a value is not finite.
+fn compute_scaled_mean<T: Number<Wide = f64>>(
+    flat: &[T],
+    valid: Option<&Rank>,
+    list: Range<usize>,
+    count: usize,
+) -> Option<f64> {
+    // 2^-64: no list has 2^64 values, so the scaled sum cannot overflow.
+    const DOWN: f64 = 1.0 / 18_446_744_073_709_551_616.0;
+    let (mut sum, mut finite) = (0.0, true);
+    let mut add = |i: usize| {
+        let value: f64 = flat[i].widen();
+        finite &= value.is_finite();
+        sum += value * DOWN;
+    };
+    match valid {
+        None => list.for_each(&mut add),
+        Some(valid) => for_each_valid(valid, list.start, list.end, &mut add),
+    }
+    finite.then(|| ratio(sum, count) / DOWN)
+}
+
+fn dispatch_squares<T: Number<Wide = f64>>(
+    flat: &[T],
+    valid: Option<&Rank>,
+    lengths: &[usize],
+    means: &mut [f64],
+) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn replace_means_avx2<T: Number<Wide = f64>>(
+            flat: &[T],
+            valid: Option<&Rank>,
+            lengths: &[usize],
+            means: &mut [f64],
+        ) {
+            replace_means(flat, valid, lengths, means);
+        }
+        if crate::kernels::bits::has_avx2() {
+            // SAFETY: `has_avx2` checked the enabled features.
+            unsafe { replace_means_avx2(flat, valid, lengths, means) };
+            return;
+        }
+    }
+    replace_means(flat, valid, lengths, means);
+}
+
+/// Replaces the mean of each list by the sum of squared distances from it.
+#[inline(always)]
+fn replace_means<T: Number<Wide = f64>>(
+    flat: &[T],
+    valid: Option<&Rank>,
+    lengths: &[usize],
+    means: &mut [f64],
+) {
+    let mut start = 0;
+    for list in 0..means.len().min(lengths.len()) {
+        let (mean, end) = (means[list], start + lengths[list]);
+        let mut lanes = [0f64; LANES];
+        match valid {
+            None => {
+                let (chunks, rest) = flat[start..end].as_chunks::<LANES>();
+                for chunk in chunks {
+                    for i in 0..LANES {
+                        let d = chunk[i].widen() - mean;
+                        lanes[i] += d * d;
+                    }
+                }
+                for i in 0..rest.len() {
+                    let d = rest[i].widen() - mean;
+                    lanes[i] += d * d;
+                }
+            }
+            Some(valid) => for_each_valid(valid, start, end, |i| {
+                let d = flat[i].widen() - mean;
+                lanes[(i - start) % LANES] += d * d;
+            }),
+        }
+        let [a, b, c, d, e, f, g, h] = lanes;
+        means[list] = ((a + e) + (b + f)) + ((c + g) + (d + h));
+        start = end;
+    }
+}

@@ -1,0 +1,67 @@
+//! Repetition of elements.
+
+use arrow::array::UInt64Array;
+
+use super::Count;
+use super::args::bits_of;
+use super::elementwise::repeat_values;
+use super::gather::{lists_like, take_rows, with_axis};
+use super::shape::list_axis;
+use crate::array::{Layout, ListAxis, RaggedArray};
+use crate::error::Result;
+use crate::limit::check_size;
+
+/// Repeats every element of axis `axis` (1 or more, negative axes count from the innermost), with
+/// everything below it: numpy's `repeat`, list by list.
+///
+/// `counts` is one number for all elements, or integers over the lists of the axis or of its outer
+/// levels (one per row, ...). A null count is 0. Null lists stay null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::{Count, repeat::repeat};
+/// // [[1, 2], [3]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let per_row = RaggedArray::try_new(2, vec![], Arc::new(Int32Array::from(vec![2, 3])))?;
+/// let b = repeat(&a, 1, Count::Each(&per_row))?;
+/// assert_eq!(b.leaves().as_primitive::<Int32Type>().values(), &[1, 1, 2, 2, 3, 3, 3]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array has no such axis or `axis` is 0, for counts that are negative or not integers,
+/// for counts whose lists differ in length, and when the result is larger than
+/// [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
+pub fn repeat(array: &RaggedArray, axis: i64, counts: Count<'_>) -> Result<RaggedArray> {
+    let axis = list_axis(array, axis)?;
+    let level = array.axis(axis)?;
+    let layout = level.layout();
+    let counts: Vec<usize> = counts
+        .of_elements("repeat", array, axis)?
+        .into_iter()
+        .map(Option::unwrap_or_default)
+        .collect();
+    let elements = array.inner(axis)?;
+    let total = counts.iter().fold(0usize, |sum, n| sum.saturating_add(*n));
+    check_size("repeat", total, bits_of(array.leaf_type()))?;
+    let new = match (layout, counts.first()) {
+        (Layout::Uniform { size, lists }, Some(n)) if counts.iter().all(|c| c == n) => {
+            Layout::Uniform { size: size * n, lists: *lists }
+        }
+        _ => lists_like(layout, (0..layout.lists()).map(|i| counts[layout.range(i)].iter().sum()))?,
+    };
+    let times = lists_like(layout, counts.iter().copied())?;
+    let below = if elements.axes().is_empty() {
+        let leaves = repeat_values(elements.leaves(), &times)?;
+        RaggedArray::try_new(leaves.len(), Vec::new(), leaves)?
+    } else {
+        let ids = std::sync::Arc::new(UInt64Array::from_iter_values(0..elements.len() as u64));
+        let positions = repeat_values(&(ids as _), &times)?;
+        take_rows(&elements, arrow::array::AsArray::as_primitive(&positions))?
+    };
+    with_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
+}

@@ -1,0 +1,183 @@
+//! Merging, adding and dropping levels of lists.
+
+use super::gather::{lists_like, row_of_list};
+use super::index::{new_axis, pick};
+use super::levels::{leaf_lists, merge_levels};
+use super::shape::list_axis;
+use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
+use crate::error::{Error, Result};
+
+/// Merges axis `axis` (2 or more, negative axes count from the innermost) into the level above it:
+/// the lists of axis `axis - 1` contain the elements of their lists, one after the other.
+///
+/// Null lists of axis `axis` disappear, as empty ones do; null lists of axis `axis - 1` stay null.
+/// Leaves and all other levels are shared; only one offset buffer is allocated.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Array, Int32Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reshape::flatten;
+/// // [[[1, 2], []], [[3]]] becomes [[1, 2], [3]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+/// let axes = vec![Offsets::from_lengths([2, 1])?.into(), Offsets::from_lengths([2, 0, 1])?.into()];
+/// let a = RaggedArray::try_new(2, axes, leaves)?;
+/// let b = flatten(&a, -1)?;
+/// assert_eq!((b.ndim(), b.lengths(1)?), (2, vec![2, 1]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array has no such axis, and for axis 1, which would merge rows.
+pub fn flatten(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
+    let inner = list_axis(array, axis)?;
+    if inner == 1 {
+        return Err(Error::invalid(format!(
+            "axis {axis} is the outermost level of lists; flattening it would merge rows (use unnest)"
+        )));
+    }
+    let mut axes = array.axes().to_vec();
+    let below = axes.remove(inner - 1);
+    axes[inner - 2] = merge_levels(&axes[inner - 2], &below)?;
+    RaggedArray::try_new(array.len(), axes, array.leaves().clone())
+}
+
+/// Merges all levels into one: every row becomes one list of its leaves.
+///
+/// An array with at most one level is returned unchanged.
+pub fn flatten_all(array: &RaggedArray) -> Result<RaggedArray> {
+    match leaf_lists(array)? {
+        Some(lists) if array.axes().len() > 1 => {
+            RaggedArray::try_new(array.len(), vec![lists], array.leaves().clone())
+        }
+        _ => Ok(array.clone()),
+    }
+}
+
+/// Drops axis `axis` (1 or more, negative axes count from the innermost), whose lists have one
+/// element each, which replaces its list. A null list becomes a null element.
+///
+/// Copies nothing if no list is null.
+///
+/// # Errors
+/// When the array has no such axis, `axis` is 0, or a list that is not null does not have exactly
+/// one element (named in the message).
+pub fn squeeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
+    let at = list_axis(array, axis)?;
+    let level = array.axis(at)?;
+    let layout = level.layout();
+    let valid = |i: usize| level.nulls().is_none_or(|n| n.is_valid(i));
+    if let Some(list) = (0..layout.lists()).find(|i| layout.length(*i) != 1 && valid(*i)) {
+        return Err(Error::invalid(format!(
+            "list {list} of axis {at} (row {}) has {} element(s); only an axis of size 1 can be squeezed",
+            row_of_list(array, at, list),
+            layout.length(list)
+        )));
+    }
+    pick(array, axis, 0)
+}
+
+/// Adds an axis of size 1 that becomes axis `axis` of the result: 1 wraps the content of each row
+/// in a list, -1 wraps each leaf. Copies nothing.
+///
+/// # Errors
+/// When `axis` is 0, and when the result would not have such an axis.
+pub fn unsqueeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
+    new_axis(array, resolve_axis(axis, array.ndim() + 1, "the array with a new axis")?)
+}
+
+/// Reshapes every list of axis `axis` (1 or more, negative axes count from the innermost): replaces
+/// the axis by one axis per size. Deeper levels are unchanged.
+///
+/// One size may be -1: it is derived from the number of elements, list by list. Elements keep their
+/// order (row-major, as in numpy), and no leaf is copied. Null lists stay null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reshape::reshape;
+/// // [[1, 2, 3, 4], [5, 6]] becomes [[[1, 2], [3, 4]], [[5, 6]]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4, 5, 6]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([4, 2])?.into()], leaves)?;
+/// let b = reshape(&a, 1, &[-1, 2])?;
+/// assert_eq!((b.shape(), b.lengths(1)?), (vec![2, -1, 2], vec![2, 1]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array has no such axis or `axis` is 0, when there are no sizes, two sizes of -1 or
+/// other negative sizes, and when the elements of a list do not fit the sizes (the message names
+/// the list).
+pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedArray> {
+    let at = list_axis(array, axis)?;
+    let level = array.axis(at)?;
+    let layout = level.layout();
+    let refuse = |why: &str| Err(Error::invalid(format!("reshape to {sizes:?}: {why}")));
+    let open = sizes.iter().position(|s| *s == -1);
+    if sizes.is_empty() {
+        return refuse("there must be at least one size");
+    }
+    let mut fixed = 1usize;
+    for (i, size) in sizes.iter().enumerate().filter(|(i, _)| Some(*i) != open) {
+        if *size == -1 {
+            return refuse("only one size can be -1");
+        }
+        let Some(product) = usize::try_from(*size).ok().and_then(|s| fixed.checked_mul(s)) else {
+            return refuse(&format!("size {i} is {size}"));
+        };
+        fixed = product;
+    }
+    let valid = |i: usize| level.nulls().is_none_or(|n| n.is_valid(i));
+    // The open size of a list of `n` elements; 1 if no size is open.
+    let share = |n: usize| match open {
+        None => (n == fixed).then_some(1),
+        Some(_) if fixed == 0 => (n == 0).then_some(0),
+        Some(_) => n.is_multiple_of(fixed).then_some(n / fixed),
+    };
+    let lists = layout.lists();
+    for list in (0..lists).filter(|i| valid(*i)) {
+        let n = layout.length(list);
+        if share(n).is_none() {
+            return refuse(&format!(
+                "list {list} of axis {at} (row {}) has {n} element(s)",
+                row_of_list(array, at, list)
+            ));
+        }
+    }
+    let open_size = |list: usize| share(layout.length(list)).unwrap_or(0);
+    let same = match level.nulls() {
+        None => (1..lists)
+            .all(|i| open_size(i) == open_size(0))
+            .then(|| if lists == 0 { 0 } else { open_size(0) }),
+        Some(_) => None,
+    };
+    let mut axes = array.axes()[..at - 1].to_vec();
+    let mut parents = lists;
+    // Sizes of the lists of this level: one for all, or one per list of the input.
+    for (i, size) in sizes.iter().enumerate() {
+        let fixed_size = usize::try_from(*size).ok().or(same.filter(|_| Some(i) == open));
+        let first = i == 0 && level.nulls().is_some();
+        let next: Layout = match fixed_size {
+            Some(size) if size.checked_mul(parents).is_none() => {
+                return refuse(&format!("size {i} is {size}, for {parents} lists"));
+            }
+            Some(size) if !first => Layout::Uniform { size, lists: parents },
+            Some(size) => lists_like(layout, (0..lists).map(|l| if valid(l) { size } else { 0 }))?,
+            None => {
+                // The number of lists per list of the input is the product of the sizes before.
+                let before: usize =
+                    sizes[..i].iter().filter_map(|s| usize::try_from(*s).ok()).product();
+                let each = (0..lists).filter(|l| i == 0 || valid(*l));
+                lists_like(layout, each.flat_map(|l| std::iter::repeat_n(open_size(l), before)))?
+            }
+        };
+        let nulls = if i == 0 { level.nulls().cloned() } else { None };
+        parents = next.children();
+        axes.push(ListAxis::try_new(next, nulls)?);
+    }
+    axes.extend_from_slice(&array.axes()[at..]);
+    RaggedArray::try_new(array.len(), axes, array.leaves().clone())
+}

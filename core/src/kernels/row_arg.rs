@@ -1,0 +1,71 @@
+//! [`RowArg`]: an integer argument, one for all rows or one per row.
+
+use arrow::array::{Array, Int64Array};
+
+use crate::error::{Error, Result};
+
+/// An integer argument: the same for all rows or one per row.
+///
+/// `None`, or a null in the array, means that the argument is missing: an open end of a slice, no
+/// coordinate.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use arrow::array::Int64Array;
+/// use serrate::kernels::RowArg;
+/// assert_eq!(RowArg::from(-2).get(7), Some(-2));
+/// assert_eq!(RowArg::Each(Int64Array::from(vec![Some(1), None])).get(1), None);
+/// ```
+#[derive(Clone, Debug)]
+pub enum RowArg {
+    /// The same for every row.
+    All(Option<i64>),
+    /// One per row; the length must be the number of rows.
+    Each(Int64Array),
+}
+
+impl RowArg {
+    /// A missing argument for all rows.
+    pub const NONE: Self = Self::All(None);
+
+    /// Returns the argument of a row.
+    pub fn get(&self, row: usize) -> Option<i64> {
+        match self {
+            Self::All(v) => *v,
+            Self::Each(a) => a.is_valid(row).then(|| a.value(row)),
+        }
+    }
+
+    /// Whether the argument is the same for all rows.
+    pub fn is_constant(&self) -> bool {
+        matches!(self, Self::All(_))
+    }
+
+    /// Returns an error unless an argument per row has `rows` values.
+    pub(crate) fn check(&self, what: &str, rows: usize) -> Result<()> {
+        match self {
+            Self::Each(a) if a.len() != rows => {
+                Err(Error::invalid(format!("{what}: {} values for {rows} rows", a.len())))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl From<i64> for RowArg {
+    fn from(value: i64) -> Self {
+        Self::All(Some(value))
+    }
+}
+
+impl From<Option<i64>> for RowArg {
+    fn from(value: Option<i64>) -> Self {
+        Self::All(value)
+    }
+}
+
+impl From<Int64Array> for RowArg {
+    fn from(values: Int64Array) -> Self {
+        Self::Each(values)
+    }
+}

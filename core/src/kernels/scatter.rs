@@ -1,0 +1,266 @@
+//! Writes to every list at the indices of another list, the inverse of
+//! [`take`](fn@super::take::take).
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, Int64Array, PrimitiveArray, UInt64Array, new_null_array,
+};
+use arrow::buffer::NullBuffer;
+use arrow::compute::{concat as concat_leaves, take};
+use arrow::downcast_primitive_array;
+
+use super::Count;
+use super::align::aligned;
+use super::args::{bits_of, cast_exactly, integers};
+use super::concat::concat;
+use super::gather::{lists_like, row_of_list, take_rows, with_axis};
+use super::room::allocate_values;
+use super::take::{align_indices, merge_outer_nulls};
+use crate::array::{Layout, ListAxis, RaggedArray};
+use crate::error::{Error, Result};
+use crate::index::resolve;
+use crate::limit::check_size;
+
+/// What to do when two values have the same target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Duplicates {
+    /// The last one, in the order of the indices, wins.
+    #[default]
+    Last,
+    /// Return an error that names the target.
+    Refuse,
+}
+
+/// Returns `into` with the elements at `indices` replaced by `values`, list by list.
+///
+/// `indices` has integer leaves and as many levels of lists as the axis that is written to;
+/// `values` has a value per index, in the same lists (values that are lists have the levels of the
+/// elements of `into`). Outer lists are the same in all three. Indices count from 0, negative ones
+/// from the end. Null indices, lists that are null in indices or values, and lists of `into` that
+/// are null are skipped; the latter stay null. An outer list that is null in any of the three is
+/// null.
+///
+/// The lists of `into` are shared. Values are converted to the type of its leaves, which must
+/// represent them.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::scatter::{Duplicates, scatter};
+/// let lists = |lengths: [usize; 2], leaves: Vec<i32>| {
+///     let axes = vec![Offsets::from_lengths(lengths)?.into()];
+///     RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(leaves)))
+/// };
+/// let into = lists([3, 1], vec![0, 0, 0, 0])?;
+/// let at = lists([2, 1], vec![2, 0, -1])?;
+/// let values = lists([2, 1], vec![7, 8, 9])?;
+/// let out = scatter(&into, &at, &values, Duplicates::Last)?;
+/// assert_eq!(out.leaves().as_primitive::<Int32Type>().values(), &[8, 0, 7, 9]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and
+/// size) or occurs twice in a list with [`Duplicates::Refuse`], when lists differ in length, and
+/// when the type of the leaves cannot represent a value.
+pub fn scatter(
+    into: &RaggedArray,
+    indices: &RaggedArray,
+    values: &RaggedArray,
+    duplicates: Duplicates,
+) -> Result<RaggedArray> {
+    let axis = indices.axes().len();
+    if values.axes().len() != into.axes().len() || axis > values.axes().len() {
+        return Err(Error::invalid(format!(
+            "scatter: indices with {axis} level(s) of lists, values with {} and an array with {}; values and array need the same number, indices at most as many",
+            values.axes().len(),
+            into.axes().len()
+        )));
+    }
+    // Make outer lists that are null in one of the three null in all of them.
+    let (axis, into, indices, _) = align_indices("scatter", into, indices)?;
+    let (into, values) = aligned(&merge_outer_nulls(&into, &indices, axis)?, values, axis - 1)?;
+    let into = merge_outer_nulls(&into, &values, axis)?;
+    let (axis, into, indices, _) = align_indices("scatter", &into, &indices)?;
+    let (indices, values) = aligned(&indices, &values, axis)?;
+    let at = integers("the indices of scatter", indices.leaves())?;
+    let values = values.with_leaves(cast_exactly(
+        "a value of scatter",
+        values.leaves(),
+        into.leaf_type(),
+    )?)?;
+    let to = into.axis(axis)?;
+    let write = ScatterWrite {
+        indices: &indices,
+        at: &at,
+        from: indices.axis(axis)?,
+        to,
+        axis,
+        duplicates,
+    };
+    if axis == into.axes().len() {
+        let (old, new) = (into.leaves(), values.leaves());
+        if old.null_count() == 0 && new.null_count() == 0 {
+            let made = downcast_primitive_array!(
+                (old, new) => Some(write.write_leaves(old, new)?),
+                _ => None,
+            );
+            if let Some(leaves) = made {
+                return merge_outer_nulls(&into.with_leaves(leaves)?, &indices, axis);
+            }
+        }
+    }
+    // Source of each element: an element of `into`, or after all of these one of `values`.
+    let elements = to.layout().children();
+    let mut order: Vec<u64> = (0..elements as u64).collect();
+    write.for_each(|target_index, value| order[target_index] = (elements + value) as u64)?;
+    let order = UInt64Array::from(order);
+    let (old, new) = (into.inner(axis)?, values.inner(axis)?);
+    if axis == into.axes().len() {
+        let all = concat_leaves(&[old.leaves(), new.leaves()])?;
+        return merge_outer_nulls(&into.with_leaves(take(&all, &order, None)?)?, &indices, axis);
+    }
+    let below = take_rows(&concat(&[&old, &new])?, &order)?;
+    with_axis(&merge_outer_nulls(&into, &indices, axis)?, into.len(), axis, to.clone(), below)
+}
+
+struct ScatterWrite<'a> {
+    indices: &'a RaggedArray,
+    at: &'a Int64Array,
+    from: &'a ListAxis,
+    to: &'a ListAxis,
+    axis: usize,
+    duplicates: Duplicates,
+}
+
+impl ScatterWrite<'_> {
+    /// Calls `write` with the target and the source of every value, in order.
+    fn for_each(&self, mut write: impl FnMut(usize, usize)) -> Result<()> {
+        let (from, to) = (self.from.layout(), self.to.layout());
+        let refuse = self.duplicates == Duplicates::Refuse;
+        let mut seen = vec![false; if refuse { to.children() } else { 0 }];
+        let indices = self.at.values();
+        let plain = self.at.null_count() == 0;
+        for list in 0..from.lists() {
+            if self.to.nulls().is_some_and(|n| n.is_null(list)) {
+                continue;
+            }
+            let (range, target) = (from.range(list), to.range(list));
+            let size = target.len();
+            for (position, (i, index)) in range.clone().zip(&indices[range]).enumerate() {
+                if !plain && self.at.is_null(i) {
+                    continue;
+                }
+                let Some(target_index) = resolve(*index, size) else {
+                    return Err(Error::OutOfRangeAt {
+                        what: "scatter",
+                        row: self.row_of(list),
+                        list,
+                        position,
+                        index: *index,
+                        size,
+                    });
+                };
+                let target_index = target.start + target_index;
+                if refuse && std::mem::replace(&mut seen[target_index], true) {
+                    return Err(Error::invalid(format!(
+                        "scatter: index {index} at position {position} of list {list} (row {}) occurs twice",
+                        self.row_of(list)
+                    )));
+                }
+                write(target_index, i);
+            }
+        }
+        Ok(())
+    }
+
+    fn row_of(&self, list: usize) -> usize {
+        row_of_list(self.indices, self.axis, list)
+    }
+
+    fn write_leaves<T: ArrowPrimitiveType>(
+        &self,
+        old: &PrimitiveArray<T>,
+        new: &PrimitiveArray<T>,
+    ) -> Result<ArrayRef> {
+        let mut out = allocate_values(old.len());
+        out.extend_from_slice(old.values());
+        let values = new.values();
+        self.for_each(|target_index, value| out[target_index] = values[value])?;
+        let out = PrimitiveArray::<T>::new(out.into(), None);
+        Ok(Arc::new(out.with_data_type(old.data_type().clone())))
+    }
+}
+
+/// Scatters into new lists of `sizes` elements, which are `fill` (or null) where nothing is
+/// written; see [`scatter`].
+///
+/// `sizes` is one size for all lists or one per list (an array of integers with the outer lists of
+/// the indices, or fewer levels). A list that is null in the indices or has a null size is null.
+/// Elements that are lists are null where nothing is written.
+///
+/// # Errors
+/// As [`scatter`], when the fill is not a single value that the type of the leaves can represent,
+/// and when the result is larger than
+/// [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
+pub fn scatter_new(
+    indices: &RaggedArray,
+    values: &RaggedArray,
+    sizes: Count<'_>,
+    fill: Option<&ArrayRef>,
+    duplicates: Duplicates,
+) -> Result<RaggedArray> {
+    let axis = indices.axes().len();
+    let (layout, nulls) = new_lists("scatter", indices, sizes)?;
+    let elements = layout.children();
+    check_size("scatter", elements, bits_of(values.leaf_type()))?;
+    let inner = values.inner(axis.min(values.axes().len()))?;
+    let below = match fill {
+        Some(fill) if inner.axes().is_empty() => {
+            if fill.len() != 1 {
+                return Err(Error::invalid(format!(
+                    "scatter: the fill has {} values; it must be a single value",
+                    fill.len()
+                )));
+            }
+            let fill = cast_exactly("the fill of scatter", fill, values.leaf_type())?;
+            let first = UInt64Array::from(vec![0; elements]);
+            RaggedArray::try_new(elements, Vec::new(), take(&fill, &first, None)?)?
+        }
+        None if inner.axes().is_empty() => {
+            let nothing = new_null_array(values.leaf_type(), elements);
+            RaggedArray::try_new(elements, Vec::new(), nothing)?
+        }
+        _ => take_rows(&inner, &UInt64Array::from(vec![None; elements]))?,
+    };
+    let level = ListAxis::try_new(layout, nulls)?;
+    let into = with_axis(indices, indices.len(), axis, level, below)?;
+    scatter(&into, indices, values, duplicates)
+}
+
+/// Returns lists of given sizes to replace the innermost lists of indices, and their validity.
+pub(super) fn new_lists(
+    what: &'static str,
+    indices: &RaggedArray,
+    sizes: Count<'_>,
+) -> Result<(Layout, Option<NullBuffer>)> {
+    let axis = indices.axes().len();
+    if axis == 0 {
+        return Err(Error::invalid(format!("{what}: the indices must be lists, not a flat array")));
+    }
+    let level = indices.axis(axis)?;
+    let mut sizes = sizes.of_elements(what, indices, axis - 1)?;
+    if let Some(nulls) = level.nulls() {
+        for (i, size) in sizes.iter_mut().enumerate() {
+            if nulls.is_null(i) {
+                *size = None;
+            }
+        }
+    }
+    let nulls = sizes.contains(&None).then(|| sizes.iter().map(Option::is_some).collect());
+    let layout = lists_like(level.layout(), sizes.iter().map(|s| s.unwrap_or(0)))?;
+    Ok((layout, nulls))
+}

@@ -1,0 +1,341 @@
+//! Binary search in sorted lists.
+
+use std::cmp::Ordering;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, Datum, Int64Array, PrimitiveArray,
+    make_comparator,
+};
+use arrow::buffer::NullBuffer;
+use arrow::compute::{SortOptions, cast};
+use arrow::datatypes::{
+    DataType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+
+use super::align::aligned;
+use super::times::{compare_exactly, exact_seconds};
+use crate::array::{Layout, ListAxis, RaggedArray};
+use crate::error::{Error, Result};
+
+/// Which position among equal elements is returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Before them: the number of elements less than the needle.
+    #[default]
+    Left,
+    /// After them: the number of elements not greater than the needle.
+    Right,
+}
+
+/// Returns, for every row, the position in its ascending list at which the needle would be
+/// inserted: 0 to the length of the list, as numpy's `searchsorted`. [`searchsorted_lists`]
+/// searches for several needles per list.
+///
+/// `needles` is one value for all rows or one per row. Numbers of different types compare by value
+/// (an integer with a float as floats), times of different units exactly; a string needle is parsed
+/// as a time if the lists hold times. NaN sorts after all numbers, null elements after NaN; a null
+/// row or a null needle gives null. For an unsorted list the result is some position within it.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Array, Int32Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::search::{Side, searchsorted};
+/// // [[10, 20, 20, 30], [], [5]]
+/// let leaves = Arc::new(Int32Array::from(vec![10, 20, 20, 30, 5]));
+/// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([4, 0, 1])?.into()], leaves)?;
+/// let twenty = Int32Array::new_scalar(20);
+/// assert_eq!(searchsorted(&a, &twenty, Side::Left)?.values(), &[1, 0, 1]);
+/// assert_eq!(searchsorted(&a, &twenty, Side::Right)?.values(), &[3, 0, 1]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array does not have exactly one level of lists, needles per row do not match the number
+/// of rows, or the two types cannot be compared.
+pub fn searchsorted(array: &RaggedArray, needles: &dyn Datum, side: Side) -> Result<Int64Array> {
+    let [level] = array.axes() else {
+        return Err(Error::invalid(format!(
+            "searchsorted needs lists of one level, the array has {}; pick or flatten the others first",
+            array.axes().len()
+        )));
+    };
+    let (given, one) = needles.get();
+    if !one && given.len() != array.len() {
+        return Err(Error::invalid(format!(
+            "searchsorted: {} needles for {} rows",
+            given.len(),
+            array.len()
+        )));
+    }
+    let which = if one { NeedleLayout::One } else { NeedleLayout::PerList };
+    let needles = arrow::array::make_array(given.to_data());
+    find_positions(level, array.leaves(), &needles, which, side)
+}
+
+/// Returns, for every needle, the position in the ascending list for it at which it would be
+/// inserted: 0 to the length of the list, in the lists of the needles.
+///
+/// The needles have the outer levels of the array, and either a list of needles for each innermost
+/// list or (with one level less) one needle for each. Types, NaN and nulls are treated as in
+/// [`searchsorted`]; needles for a null list give null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, types::Int64Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::search::{Side, searchsorted_lists};
+/// let lists = |lengths: [usize; 2], leaves: Vec<i32>| -> serrate::Result<_> {
+///     let axis = Offsets::from_lengths(lengths)?.into();
+///     RaggedArray::try_new(2, vec![axis], Arc::new(Int32Array::from(leaves)))
+/// };
+/// // [[10, 20, 30], [5]], and [[20, 35], [1, 5]] are looked for
+/// let found = searchsorted_lists(
+///     &lists([3, 1], vec![10, 20, 30, 5])?,
+///     &lists([2, 2], vec![20, 35, 1, 5])?,
+///     Side::Left,
+/// )?;
+/// assert_eq!(found.leaves().as_primitive::<Int64Type>().values(), &[1, 3, 0, 0]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array is flat, the needles have other levels, lists that are not null differ in length
+/// on an outer level, or the two types cannot be compared.
+pub fn searchsorted_lists(
+    array: &RaggedArray,
+    needles: &RaggedArray,
+    side: Side,
+) -> Result<RaggedArray> {
+    let (levels, given) = (array.axes().len(), needles.axes().len());
+    if levels == 0 || (given != levels && given + 1 != levels) {
+        return Err(Error::invalid(format!(
+            "searchsorted: needles with {given} level(s) of lists for an array with {levels}; give needles with the same number or one less"
+        )));
+    }
+    let (array, needles) = aligned(array, needles, levels - 1)?;
+    let level = array.axis(levels)?;
+    let which = match needles.axes().get(levels - 1) {
+        Some(lists) if lists.layout().lists() != level.layout().lists() => {
+            return Err(Error::invalid(format!(
+                "searchsorted: {} lists of needles for {} lists",
+                lists.layout().lists(),
+                level.layout().lists()
+            )));
+        }
+        Some(lists) => NeedleLayout::Lists(lists.layout()),
+        None => NeedleLayout::PerList,
+    };
+    let found = find_positions(level, array.leaves(), needles.leaves(), which, side)?;
+    needles.with_leaves(std::sync::Arc::new(found))
+}
+
+/// Finds the positions of needles in the lists of `level`.
+fn find_positions(
+    level: &ListAxis,
+    leaves: &ArrayRef,
+    needles: &ArrayRef,
+    which: NeedleLayout<'_>,
+    side: Side,
+) -> Result<Int64Array> {
+    let (leaves, needles) = (unpack_dictionary(leaves)?, unpack_dictionary(needles)?);
+    let search = Search { level, which, side };
+    let (leaf, needle) = (leaves.data_type().clone(), needles.data_type().clone());
+    if needle.is_null() || leaf.is_null() {
+        return search.run(needles.logical_nulls(), |_, _| Ordering::Greater);
+    }
+    if leaf.is_numeric() && needle.is_numeric() && !is_decimal(&leaf) && !is_decimal(&needle) {
+        return search.compare_numbers(&leaves, &needles);
+    }
+    let no_match = || {
+        Error::type_of(
+            "the needle of searchsorted",
+            format!("a value that compares with {leaf}"),
+            &needle,
+        )
+    };
+    let (leaves, needles) = if leaf == needle {
+        (leaves, needles)
+    } else if compare_exactly(&leaf, &needle) {
+        // Neither value needs to be representable in the unit of the other.
+        (exact_seconds(&leaves)?, exact_seconds(&needles)?)
+    } else {
+        let exact = cast(&needles, &leaf).map_err(|_| no_match())?;
+        if exact.logical_null_count() > needles.logical_null_count() {
+            return Err(no_match());
+        }
+        let text = needle.is_string();
+        if text || *cast(&exact, &needle).map_err(|_| no_match())? == *needles {
+            (leaves, exact)
+        } else {
+            // The needle has a finer unit than the elements: compare in its unit.
+            (cast(&leaves, &needle).map_err(|_| no_match())?, needles)
+        }
+    };
+    let options = SortOptions { descending: false, nulls_first: false };
+    let compare = make_comparator(&leaves, &needles, options)?;
+    search.run(needles.logical_nulls(), compare)
+}
+
+fn is_decimal(data_type: &DataType) -> bool {
+    data_type.is_decimal()
+}
+
+fn unpack_dictionary(values: &ArrayRef) -> Result<ArrayRef> {
+    Ok(match values.data_type() {
+        DataType::Dictionary(_, of) => cast(values, of)?,
+        _ => values.clone(),
+    })
+}
+
+#[derive(Clone, Copy)]
+enum NeedleLayout<'a> {
+    /// The same needle in all lists.
+    One,
+    /// One needle per list.
+    PerList,
+    /// A list of needles per list.
+    Lists(&'a Layout),
+}
+
+struct Search<'a> {
+    level: &'a ListAxis,
+    which: NeedleLayout<'a>,
+    side: Side,
+}
+
+impl Search<'_> {
+    /// Runs one binary search per needle; `compare` takes the indices of a leaf and of a needle.
+    fn run(
+        &self,
+        needle_nulls: Option<NullBuffer>,
+        compare: impl Fn(usize, usize) -> Ordering,
+    ) -> Result<Int64Array> {
+        let layout = self.level.layout();
+        let lists = layout.lists();
+        let found = match self.which {
+            NeedleLayout::Lists(needles) => needles.children(),
+            _ => lists,
+        };
+        let mut positions = Vec::with_capacity(found);
+        for list in 0..lists {
+            let range = layout.range(list);
+            let needles = match self.which {
+                NeedleLayout::One => 0..1,
+                NeedleLayout::PerList => list..list + 1,
+                NeedleLayout::Lists(needles) => needles.range(list),
+            };
+            for needle in needles {
+                let (mut low, mut high) = (range.start, range.end);
+                while low < high {
+                    let mid = low + (high - low) / 2;
+                    let before = match compare(mid, needle) {
+                        Ordering::Less => true,
+                        Ordering::Equal => self.side == Side::Right,
+                        Ordering::Greater => false,
+                    };
+                    if before { low = mid + 1 } else { high = mid }
+                }
+                positions.push(i64::try_from(low - range.start).unwrap_or(i64::MAX));
+            }
+        }
+        let unknown = needle_nulls.as_ref().is_some_and(|n| n.null_count() > 0);
+        let needle_nulls = match self.which {
+            NeedleLayout::One if unknown => Some(NullBuffer::new_null(lists)),
+            NeedleLayout::One => None,
+            _ => needle_nulls,
+        };
+        let list_nulls = match (self.which, self.level.nulls()) {
+            (NeedleLayout::Lists(needles), Some(nulls)) => {
+                let each = (0..lists)
+                    .flat_map(|i| std::iter::repeat_n(nulls.is_valid(i), needles.length(i)));
+                Some(NullBuffer::from_iter(each))
+            }
+            (_, nulls) => nulls.cloned(),
+        };
+        let nulls = NullBuffer::union(list_nulls.as_ref(), needle_nulls.as_ref());
+        Ok(Int64Array::try_new(positions.into(), nulls)?)
+    }
+
+    fn compare_numbers(&self, leaves: &ArrayRef, needles: &ArrayRef) -> Result<Int64Array> {
+        let nulls = needles.logical_nulls();
+        let unknown = |t: &DataType| {
+            Err(Error::type_of("searchsorted", "integers or floats of up to 64 bits", t))
+        };
+        let (a, b) = (NumberReader::new(leaves), NumberReader::new(needles));
+        let leaf_nulls = leaves.nulls();
+        let valid = |i| leaf_nulls.is_none_or(|n| n.is_valid(i));
+        match (a, b) {
+            (None, _) => unknown(leaves.data_type()),
+            (_, None) => unknown(needles.data_type()),
+            (Some(NumberReader::Int(a)), Some(NumberReader::Int(b))) => {
+                self.run(nulls, |i, j| if valid(i) { a(i).cmp(&b(j)) } else { Ordering::Greater })
+            }
+            (Some(a), Some(b)) => {
+                let (a, b) = (a.into_floats(), b.into_floats());
+                self.run(nulls, |i, j| {
+                    if valid(i) { compare_nan_last(a(i), b(j)) } else { Ordering::Greater }
+                })
+            }
+        }
+    }
+}
+
+/// Compares by value; NaN equals NaN and is greater than any number.
+fn compare_nan_last(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+type Get<'a, T> = Box<dyn Fn(usize) -> T + 'a>;
+
+enum NumberReader<'a> {
+    Int(Get<'a, i128>),
+    Float(Get<'a, f64>),
+}
+
+impl<'a> NumberReader<'a> {
+    fn new(values: &'a ArrayRef) -> Option<Self> {
+        fn read_ints<'a, T: ArrowPrimitiveType>(a: &'a PrimitiveArray<T>) -> NumberReader<'a>
+        where
+            T::Native: Into<i128>,
+        {
+            let v = a.values();
+            NumberReader::Int(Box::new(move |i| v[i].into()))
+        }
+        fn read_floats<'a, T: ArrowPrimitiveType>(a: &'a PrimitiveArray<T>) -> NumberReader<'a>
+        where
+            T::Native: Into<f64>,
+        {
+            let v = a.values();
+            NumberReader::Float(Box::new(move |i| v[i].into()))
+        }
+        Some(match values.data_type() {
+            DataType::Int8 => read_ints(values.as_primitive::<Int8Type>()),
+            DataType::Int16 => read_ints(values.as_primitive::<Int16Type>()),
+            DataType::Int32 => read_ints(values.as_primitive::<Int32Type>()),
+            DataType::Int64 => read_ints(values.as_primitive::<Int64Type>()),
+            DataType::UInt8 => read_ints(values.as_primitive::<UInt8Type>()),
+            DataType::UInt16 => read_ints(values.as_primitive::<UInt16Type>()),
+            DataType::UInt32 => read_ints(values.as_primitive::<UInt32Type>()),
+            DataType::UInt64 => read_ints(values.as_primitive::<UInt64Type>()),
+            DataType::Float16 => read_floats(values.as_primitive::<Float16Type>()),
+            DataType::Float32 => read_floats(values.as_primitive::<Float32Type>()),
+            DataType::Float64 => read_floats(values.as_primitive::<Float64Type>()),
+            _ => return None,
+        })
+    }
+
+    fn into_floats(self) -> Get<'a, f64> {
+        match self {
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "an integer compares with a float as a float"
+            )]
+            Self::Int(get) => Box::new(move |i| get(i) as f64),
+            Self::Float(get) => get,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Hashing of numbers with secret random factors of this process, so that colliding keys cannot be
+//! constructed. No result depends on them.
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::OnceLock;
+
+/// Mixes 64 bits (splitmix64).
+pub(crate) fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Multiplies and combines both halves of the product by exclusive or.
+#[inline(always)]
+pub(crate) fn fold(a: u64, b: u64) -> u64 {
+    let wide = u128::from(a) * u128::from(b);
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+    let (low, high) = (wide as u64, (wide >> 64) as u64);
+    low ^ high
+}
+
+pub(crate) fn random_seed() -> u64 {
+    std::collections::hash_map::RandomState::new().build_hasher().finish()
+}
+
+/// Hash function with a secret start.
+#[derive(Clone, Copy, Debug)]
+pub struct Seeded {
+    start: u64,
+    step: u64,
+    last: u64,
+}
+
+impl Seeded {
+    fn new(seed: u64) -> Self {
+        let a = mix(seed);
+        let b = mix(a);
+        let c = mix(b);
+        // Odd factors are invertible, and the top bit spreads every input over the upper half.
+        Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
+    }
+}
+
+impl Default for Seeded {
+    fn default() -> Self {
+        static SEEDED: OnceLock<Seeded> = OnceLock::new();
+        *SEEDED.get_or_init(|| Self::new(random_seed()))
+    }
+}
+
+impl BuildHasher for Seeded {
+    type Hasher = NumberHasher;
+
+    fn build_hasher(&self) -> NumberHasher {
+        NumberHasher { seeded: *self, state: self.start }
+    }
+}
+
+/// Hasher of a number: two products with secret factors.
+#[derive(Debug)]
+pub struct NumberHasher {
+    seeded: Seeded,
+    state: u64,
+}
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        fold(self.state, self.seeded.last)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.state = fold(self.state ^ number, self.seeded.step);
+    }
+
+    fn write_i64(&mut self, number: i64) {
+        self.write_u64(number.cast_unsigned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUCKETS: usize = 1 << 14;
+
+    /// Returns the size of the fullest of 2^14 buckets, selected by the lowest bits as in a map.
+    fn fullest(seeded: Seeded, keys: &[u64]) -> usize {
+        let mut counts = vec![0usize; BUCKETS];
+        for key in keys {
+            let bucket = seeded.hash_one(*key) % BUCKETS as u64;
+            counts[usize::try_from(bucket).unwrap()] += 1;
+        }
+        counts.into_iter().max().unwrap()
+    }
+
+    fn inverse(of: u64) -> u64 {
+        (0..6).fold(of, |x, _| x.wrapping_mul(2u64.wrapping_sub(of.wrapping_mul(x))))
+    }
+
+    #[test]
+    fn keys_made_to_meet_do_not() {
+        const N: u64 = 1 << 14;
+        let c = 0x9e37_79b9_7f4a_7c15u64;
+        // All of them collide if a fixed factor is used and the halves are folded.
+        let h = |i: u64| i << 25;
+        let crafted: Vec<u64> =
+            (1..=N).map(|i| inverse(c).wrapping_mul(h(i) ^ (h(i) >> 32))).collect();
+        let old = |key: u64| {
+            let mixed = key.wrapping_mul(c);
+            mixed ^ (mixed >> 32)
+        };
+        assert!(crafted.iter().all(|key| old(*key) % BUCKETS as u64 == 0));
+        let kinds: [Vec<u64>; 4] = [
+            crafted,
+            (0..N).collect(),
+            (0..N).map(|i| i << 40).collect(),
+            (0..N).map(|i| i.wrapping_mul(inverse(c))).collect(),
+        ];
+        for keys in &kinds {
+            for seed in 0..20 {
+                let most = fullest(Seeded::new(seed), keys);
+                assert!(most <= 24, "{most} keys in one place, seed {seed}");
+            }
+            assert!(fullest(Seeded::default(), keys) <= 24);
+        }
+    }
+
+    #[test]
+    fn a_process_has_one_seed_of_many() {
+        let hash = |seeded: Seeded| seeded.hash_one(7u64);
+        assert_eq!(hash(Seeded::default()), hash(Seeded::default()));
+        assert_ne!(hash(Seeded::new(1)), hash(Seeded::new(2)));
+        assert_ne!(random_seed(), random_seed());
+    }
+}

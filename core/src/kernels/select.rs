@@ -1,0 +1,130 @@
+//! Selection between two values, null replacement and casts of leaves.
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar};
+use arrow::compute::kernels::zip::zip;
+use arrow::compute::{CastOptions, cast_with_options, is_not_null};
+use arrow::datatypes::DataType;
+
+use super::bits::true_bits;
+use super::elementwise::{Op, Operand, OperandType, Pair, Types, pair};
+use crate::array::RaggedArray;
+use crate::error::{Error, Result};
+
+/// Returns the common type of two sides for [`where_`] and [`fill_null`].
+///
+/// A literal takes the type of the other side if it fits; otherwise both widen, as in
+/// [`binary`](super::elementwise::binary).
+///
+/// # Errors
+/// When the types are incompatible.
+pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
+    // Choosing between two values needs the common type that `minimum` uses.
+    Types::new(Op::Minimum, a, b).map(|types| types.output().clone()).map_err(|e| match e {
+        Error::Type { expected, found, .. } => {
+            Error::Type { what: "a choice of two values".into(), expected, found }
+        }
+        other => other,
+    })
+}
+
+/// Returns the leaf of `yes` where the mask is true, and the leaf of `no` elsewhere; a null mask
+/// selects `no`, as SQL's CASE does.
+///
+/// Mask and sides are broadcast like the operands of [`binary`](super::elementwise::binary): same
+/// lists, outer levels only, lists of one element, or a scalar. A list that is null in any of them
+/// is null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, AsArray, BooleanArray, Int32Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::elementwise::Operand;
+/// use serrate::kernels::select::where_;
+/// let axes = vec![Offsets::from_lengths([2, 1])?.into()];
+/// let a = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3])))?;
+/// let mask = a.with_leaves(Arc::new(BooleanArray::from(vec![Some(true), Some(false), None])))?;
+/// let zero: ArrayRef = Arc::new(Int32Array::from(vec![0]));
+/// let b = where_(&mask, Operand::Array(&a), Operand::Scalar(&zero))?;
+/// assert_eq!(b.leaves().as_primitive::<Int32Type>().values(), &[1, 0, 0]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the mask is not Boolean, the types are incompatible, or lists differ in length.
+pub fn where_(mask: &RaggedArray, yes: Operand<'_>, no: Operand<'_>) -> Result<RaggedArray> {
+    if *mask.leaf_type() != DataType::Boolean {
+        return Err(Error::type_of("the mask", DataType::Boolean.to_string(), mask.leaf_type()));
+    }
+    let to = common_type(yes.operand_type(), no.operand_type())?;
+    // Broadcast to the full lists first, then each side to these.
+    let mut shape = mask.clone();
+    for side in [yes, no] {
+        if let Operand::Array(a) = side {
+            let Pair { shape: all, left, .. } = pair(&shape, a)?;
+            shape = all.with_leaves(left)?;
+        }
+    }
+    let broadcast = |side: Operand<'_>| match side {
+        Operand::Array(a) => Ok(Side::Each(cast_leaves(&pair(&shape, a)?.right, &to)?)),
+        Operand::Scalar(v) => Ok::<_, Error>(Side::One(Scalar::new(cast_leaves(v, &to)?))),
+    };
+    let (yes, no) = (broadcast(yes)?, broadcast(no)?);
+    let bits = BooleanArray::new(true_bits(shape.leaves().as_boolean()), None);
+    shape.with_leaves(zip(&bits, yes.datum(), no.datum())?)
+}
+
+enum Side {
+    Each(ArrayRef),
+    One(Scalar<ArrayRef>),
+}
+
+impl Side {
+    fn datum(&self) -> &dyn Datum {
+        match self {
+            Self::Each(v) => v,
+            Self::One(v) => v,
+        }
+    }
+}
+
+fn cast_leaves(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    if values.data_type() == to {
+        return Ok(values.clone());
+    }
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    Ok(cast_with_options(values, to, &options)?)
+}
+
+/// Replaces null leaves by `value`. Null lists have no leaves and stay null.
+///
+/// Shares all buffers if no leaf is null and the type does not change.
+///
+/// # Errors
+/// When the types are incompatible or lists differ in length.
+pub fn fill_null(array: &RaggedArray, value: Operand<'_>) -> Result<RaggedArray> {
+    let to = common_type(OperandType::Leaves(array.leaf_type()), value.operand_type())?;
+    if array.leaves().logical_null_count() == 0
+        && to == *array.leaf_type()
+        && matches!(value, Operand::Scalar(_))
+    {
+        return Ok(array.clone());
+    }
+    let valid = array.with_leaves(std::sync::Arc::new(is_not_null(array.leaves())?))?;
+    where_(&valid, Operand::Array(array), value)
+}
+
+/// Casts the leaves to another type; the lists are shared.
+///
+/// Floats are truncated to integers, as by casts of Arrow and SQL engines.
+///
+/// # Errors
+/// When the type cannot represent a value (300 as uint8, a string that is not a number); with
+/// `or_null` such values become null instead. Also when there is no conversion between the types.
+pub fn cast(array: &RaggedArray, to: &DataType, or_null: bool) -> Result<RaggedArray> {
+    if array.leaf_type() == to {
+        return Ok(array.clone());
+    }
+    let options = CastOptions { safe: or_null, ..CastOptions::default() };
+    array.with_leaves(cast_with_options(array.leaves(), to, &options)?)
+}

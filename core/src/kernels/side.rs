@@ -1,0 +1,29 @@
+//! [`Side`]: where padding goes.
+
+use crate::error::{Error, Result};
+
+/// Side of the padding, at every level.
+///
+/// Lists that are too long are cut on the same side: `Right` keeps the first elements, `Left` the
+/// last ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Values first, then padding: `[1, 2, 0]`.
+    #[default]
+    Right,
+    /// Padding first, then values: `[0, 1, 2]`.
+    Left,
+}
+
+/// Parses `left` and `right`.
+impl std::str::FromStr for Side {
+    type Err = Error;
+
+    fn from_str(s: &str) -> Result<Self> {
+        match s {
+            "right" => Ok(Self::Right),
+            "left" => Ok(Self::Left),
+            _ => Err(Error::invalid(format!("the padding side is 'left' or 'right', not {s:?}"))),
+        }
+    }
+}

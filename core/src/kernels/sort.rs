@@ -1,0 +1,500 @@
+//! Order within lists: sorting, argsort, ranks, distinct values.
+//!
+//! Sorting is stable in both directions. 0.0 and -0.0 are equal, and all NaN are equal. NaN is
+//! greater than any number, as in SQL here, so it sorts last in ascending and first in descending
+//! order. The position of nulls is a separate option.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, Int64Array, PrimitiveArray, UInt64Array,
+    make_comparator,
+};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow::compute::{SortOptions, cast, take};
+use arrow::datatypes::{
+    DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+
+use super::align::aligned;
+use super::gather::{lists_like, take_rows, with_axis};
+use super::native::{native_int, reinterpret};
+use crate::array::{Layout, ListAxis, RaggedArray};
+use crate::error::{Error, Result};
+
+/// Sort order. The default is ascending with nulls last, as in DuckDB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Order {
+    /// Largest first.
+    pub descending: bool,
+    /// Nulls before all values instead of after them.
+    pub nulls_first: bool,
+}
+
+impl Order {
+    /// Smallest first, nulls last.
+    pub const ASCENDING: Self = Self { descending: false, nulls_first: false };
+    /// Largest first, nulls last.
+    pub const DESCENDING: Self = Self { descending: true, nulls_first: false };
+}
+
+/// Sorts the leaves of every innermost list; the lists are shared.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Array, Int32Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::sort::{Order, sort};
+/// // [[3, NULL, 1], [2]]
+/// let leaves = Arc::new(Int32Array::from(vec![Some(3), None, Some(1), Some(2)]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let found = sort(&a, Order::DESCENDING)?;
+/// let expected = Int32Array::from(vec![Some(3), Some(1), None, Some(2)]);
+/// assert_eq!(found.leaves().as_ref(), &expected);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array is flat, or its leaves cannot be compared.
+pub fn sort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
+    let lists = innermost_level(array)?.layout();
+    let leaves = array.leaves();
+    if leaves.logical_null_count() == 0
+        && let Some(sorted) = sort_values(leaves, lists, order)?
+    {
+        return array.with_leaves(sorted);
+    }
+    let positions = argsort_leaves(leaves, lists, order)?;
+    array.with_leaves(take(leaves, &positions, None)?)
+}
+
+/// Returns the positions within each innermost list in sorted order, as `Int64`; the lists are
+/// shared.
+///
+/// # Errors
+/// As [`sort`].
+pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
+    let lists = innermost_level(array)?.layout();
+    let positions = argsort_leaves(array.leaves(), lists, order)?;
+    let mut found: Vec<i64> = Vec::with_capacity(positions.len());
+    for_each_list(lists, |list| {
+        let start = list.start as u64;
+        found.extend(positions.values()[list].iter().map(|p| to_position(p - start)));
+    });
+    array.with_leaves(Arc::new(Int64Array::from(found)))
+}
+
+/// Returns the position of every leaf in its [`sort`]ed innermost list, counted from 0; null for a
+/// null leaf.
+///
+/// # Errors
+/// As [`sort`].
+pub fn rank(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
+    let lists = innermost_level(array)?.layout();
+    let leaves = array.leaves();
+    // Nulls have no rank and do not shift the ranks of values.
+    let positions = argsort_leaves(leaves, lists, Order { nulls_first: false, ..order })?;
+    let mut found = vec![0i64; leaves.len()];
+    for_each_list(lists, |list| {
+        for (rank, position) in positions.values()[list].iter().enumerate() {
+            found[to_index(*position)] = to_position(rank as u64);
+        }
+    });
+    let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
+    array.with_leaves(Arc::new(Int64Array::try_new(found.into(), nulls)?))
+}
+
+/// Sorts the elements of every list by the values of `by`.
+///
+/// `by` has the lists of the array, or only its outer levels: then whole elements of an outer axis
+/// are sorted (visits by their times). A list that is null on either side keeps its validity; a
+/// list that is null in `by` only loses its elements.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::sort::{Order, sort_by};
+/// // [[1, 2, 3]] by [[9, 7, 8]]
+/// let lists = || -> serrate::Result<_> { Ok(vec![Offsets::from_lengths([3])?.into()]) };
+/// let a = RaggedArray::try_new(1, lists()?, Arc::new(Int32Array::from(vec![1, 2, 3])))?;
+/// let by = a.with_leaves(Arc::new(Int32Array::from(vec![9, 7, 8])))?;
+/// let found = sort_by(&a, &by, Order::ASCENDING)?;
+/// assert_eq!(found.leaves().as_primitive::<Int32Type>().values(), &[2, 3, 1]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When `by` is flat or has more levels than the array, when two lists differ in length, and when
+/// the values of `by` cannot be compared.
+pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<RaggedArray> {
+    let axis = by.axes().len();
+    if axis == 0 || axis > array.axes().len() {
+        return Err(Error::invalid(format!(
+            "sorting an array with {} level(s) of lists by one with {axis}; it needs at least one and no more than the array",
+            array.axes().len()
+        )));
+    }
+    let (array, by) = aligned(array, by, axis)?;
+    let level = array.axis(axis)?;
+    let positions = argsort_leaves(by.leaves(), level.layout(), order)?;
+    if axis == array.axes().len() {
+        return array.with_leaves(take(array.leaves(), &positions, None)?);
+    }
+    let below = take_rows(&array.inner(axis)?, &positions)?;
+    with_axis(&array, array.len(), axis, level.clone(), below)
+}
+
+/// Returns the distinct values of every innermost list in ascending order, without nulls.
+///
+/// All NaN are one value. A null list stays null.
+///
+/// # Errors
+/// As [`sort`].
+pub fn unique(array: &RaggedArray) -> Result<RaggedArray> {
+    let level = innermost_level(array)?;
+    let leaves = array.leaves();
+    let positions = argsort_leaves(leaves, level.layout(), Order::ASCENDING)?;
+    let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
+    let same = make_equality(leaves)?;
+    let mut kept: Vec<u64> = Vec::new();
+    let mut lengths = Vec::with_capacity(level.layout().lists());
+    for_each_list(level.layout(), |list| {
+        let before = kept.len();
+        for position in &positions.values()[list] {
+            let at = to_index(*position);
+            let first =
+                kept.len() == before || kept.last().is_none_or(|last| !same(to_index(*last), at));
+            if first && nulls.as_ref().is_none_or(|n| n.is_valid(at)) {
+                kept.push(*position);
+            }
+        }
+        lengths.push(kept.len() - before);
+    });
+    let leaves = take(leaves, &UInt64Array::from(kept), None)?;
+    let lists = ListAxis::try_new(lists_like(level.layout(), lengths)?, level.nulls().cloned())?;
+    let mut axes = array.axes().to_vec();
+    axes.pop();
+    axes.push(lists);
+    RaggedArray::try_new(array.len(), axes, leaves)
+}
+
+fn innermost_level(array: &RaggedArray) -> Result<&ListAxis> {
+    let flat = || Error::invalid("sorting needs lists, but the array is flat");
+    array.axes().last().ok_or_else(flat)
+}
+
+fn for_each_list(lists: &Layout, each: impl FnMut(Range<usize>)) {
+    (0..lists.lists()).map(|i| lists.range(i)).for_each(each);
+}
+
+fn to_index(position: u64) -> usize {
+    usize::try_from(position).unwrap_or(usize::MAX)
+}
+
+fn to_position(position: u64) -> i64 {
+    i64::try_from(position).unwrap_or(i64::MAX)
+}
+
+/// Values with an order-preserving unsigned key that can be converted back. NaN has the largest
+/// key; both zeros have the same key.
+trait Sortable: Copy {
+    type Key: Copy + Ord + Into<u64>;
+
+    /// Whether converting the key back gives the same bits.
+    fn is_plain(self) -> bool;
+
+    fn key(self) -> Self::Key;
+    fn flip(key: Self::Key) -> Self::Key;
+    fn back(key: Self::Key) -> Self;
+}
+
+macro_rules! unsigned {
+    ($($t:ty),*) => {$(
+        impl Sortable for $t {
+            type Key = $t;
+            fn is_plain(self) -> bool { true }
+            fn key(self) -> $t { self }
+            fn flip(key: $t) -> $t { !key }
+            fn back(key: $t) -> $t { key }
+        }
+    )*};
+}
+unsigned!(u8, u16, u32, u64);
+
+macro_rules! signed {
+    ($($t:ty => $key:ty),*) => {$(
+        impl Sortable for $t {
+            type Key = $key;
+            fn is_plain(self) -> bool { true }
+            fn key(self) -> $key { self.cast_unsigned() ^ <$t>::MIN.cast_unsigned() }
+            fn flip(key: $key) -> $key { !key }
+            fn back(key: $key) -> $t { (key ^ <$t>::MIN.cast_unsigned()).cast_signed() }
+        }
+    )*};
+}
+signed!(i8 => u8, i16 => u16, i32 => u32, i64 => u64);
+
+macro_rules! floats {
+    ($($t:ty => $key:ty, $sign:expr),*) => {$(
+        impl Sortable for $t {
+            type Key = $key;
+            fn is_plain(self) -> bool {
+                let bits = self.to_bits();
+                bits != $sign && (!self.is_nan() || bits == <$t>::NAN.to_bits())
+            }
+            fn key(self) -> $key {
+                let bits = self.to_bits();
+                match bits & $sign {
+                    _ if self.is_nan() => <$key>::MAX,
+                    _ if self == 0.0 => $sign,
+                    0 => bits | $sign,
+                    _ => !bits,
+                }
+            }
+            fn flip(key: $key) -> $key { !key }
+            fn back(key: $key) -> $t {
+                match key & $sign {
+                    _ if key == <$key>::MAX => <$t>::NAN,
+                    0 => <$t>::from_bits(!key),
+                    _ => <$t>::from_bits(key & !$sign),
+                }
+            }
+        }
+    )*};
+}
+floats!(f32 => u32, 1 << 31, f64 => u64, 1 << 63);
+
+/// Runs `$typed` with the leaves in their native type, and `$other` for types without one.
+macro_rules! dispatch_native {
+    ($leaves:expr, $values:ident, $t:ident => $typed:expr, $other:expr) => {{
+        macro_rules! run {
+            ($arrow:ty, $as:expr) => {{
+                type $t = $arrow;
+                let $values: &ArrayRef = $as;
+                $typed
+            }};
+        }
+        let given = $leaves;
+        match given.data_type() {
+            DataType::Int8 => run!(Int8Type, given),
+            DataType::Int16 => run!(Int16Type, given),
+            DataType::UInt8 => run!(UInt8Type, given),
+            DataType::UInt16 => run!(UInt16Type, given),
+            DataType::UInt32 => run!(UInt32Type, given),
+            DataType::UInt64 => run!(UInt64Type, given),
+            DataType::Float32 => run!(Float32Type, given),
+            DataType::Float64 => run!(Float64Type, given),
+            DataType::Float16 => run!(Float32Type, &cast(given, &DataType::Float32)?),
+            DataType::Boolean => run!(UInt8Type, &cast(given, &DataType::UInt8)?),
+            t => match native_int(t) {
+                Some(DataType::Int32) => run!(Int32Type, &reinterpret(given, &DataType::Int32)?),
+                Some(_) => run!(Int64Type, &reinterpret(given, &DataType::Int64)?),
+                None => $other,
+            },
+        }
+    }};
+}
+
+/// Sorts values without nulls by their keys; `None` for types that only compare.
+fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option<ArrayRef>> {
+    fn sort_typed_values<T: ArrowPrimitiveType<Native: Sortable>>(
+        values: &ArrayRef,
+        lists: &Layout,
+        order: Order,
+    ) -> ArrayRef {
+        let mut out: Vec<T::Native> = values.as_primitive::<T>().values().to_vec();
+        let mut keys = Vec::new();
+        for_each_list(lists, |list| {
+            let out = &mut out[list];
+            if !out.iter().all(|v| v.is_plain()) {
+                return match order.descending {
+                    false => out.sort_by_key(|v| v.key()),
+                    true => out.sort_by_key(|v| T::Native::flip(v.key())),
+                };
+            }
+            keys.clear();
+            keys.extend(out.iter().map(|v| v.key()));
+            keys.sort_unstable();
+            let back = |(v, key): (&mut T::Native, _)| *v = T::Native::back(key);
+            match order.descending {
+                false => out.iter_mut().zip(keys.iter().copied()).for_each(back),
+                true => out.iter_mut().zip(keys.iter().rev().copied()).for_each(back),
+            }
+        });
+        Arc::new(PrimitiveArray::<T>::new(out.into(), None))
+    }
+    let sorted = dispatch_native!(leaves, values, T => sort_typed_values::<T>(values, lists, order), return Ok(None));
+    let given = leaves.data_type();
+    Ok(Some(match given {
+        DataType::Float16 | DataType::Boolean => cast(&sorted, given)?,
+        _ => reinterpret(&sorted, given)?,
+    }))
+}
+
+/// Unpacks dictionaries of floats: comparing dictionary keys would distinguish the zeros and NaN.
+pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayRef>> {
+    match leaves.data_type() {
+        DataType::Dictionary(_, values) if values.is_floating() => Ok(Some(cast(leaves, values)?)),
+        _ => Ok(None),
+    }
+}
+
+/// Returns the leaf indices of every list in sorted order.
+fn argsort_leaves(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<UInt64Array> {
+    if let Some(leaves) = unpack_float_dictionary(leaves)? {
+        return argsort_leaves(&leaves, lists, order);
+    }
+    let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
+    let nulls = nulls.as_ref();
+    if leaves.data_type().is_null() {
+        return Ok(UInt64Array::from_iter_values(0..leaves.len() as u64));
+    }
+    dispatch_native!(
+        leaves,
+        values,
+        T => Ok(argsort_by_keys::<T>(values, nulls, lists, order)),
+        argsort_by_comparison(leaves, nulls, lists, order)
+    )
+}
+
+fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
+    values: &ArrayRef,
+    nulls: Option<&NullBuffer>,
+    lists: &Layout,
+    order: Order,
+) -> UInt64Array {
+    let flat = values.as_primitive::<T>().values();
+    let key = |i: usize| -> u64 {
+        let key = flat[i].key();
+        // `flip` inverts the bits of the narrow type, so that the key stays narrow.
+        (if order.descending { T::Native::flip(key) } else { key }).into()
+    };
+    if size_of::<T::Native>() > 4 {
+        let mut scratch: Vec<(u64, u64)> = Vec::new();
+        return argsort_lists(nulls, lists, order, |valid, out| {
+            scratch.clear();
+            scratch.extend(valid.iter().map(|i| (key(to_index(*i)), *i)));
+            scratch.sort_unstable();
+            out.extend(scratch.iter().map(|(_, i)| *i));
+        });
+    }
+    // Key and position in one number: the position breaks ties.
+    let mut scratch: Vec<u64> = Vec::new();
+    argsort_lists(nulls, lists, order, |valid, out| {
+        let Some(first) = valid.first().copied() else { return };
+        if valid.last().is_some_and(|last| last - first > u64::from(u32::MAX)) {
+            let mut wide: Vec<(u64, u64)> = valid.iter().map(|i| (key(to_index(*i)), *i)).collect();
+            wide.sort_unstable();
+            out.extend(wide.iter().map(|(_, i)| *i));
+            return;
+        }
+        scratch.clear();
+        scratch.extend(valid.iter().map(|i| key(to_index(*i)) << 32 | (*i - first)));
+        scratch.sort_unstable();
+        out.extend(scratch.iter().map(|packed| (packed & u64::from(u32::MAX)) + first));
+    })
+}
+
+fn argsort_by_comparison(
+    leaves: &ArrayRef,
+    nulls: Option<&NullBuffer>,
+    lists: &Layout,
+    order: Order,
+) -> Result<UInt64Array> {
+    let compare = make_leaf_comparator(leaves)?;
+    Ok(argsort_lists(nulls, lists, order, |valid, out| {
+        valid.sort_by(|a, b| {
+            let found = compare(to_index(*a), to_index(*b));
+            if order.descending { found.reverse() } else { found }
+        });
+        out.extend_from_slice(valid);
+    }))
+}
+
+type Compare = Box<dyn Fn(usize, usize) -> Ordering + Send + Sync>;
+
+fn make_leaf_comparator(leaves: &ArrayRef) -> Result<Compare> {
+    let sortable = |t: &DataType| !t.is_nested() && !matches!(t, DataType::RunEndEncoded(..));
+    if !sortable(leaves.data_type()) {
+        return Err(Error::type_of("sorting", "flat values", leaves.data_type()));
+    }
+    Ok(make_comparator(leaves, leaves, SortOptions::default())?)
+}
+
+/// Sorts the valid positions of each list, and puts null positions before or after them.
+fn argsort_lists(
+    nulls: Option<&NullBuffer>,
+    lists: &Layout,
+    order: Order,
+    mut sort: impl FnMut(&mut Vec<u64>, &mut Vec<u64>),
+) -> UInt64Array {
+    let mut out: Vec<u64> = Vec::with_capacity(lists.children());
+    let (mut valid, mut null): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
+    for_each_list(lists, |list| {
+        valid.clear();
+        null.clear();
+        match nulls {
+            None => valid.extend(list.start as u64..list.end as u64),
+            Some(nulls) => {
+                for i in list {
+                    if nulls.is_valid(i) { valid.push(i as u64) } else { null.push(i as u64) }
+                }
+            }
+        }
+        if order.nulls_first {
+            out.extend_from_slice(&null);
+        }
+        sort(&mut valid, &mut out);
+        if !order.nulls_first {
+            out.extend_from_slice(&null);
+        }
+    });
+    UInt64Array::from(out)
+}
+
+/// Returns a function that compares two valid leaves for equality.
+pub(super) fn make_equality(leaves: &ArrayRef) -> Result<Box<dyn Fn(usize, usize) -> bool>> {
+    fn compare_keys<T: ArrowPrimitiveType<Native: Sortable>>(
+        values: &ArrayRef,
+    ) -> Box<dyn Fn(usize, usize) -> bool> {
+        let flat = values.as_primitive::<T>().values().clone();
+        Box::new(move |a, b| flat[a].key() == flat[b].key())
+    }
+    if leaves.data_type().is_null() {
+        return Ok(Box::new(|_, _| true));
+    }
+    if let Some(leaves) = unpack_float_dictionary(leaves)? {
+        return make_equality(&leaves);
+    }
+    Ok(dispatch_native!(leaves, values, T => compare_keys::<T>(values), {
+        let compare = make_leaf_comparator(leaves)?;
+        Box::new(move |a, b| compare(a, b).is_eq())
+    }))
+}
+
+/// Returns whether the leaves of every innermost list are in order, with nulls only at the end that
+/// `order` gives them; search in lists requires this.
+///
+/// One value per innermost list, null for a null list.
+///
+/// # Errors
+/// As [`sort`].
+pub fn is_sorted(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
+    let level = innermost_level(array)?;
+    let positions = argsort_leaves(array.leaves(), level.layout(), order)?;
+    let mut sorted = Vec::with_capacity(level.layout().lists());
+    for_each_list(level.layout(), |list| {
+        sorted.push(positions.values()[list].windows(2).all(|w| w[0] < w[1]));
+    });
+    let sorted = BooleanBuffer::from(sorted);
+    let leaves = arrow::array::BooleanArray::new(sorted, level.nulls().cloned());
+    let mut axes = array.axes().to_vec();
+    axes.pop();
+    RaggedArray::try_new(array.len(), axes, Arc::new(leaves))
+}

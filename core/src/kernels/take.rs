@@ -1,0 +1,196 @@
+//! Elements of every list, selected by a list of indices.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, Int64Array, PrimitiveArray, UInt64Array};
+use arrow::buffer::NullBuffer;
+use arrow::downcast_primitive_array;
+
+use super::RowArg;
+use super::align::aligned;
+use super::args::integers;
+use super::gather::{lists_like, row_of_list, take_rows, with_axis};
+use super::index::slice;
+use super::room::allocate_values;
+use super::shape::list_axis;
+use crate::array::{Layout, ListAxis, RaggedArray};
+use crate::error::{Error, Result};
+use crate::index::resolve;
+
+/// Takes the elements of every list at the indices in the list of `indices` for it, in that order
+/// (numpy's `take`, list by list).
+///
+/// `indices` has integer leaves and as many levels of lists as the axis it selects on: with one
+/// level it selects elements of axis 1 with everything below them, with two levels elements of axis
+/// 2, and so on. Its outer lists have the lengths of the array's. Indices count from 0, negative
+/// ones from the end, and may repeat. A null index gives a null element; a list that is null on
+/// either side gives a null list.
+///
+/// The lists of the result are those of the indices, shared if no list of the array is null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, Int64Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::take::take;
+/// // [[1, 2, 3], [4]] and [[2, 0], [-1, 0]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let at = Arc::new(Int64Array::from(vec![2, 0, -1, 0]));
+/// let at = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 2])?.into()], at)?;
+/// let b = take(&a, &at)?;
+/// assert_eq!(b.leaves().as_primitive::<Int32Type>().values(), &[3, 1, 4, 4]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and
+/// size), when the indices are not integers, have no levels or more levels than the array, and when
+/// outer lists differ in length.
+pub fn take(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
+    take_elements("take", array, indices)
+}
+
+/// [`take`] under its name for batches: takes the entries of every sample at the indices for it.
+///
+/// # Errors
+/// As [`take`].
+pub fn gather(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
+    take_elements("gather", array, indices)
+}
+
+/// Reverses the elements of every list of axis `axis` (1 or more, negative axes count from the
+/// innermost); null lists stay null.
+///
+/// # Errors
+/// When the array has no such axis or `axis` is 0.
+pub fn reverse(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
+    let axis = list_axis(array, axis)?;
+    let axis = i64::try_from(axis).unwrap_or(i64::MAX);
+    slice(array, axis, &RowArg::NONE, &RowArg::NONE, &RowArg::from(-1))
+}
+
+/// Returns the axis that indices select on, both arrays aligned, and the indices as integers.
+pub(super) fn align_indices(
+    what: &'static str,
+    array: &RaggedArray,
+    indices: &RaggedArray,
+) -> Result<(usize, RaggedArray, RaggedArray, Int64Array)> {
+    let axis = indices.axes().len();
+    if axis == 0 || axis > array.axes().len() {
+        return Err(Error::invalid(format!(
+            "{what}: indices with {axis} level(s) of lists for an array with {}; they need at least one and no more than the array",
+            array.axes().len()
+        )));
+    }
+    let (array, indices) = aligned(array, indices, axis - 1)?;
+    let at = integers(&format!("the indices of {what}"), indices.leaves())?;
+    Ok((axis, array, indices, at))
+}
+
+fn take_elements(
+    what: &'static str,
+    array: &RaggedArray,
+    indices: &RaggedArray,
+) -> Result<RaggedArray> {
+    let (axis, array, indices, at) = align_indices(what, array, indices)?;
+    let (from, to) = (array.axis(axis)?, indices.axis(axis)?);
+    let outside = |list: usize, position: usize| Error::OutOfRangeAt {
+        what,
+        row: row_of_list(&indices, axis, list),
+        list,
+        position,
+        index: at.value(to.layout().range(list).start + position),
+        size: from.layout().length(list),
+    };
+    let plain = from.nulls().is_none() && to.nulls().is_none() && at.null_count() == 0;
+    if plain && axis == array.axes().len() && array.leaves().null_count() == 0 {
+        let leaves = array.leaves();
+        let out = downcast_primitive_array!(
+            leaves => Some(take_primitive(leaves, from.layout(), &at, to.layout())),
+            _ => None,
+        );
+        if let Some(out) = out {
+            let out = out.map_err(|(list, position)| outside(list, position))?;
+            return merge_outer_nulls(&indices.with_leaves(out)?, &array, axis);
+        }
+    }
+    let null = |axis: &ListAxis, list: usize| axis.nulls().is_some_and(|n| n.is_null(list));
+    let mut positions: Vec<Option<u64>> = Vec::with_capacity(at.len());
+    let mut dropped = false;
+    for list in 0..to.layout().lists() {
+        let (source, range) = (from.layout().range(list), to.layout().range(list));
+        if null(from, list) {
+            dropped |= !range.is_empty();
+            continue;
+        }
+        for (position, i) in range.enumerate() {
+            positions.push(if at.is_null(i) {
+                None
+            } else {
+                match resolve(at.value(i), source.len()) {
+                    Some(p) => Some((source.start + p) as u64),
+                    None => return Err(outside(list, position)),
+                }
+            });
+        }
+    }
+    let below = take_rows(&array.inner(axis)?, &UInt64Array::from(positions))?;
+    let layout = if dropped {
+        let length = |i| if null(from, i) { 0 } else { to.layout().length(i) };
+        lists_like(to.layout(), (0..to.layout().lists()).map(length))?
+    } else {
+        to.layout().clone()
+    };
+    let level = ListAxis::try_new(layout, NullBuffer::union(from.nulls(), to.nulls()))?;
+    with_axis(&merge_outer_nulls(&indices, &array, axis)?, indices.len(), axis, level, below)
+}
+
+/// Returns `a` with the outer levels also null where those of `b` are null.
+pub(super) fn merge_outer_nulls(
+    a: &RaggedArray,
+    b: &RaggedArray,
+    axis: usize,
+) -> Result<RaggedArray> {
+    let (rows, mut axes, leaves) = a.clone().into_parts();
+    for (level, other) in axes.iter_mut().zip(b.axes()).take(axis - 1) {
+        if other.nulls().is_some() {
+            let nulls = NullBuffer::union(level.nulls(), other.nulls());
+            *level = ListAxis::try_new(level.layout().clone(), nulls)?;
+        }
+    }
+    RaggedArray::try_new(rows, axes, leaves)
+}
+
+/// Takes values of lists without nulls by indices without nulls. The error is the list and position
+/// of an index that is out of range.
+fn take_primitive<T: ArrowPrimitiveType>(
+    values: &PrimitiveArray<T>,
+    from: &Layout,
+    at: &Int64Array,
+    to: &Layout,
+) -> std::result::Result<ArrayRef, (usize, usize)> {
+    let data_type = values.data_type();
+    let (values, indices) = (values.values(), at.values());
+    let mut out: Vec<T::Native> = allocate_values(indices.len());
+    for list in 0..to.lists() {
+        let source = &values[from.range(list)];
+        let mut outside = None;
+        let wanted = &indices[to.range(list)];
+        out.extend(wanted.iter().enumerate().map(|(position, index)| {
+            match resolve(*index, source.len()).and_then(|i| source.get(i)) {
+                Some(value) => *value,
+                None => {
+                    outside = outside.or(Some(position));
+                    T::Native::default()
+                }
+            }
+        }));
+        if let Some(position) = outside {
+            return Err((list, position));
+        }
+    }
+    let out = PrimitiveArray::<T>::new(out.into(), None);
+    Ok(Arc::new(out.with_data_type(data_type.clone())))
+}

@@ -1,0 +1,160 @@
+//! Exact comparison and conversion of instants, durations and intervals in different units.
+//!
+//! Casting to the finer of two units fails for the year 2999 in nanoseconds, and casting to the
+//! coarser one drops digits. Values are therefore compared as `i128`, which represents all of them.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Int64Array};
+use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::datatypes::{
+    DataType, Decimal128Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+};
+use arrow::util::display::array_value_to_string;
+
+use crate::error::{Error, Result};
+
+/// Type in which instants, dates and durations of any unit compare: seconds with nine fractional
+/// digits. Also for intervals without months, with days of 24 hours.
+pub const EXACT_SECONDS: DataType = DataType::Decimal128(38, 9);
+
+/// Type in which intervals compare: nanoseconds, with months of 30 days of 24 hours, as in DuckDB.
+pub const INTERVAL_NANOSECONDS: DataType = DataType::Decimal128(38, 0);
+
+const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
+const DAYS_PER_MONTH: i128 = 30;
+
+/// Whether [`exact_seconds`] converts values of a type: instants and lengths of time.
+pub fn is_instant_or_span(t: &DataType) -> bool {
+    use DataType::{Date32, Date64, Duration, Interval, Timestamp};
+    matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_) | Interval(_))
+}
+
+/// Converts values to [`EXACT_SECONDS`]; instants are relative to the epoch.
+///
+/// # Errors
+/// For an interval with months, which has no fixed length (the message shows it).
+pub fn exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
+    to_decimals(to_nanoseconds(values, None)?, &EXACT_SECONDS)
+}
+
+/// Converts intervals to [`INTERVAL_NANOSECONDS`].
+///
+/// # Errors
+/// For types other than intervals.
+pub fn interval_nanoseconds(values: &dyn Array) -> Result<ArrayRef> {
+    to_decimals(to_nanoseconds(values, Some(DAYS_PER_MONTH))?, &INTERVAL_NANOSECONDS)
+}
+
+/// Converts values to the unit of a timestamp or duration type; null where a value is not a
+/// multiple of the unit. A time zone only changes the type: instants stay the same.
+///
+/// # Errors
+/// For an interval with months, and for other types.
+pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
+    let (DataType::Timestamp(unit, _) | DataType::Duration(unit)) = to else {
+        return Err(Error::type_of("a unit of time", "a timestamp or a duration", to));
+    };
+    let per = per_unit(*unit);
+    let counts: Int64Array = to_nanoseconds(values, None)?.unary_opt::<_, Int64Type>(|n| {
+        (n % per == 0).then(|| i64::try_from(n / per).ok()).flatten()
+    });
+    Ok(cast(&counts, to)?)
+}
+
+/// Like [`exactly_in`]; `None` if any value is not a multiple of the unit.
+///
+/// # Errors
+/// As [`exactly_in`].
+pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
+    let converted = exactly_in(values, to)?;
+    Ok((converted.null_count() == values.logical_null_count()).then_some(converted))
+}
+
+/// Whether two types are both instants or both lengths of time, and compare exactly.
+pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
+    use DataType::{Date32, Date64, Duration, Interval, Timestamp};
+    let span = |t: &DataType| matches!(t, Duration(_) | Interval(_));
+    let zoned = |t: &DataType| match t {
+        Timestamp(_, zone) => Some(zone.is_some()),
+        Date32 | Date64 => Some(false),
+        _ => None,
+    };
+    (span(a) && span(b)) || (zoned(a).is_some() && zoned(a) == zoned(b))
+}
+
+/// Casts to `to` with the exact conversions of this module; `None` for casts left to Arrow.
+pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
+    let from = values.data_type();
+    let interval = matches!(from, DataType::Interval(_));
+    match to {
+        t if *t == EXACT_SECONDS && is_instant_or_span(from) => Some(exact_seconds(values)),
+        t if *t == EXACT_SECONDS && from.is_string() => {
+            let strict = CastOptions { safe: false, ..CastOptions::default() };
+            let wide = DataType::Timestamp(TimeUnit::Microsecond, None);
+            let read = cast_with_options(values, &wide, &strict).map_err(Error::from);
+            Some(read.and_then(|values| exact_seconds(&values)))
+        }
+        t if *t == INTERVAL_NANOSECONDS && interval => Some(interval_nanoseconds(values)),
+        DataType::Duration(unit) if interval => Some(in_unit(values, to).and_then(|found| {
+            found.ok_or_else(|| {
+                Error::invalid(format!(
+                    "an interval with a duration: the interval is not a whole number of {unit:?}s, the unit of the duration, or too long for it; cast the duration to another unit"
+                ))
+            })
+        })),
+        _ => None,
+    }
+}
+
+fn to_decimals(values: Decimal128Array, to: &DataType) -> Result<ArrayRef> {
+    Ok(Arc::new(values.with_data_type(to.clone())))
+}
+
+/// Returns the number of nanoseconds in a unit.
+pub fn per_unit(unit: TimeUnit) -> i128 {
+    match unit {
+        TimeUnit::Second => 1_000_000_000,
+        TimeUnit::Millisecond => 1_000_000,
+        TimeUnit::Microsecond => 1_000,
+        TimeUnit::Nanosecond => 1,
+    }
+}
+
+/// Converts to nanoseconds; with `days_per_month` of `None`, months are an error.
+fn to_nanoseconds(values: &dyn Array, days_per_month: Option<i128>) -> Result<Decimal128Array> {
+    use DataType::{Date32, Date64, Duration, Interval, Timestamp};
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let per = match values.data_type() {
+        Timestamp(unit, _) | Duration(unit) => per_unit(*unit),
+        Date32 => NANOSECONDS_PER_DAY,
+        Date64 => per_unit(TimeUnit::Millisecond),
+        Interval(_) => {
+            let to = Interval(IntervalUnit::MonthDayNano);
+            let values = cast_with_options(values, &to, &strict)?;
+            let spans = values.as_primitive::<IntervalMonthDayNanoType>();
+            if days_per_month.is_none()
+                && let Some(row) =
+                    (0..spans.len()).find(|&i| spans.is_valid(i) && spans.value(i).months != 0)
+            {
+                return Err(Error::invalid(format!(
+                    "the interval {} with a duration: a month has no fixed length; write INTERVAL '30 days'",
+                    array_value_to_string(spans, row)?
+                )));
+            }
+            let per_month = days_per_month.unwrap_or_default();
+            return Ok(spans.unary::<_, Decimal128Type>(|v| {
+                let days = i128::from(v.months) * per_month + i128::from(v.days);
+                days * NANOSECONDS_PER_DAY + i128::from(v.nanoseconds)
+            }));
+        }
+        other => {
+            return Err(Error::type_of("a time", "a date, timestamp, duration or interval", other));
+        }
+    };
+    let counts = match values.data_type() {
+        Date32 => cast(&cast(values, &DataType::Int32)?, &DataType::Int64)?,
+        _ => cast(values, &DataType::Int64)?,
+    };
+    Ok(counts.as_primitive::<Int64Type>().unary::<_, Decimal128Type>(|v| i128::from(v) * per))
+}

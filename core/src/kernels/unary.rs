@@ -1,0 +1,348 @@
+//! Functions of one number, applied to every leaf.
+//!
+//! The lists of the array are shared. A null leaf stays null.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray,
+};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::kernels::arity::try_unary;
+use arrow::compute::{cast, is_null as find_null};
+use arrow::datatypes::{
+    DataType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow::error::ArrowError;
+use half::f16;
+
+use super::elementwise;
+use super::room::map_values;
+use crate::array::RaggedArray;
+use crate::error::{Error, Result};
+
+/// A function of one value.
+///
+/// | function | integers | floats | other |
+/// |---|---|---|---|
+/// | `Neg` | same type, not unsigned | same type | durations, decimals |
+/// | `Abs`, `Sign`, `Ceil`, `Floor`, `Round` | same type | same type | - |
+/// | `Sqrt`, `Exp`, `Ln`, `Log2`, `Log10` | Float64 | same type | - |
+/// | `Not` | - | - | Boolean |
+/// | `IsNan` | Boolean | Boolean | - |
+/// | `IsNull` | Boolean | Boolean | Boolean |
+///
+/// The definitions are numpy's (`numpy.sign`, `numpy.round`, ...): NaN stays NaN, the square root
+/// of a negative number is NaN, and the logarithm of 0 is negative infinity. Half precision is
+/// computed in 32 bits, all other types in their own width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unary {
+    /// Negation. An error for the smallest integer of its type, whose negative does not fit.
+    Neg,
+    /// Absolute value. An error for the smallest integer of its type.
+    Abs,
+    /// Sign: -1, 0 or 1.
+    Sign,
+    /// Smallest integer that is not less than the value.
+    Ceil,
+    /// Largest integer that is not greater than the value.
+    Floor,
+    /// Rounds to a number of decimals (negative: to tens, hundreds, ...), halves to even.
+    Round(i32),
+    /// Square root.
+    Sqrt,
+    /// e to the power of the value.
+    Exp,
+    /// Natural logarithm.
+    Ln,
+    /// Logarithm to base 2.
+    Log2,
+    /// Logarithm to base 10.
+    Log10,
+    /// Logical negation of a boolean.
+    Not,
+    /// Whether a leaf is null; never null itself.
+    IsNull,
+    /// Whether a number is NaN; false for integers.
+    IsNan,
+}
+
+impl Unary {
+    /// Returns the name used in error messages: `abs`, `round`, ...
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Neg => "neg",
+            Self::Abs => "abs",
+            Self::Sign => "sign",
+            Self::Ceil => "ceil",
+            Self::Floor => "floor",
+            Self::Round(_) => "round",
+            Self::Sqrt => "sqrt",
+            Self::Exp => "exp",
+            Self::Ln => "ln",
+            Self::Log2 => "log2",
+            Self::Log10 => "log10",
+            Self::Not => "not",
+            Self::IsNull => "is_null",
+            Self::IsNan => "is_nan",
+        }
+    }
+
+    /// Returns the type of the result.
+    ///
+    /// # Errors
+    /// When the function does not exist for leaves of this type.
+    pub fn output_type(self, leaf: &DataType) -> Result<DataType> {
+        let unsupported = |expected: &str| Err(Error::type_of(self.name(), expected, leaf));
+        match self {
+            Self::IsNull => Ok(DataType::Boolean),
+            Self::Not if matches!(leaf, DataType::Boolean) => Ok(DataType::Boolean),
+            Self::Not => unsupported("booleans"),
+            Self::Neg if leaf.is_unsigned_integer() => {
+                unsupported("signed numbers (cast unsigned integers to int64 first)")
+            }
+            Self::Neg if matches!(leaf, DataType::Duration(_)) || leaf.is_decimal() => {
+                Ok(leaf.clone())
+            }
+            _ if !leaf.is_integer() && !leaf.is_floating() => {
+                unsupported("numbers (cast others to float64 or int64)")
+            }
+            Self::IsNan => Ok(DataType::Boolean),
+            Self::Sqrt | Self::Exp | Self::Ln | Self::Log2 | Self::Log10 if leaf.is_integer() => {
+                Ok(DataType::Float64)
+            }
+            _ => Ok(leaf.clone()),
+        }
+    }
+}
+
+/// Applies a function to every leaf.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Float32Array, types::Float32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::unary::{Unary, unary};
+/// let leaves = Arc::new(Float32Array::from(vec![2.25, -0.5, 3.5]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let b = unary(Unary::Round(0), &a)?;
+/// assert_eq!(b.leaves().as_primitive::<Float32Type>().values(), &[2.0, -0.0, 4.0]);
+/// assert_eq!(b.lengths(1)?, a.lengths(1)?);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the function does not exist for the leaves, or the result of an integer overflows.
+pub fn unary(function: Unary, array: &RaggedArray) -> Result<RaggedArray> {
+    function.output_type(array.leaf_type())?;
+    let leaves = array.leaves();
+    let out: ArrayRef = match function {
+        Unary::Neg => return elementwise::neg(array),
+        Unary::Not => return elementwise::not(array),
+        Unary::IsNull => match leaves.logical_nulls() {
+            Some(nulls) => Arc::new(BooleanArray::new(!nulls.inner(), None)),
+            None => Arc::new(find_null(leaves)?),
+        },
+        Unary::IsNan => Arc::new(find_nan(leaves)),
+        _ if leaves.data_type().is_integer() => apply_to_integers(function, leaves)?,
+        _ => apply_to_floats(function, leaves)?,
+    };
+    array.with_leaves(out)
+}
+
+macro_rules! shorthand {
+    ($($(#[$doc:meta])* $name:ident => $function:ident;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        #[doc = concat!("As [`unary`] with [`Unary::", stringify!($function), "`].")]
+        pub fn $name(array: &RaggedArray) -> Result<RaggedArray> {
+            unary(Unary::$function, array)
+        }
+    )*};
+}
+
+shorthand! {
+    /// Returns the absolute value of every leaf.
+    abs => Abs;
+    /// Returns -1, 0 or 1 for every leaf.
+    sign => Sign;
+    /// Rounds every leaf up.
+    ceil => Ceil;
+    /// Rounds every leaf down.
+    floor => Floor;
+    /// Returns the square root of every leaf.
+    sqrt => Sqrt;
+    /// Returns e to the power of every leaf.
+    exp => Exp;
+    /// Returns the natural logarithm of every leaf.
+    ln => Ln;
+    /// Returns whether each leaf is null.
+    is_null => IsNull;
+    /// Returns whether each leaf is NaN; null for a null leaf.
+    is_nan => IsNan;
+}
+
+/// Rounds every leaf to a number of decimals, halves to even.
+///
+/// # Errors
+/// As [`unary`] with [`Unary::Round`].
+pub fn round(array: &RaggedArray, decimals: i32) -> Result<RaggedArray> {
+    unary(Unary::Round(decimals), array)
+}
+
+fn find_nan(leaves: &ArrayRef) -> BooleanArray {
+    fn collect_nan<T: ArrowPrimitiveType>(
+        leaves: &ArrayRef,
+        is: impl Fn(T::Native) -> bool,
+    ) -> BooleanBuffer {
+        let values = leaves.as_primitive::<T>().values();
+        BooleanBuffer::collect_bool(values.len(), |i| is(values[i]))
+    }
+    let bits = match leaves.data_type() {
+        DataType::Float16 => collect_nan::<Float16Type>(leaves, f16::is_nan),
+        DataType::Float32 => collect_nan::<Float32Type>(leaves, f32::is_nan),
+        DataType::Float64 => collect_nan::<Float64Type>(leaves, f64::is_nan),
+        _ => BooleanBuffer::new_unset(leaves.len()),
+    };
+    BooleanArray::new(bits, leaves.nulls().cloned())
+}
+
+fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
+    fn apply_typed<T: ArrowPrimitiveType>(
+        function: Unary,
+        values: &PrimitiveArray<T>,
+    ) -> Result<ArrayRef>
+    where
+        T::Native: Into<i128> + TryFrom<i128>,
+    {
+        let zero = T::Native::ZERO;
+        let out: PrimitiveArray<T> = match function {
+            Unary::Abs => {
+                let made =
+                    try_unary(values, |v| if v.is_lt(zero) { v.neg_checked() } else { Ok(v) });
+                made.map_err(|e| Error::invalid(format!("abs: {e}; cast to a wider type first")))?
+            }
+            Unary::Sign => map_values(values, |v| {
+                if v.is_gt(zero) {
+                    T::Native::ONE
+                } else if v.is_lt(zero) {
+                    zero.sub_wrapping(T::Native::ONE)
+                } else {
+                    zero
+                }
+            }),
+            Unary::Round(decimals) if decimals < 0 => {
+                let made = try_unary::<_, _, T>(values, |v| {
+                    let rounded = round_tens(v.into(), decimals.unsigned_abs());
+                    T::Native::try_from(rounded).map_err(|_| {
+                        ArrowError::ArithmeticOverflow(format!("{v:?} rounds to {rounded}"))
+                    })
+                });
+                made.map_err(|e| Error::invalid(format!("round: {e}; cast to a wider type first")))?
+            }
+            _ => return Ok(Arc::new(values.clone())),
+        };
+        Ok(Arc::new(out))
+    }
+    if matches!(function, Unary::Sqrt | Unary::Exp | Unary::Ln | Unary::Log2 | Unary::Log10) {
+        return apply_to_floats(function, &cast(leaves, &DataType::Float64)?);
+    }
+    macro_rules! of {
+        ($($name:ident => $t:ty),*) => {
+            match leaves.data_type() {
+                $(DataType::$name => apply_typed::<$t>(function, leaves.as_primitive()),)*
+                other => Err(Error::type_of(function.name(), "numbers", other)),
+            }
+        };
+    }
+    of!(
+        Int8 => Int8Type, Int16 => Int16Type, Int32 => Int32Type, Int64 => Int64Type,
+        UInt8 => UInt8Type, UInt16 => UInt16Type, UInt32 => UInt32Type, UInt64 => UInt64Type
+    )
+}
+
+/// Rounds to a multiple of `10^digits`, halves to even.
+fn round_tens(value: i128, digits: u32) -> i128 {
+    // With more than 38 digits, half a unit exceeds every 64-bit value.
+    let Some(unit) = 10i128.checked_pow(digits) else { return 0 };
+    let (whole, rest) = (value.div_euclid(unit), value.rem_euclid(unit));
+    let up = match (rest * 2).cmp(&unit) {
+        std::cmp::Ordering::Less => 0,
+        std::cmp::Ordering::Equal => whole.rem_euclid(2),
+        std::cmp::Ordering::Greater => 1,
+    };
+    (whole + up) * unit
+}
+
+fn apply_to_floats(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
+    macro_rules! of {
+        ($t:ty, $native:ident) => {{
+            let values = leaves.as_primitive::<$t>();
+            let out: PrimitiveArray<$t> = match function {
+                Unary::Abs => map_values(values, $native::abs),
+                Unary::Sign => {
+                    map_values(values, |v| if v == 0.0 || v.is_nan() { v } else { v.signum() })
+                }
+                Unary::Ceil => map_values(values, $native::ceil),
+                Unary::Floor => map_values(values, $native::floor),
+                Unary::Round(0) => map_values(values, $native::round_ties_even),
+                Unary::Round(decimals) => {
+                    map_values(values, |v| $native::from_double(round_to(v.into(), decimals)))
+                }
+                Unary::Sqrt => map_values(values, $native::sqrt),
+                Unary::Exp => map_values(values, $native::exp),
+                Unary::Ln => map_values(values, $native::ln),
+                Unary::Log2 => map_values(values, $native::log2),
+                Unary::Log10 => map_values(values, $native::log10),
+                _ => return Err(Error::type_of(function.name(), "integers", leaves.data_type())),
+            };
+            Ok(Arc::new(out))
+        }};
+    }
+    match leaves.data_type() {
+        DataType::Float16 => {
+            let wide = apply_to_floats(function, &cast(leaves, &DataType::Float32)?)?;
+            Ok(cast(&wide, &DataType::Float16)?)
+        }
+        DataType::Float32 => of!(Float32Type, f32),
+        DataType::Float64 => of!(Float64Type, f64),
+        other => Err(Error::type_of(function.name(), "numbers", other)),
+    }
+}
+
+trait FromDouble {
+    fn from_double(value: f64) -> Self;
+}
+
+impl FromDouble for f32 {
+    #[expect(clippy::cast_possible_truncation, reason = "rounding to the leaves' width is wanted")]
+    fn from_double(value: f64) -> Self {
+        value as Self
+    }
+}
+
+impl FromDouble for f64 {
+    fn from_double(value: f64) -> Self {
+        value
+    }
+}
+
+/// Rounds like `numpy.round`: scales, rounds, scales back.
+fn round_to(value: f64, decimals: i32) -> f64 {
+    let scale = 10f64.powi(decimals.saturating_abs());
+    if scale.is_infinite() {
+        // No float has digits that far right, and none reaches half a unit that far left.
+        let none = decimals < 0 && value.is_finite();
+        return if none { 0f64.copysign(value) } else { value };
+    }
+    let out = if decimals >= 0 {
+        (value * scale).round_ties_even() / scale
+    } else {
+        (value / scale).round_ties_even() * scale
+    };
+    // Scaling overflowed: the value has no digits at that position.
+    if out.is_finite() || !value.is_finite() { out } else { value }
+}

@@ -1,0 +1,34 @@
+//! Bytes that one result may take, checked before memory is allocated.
+
+use crate::error::{Error, Result};
+
+/// Default limit: 4 GiB.
+pub(crate) const DEFAULT_LIMIT: u64 = 4 << 30;
+
+/// Returns an error if `bytes` exceeds the limit or the address space.
+pub(crate) fn check_bytes(
+    limit: Option<u64>,
+    bytes: u128,
+    what: impl FnOnce() -> String,
+    hint: impl FnOnce() -> String,
+) -> Result<usize> {
+    let most = limit.map_or(u128::from(u64::MAX), u128::from);
+    let limit = most.min(isize::MAX.unsigned_abs() as u128);
+    match usize::try_from(bytes) {
+        Ok(n) if bytes <= limit => Ok(n),
+        _ => Err(Error::TooLarge { what: what(), bytes, limit, hint: hint() }),
+    }
+}
+
+/// Refuses results of more than [`DEFAULT_LIMIT`] bytes before they are allocated, because counts
+/// that come from data may be anything.
+pub(crate) fn check_size(what: &str, elements: usize, bits: usize) -> Result<()> {
+    let bytes = (elements as u128).saturating_mul(bits as u128) / 8;
+    check_bytes(
+        Some(DEFAULT_LIMIT),
+        bytes,
+        || format!("{what}: a result of {elements} elements"),
+        || "give smaller counts or sizes, or fewer rows at a time".into(),
+    )
+    .map(|_| ())
+}

@@ -1,0 +1,117 @@
+//! [`Batch`]: named tensors and the items they hold.
+
+use std::sync::Arc;
+
+use super::items::Item;
+use super::options::Form;
+use crate::dense::DenseTensor;
+use crate::error::{Error, Result};
+
+/// One batch: tensors by name, and the items they are made of.
+///
+/// When the batch and all clones of its tensors are dropped, its memory returns to the loader for a
+/// later batch.
+///
+/// **Padded**, for a batch of `B` items: every column under its name with the shape `[B, d1, ..]`
+/// down to its axis; `dim{d}/mask` (bool, `[B, d1, .. d]`): true where axis `d` has an element;
+/// `{column}/valid` (bool, shape of the column), for columns with nulls in any shard: true where
+/// the column has a value.
+///
+/// **Packed**: every column under its name, flat; `dim{d}/cu_seqlens` (int32, `[B + 1]`, from 0):
+/// the ends of the items on axis `d`; `dim{d}/position_ids` (flat): the position of each element of
+/// axis `d` within its item, from 0; for axes from 2 on also `dim{d}/offsets` (int32, from 0): the
+/// ends of the lists of axis `d`, one list per element of the axis before (on axis 1 the lists are
+/// the items); `{column}/valid` (bool, flat).
+#[derive(Clone, Debug)]
+pub struct Batch {
+    pub(super) number: usize,
+    pub(super) form: Form,
+    pub(super) items: Vec<Item>,
+    pub(super) tensors: Vec<(Arc<str>, DenseTensor)>,
+    /// Per axis from 0: the number of elements, and the largest number in one item.
+    pub(super) elements: Vec<(usize, usize)>,
+    pub(super) occupied: usize,
+}
+
+impl Batch {
+    /// Number of the batch in the epoch (in the loader's [part](super::LoaderOptions::part)), from
+    /// 0.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Whether the batch is padded or packed.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// Number of items: the length of the first axis of padded tensors.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether the batch has no items, which no batch of an epoch is.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The items and their source rows.
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// The tensors with their names: columns in order, then masks or offsets.
+    pub fn tensors(&self) -> &[(Arc<str>, DenseTensor)] {
+        &self.tensors
+    }
+
+    /// Returns only the tensors.
+    pub fn into_tensors(self) -> Vec<(Arc<str>, DenseTensor)> {
+        self.tensors
+    }
+
+    /// Returns a tensor by name.
+    ///
+    /// # Errors
+    /// When there is no such tensor; the message lists the names.
+    pub fn tensor(&self, name: &str) -> Result<&DenseTensor> {
+        self.tensors.iter().find(|(n, _)| n.as_ref() == name).map(|(_, t)| t).ok_or_else(|| {
+            let names: Vec<&str> = self.tensors.iter().map(|(n, _)| n.as_ref()).collect();
+            Error::NoSuchColumn { name: name.into(), available: names.join(", ") }
+        })
+    }
+
+    /// Number of elements of an axis in all items, before cutting; axis 0 is the items.
+    ///
+    /// # Errors
+    /// When no tensor of the batch lives on that axis or a deeper one.
+    pub fn axis_len(&self, axis: usize) -> Result<usize> {
+        Ok(self.axis(axis)?.0)
+    }
+
+    /// Largest number of elements of an axis in one item: the `max_seqlen` for `dim{d}/cu_seqlens`.
+    ///
+    /// # Errors
+    /// As [`axis_len`](Self::axis_len).
+    pub fn max_seqlen(&self, axis: usize) -> Result<usize> {
+        Ok(self.axis(axis)?.1)
+    }
+
+    fn axis(&self, axis: usize) -> Result<(usize, usize)> {
+        self.elements.get(axis).copied().ok_or_else(|| Error::NoSuchAxis {
+            what: "the batch".into(),
+            axis: i64::try_from(axis).unwrap_or(i64::MAX),
+            ndim: self.elements.len(),
+        })
+    }
+
+    /// Bytes of all tensors.
+    pub fn nbytes(&self) -> usize {
+        self.tensors.iter().map(|(_, t)| t.nbytes()).sum()
+    }
+
+    /// Bytes of the cells that are not padding.
+    pub fn occupied_bytes(&self) -> usize {
+        self.occupied
+    }
+}

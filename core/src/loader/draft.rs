@@ -1,0 +1,191 @@
+//! [`Draft`]: everything about a batch but its values.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::frame::Frame;
+use super::grid::Grid;
+use super::items::Item;
+use super::options::{Form, LoaderOptions};
+use super::output::{Output, TensorContent};
+use super::plan::EpochPlan;
+use super::source::LoaderSource;
+use super::timeline::EventSpan;
+use crate::dense::densify::count_bytes;
+use crate::dense::{DType, DenseOptions, Side, Size};
+use crate::error::{Error, Result};
+
+/// Largest possible size of each axis of a padded batch, rows first.
+pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> Vec<usize> {
+    let mut shape = vec![options.batch_size];
+    for axis in 1..source.ndim {
+        let mut longest = source.longest(axis);
+        if axis == 1
+            && let Some(window) = options.window_len()
+        {
+            longest = longest.min(window);
+        }
+        shape.push(match options.sizes.get(axis - 1).copied().unwrap_or_default() {
+            Size::Longest => longest,
+            Size::AtMost(n) => longest.min(n),
+            Size::Exactly(n) => n,
+        });
+    }
+    shape
+}
+
+/// The lists of a batch, and its size.
+pub(super) struct BatchDraft {
+    pub(super) items: Vec<Item>,
+    /// Per item, filled only if a tensor needs it: its base, the number of windows of that base,
+    /// and the events of its measurements.
+    pub(super) bases: Vec<usize>,
+    pub(super) windows: Vec<usize>,
+    pub(super) spans: Vec<EventSpan>,
+    lists: BatchLists,
+    facts: Option<BatchLists>,
+    pub(super) elements: Vec<(usize, usize)>,
+    /// Bytes of all tensors, and of the cells that are not padding.
+    pub(super) bytes: usize,
+    pub(super) occupied: usize,
+}
+
+/// Lists of a batch, with their slots if it is padded.
+pub(super) struct BatchLists {
+    frame: Frame,
+    pub(super) grid: Option<Arc<Grid>>,
+}
+
+impl EpochPlan {
+    /// Lays out a batch without its values, and refuses it if it is too large.
+    pub(super) fn draft_batch(&self, batch: usize) -> Result<BatchDraft> {
+        let inner = &self.inner;
+        let options = &inner.options;
+        let depth =
+            |facts: bool| inner.outputs.iter().filter(|o| o.facts == facts).map(|o| o.axis).max();
+        let named = |e: Error| Error::invalid(format!("batch {batch}: {e}"));
+        let padded = options.form == Form::Padded;
+        let own = depth(false).unwrap_or(0);
+        let (mut frame, items) =
+            Frame::new(&inner.source, self.items(batch), own).map_err(named)?;
+        let elements = (0..=own).map(|d| (frame.elements(d), frame.longest_item(d))).collect();
+        let grid = padded.then(|| Arc::new(Grid::new(&mut frame, &options.sizes, options.side)));
+        let lists = BatchLists { frame, grid };
+        let facts = match (&inner.source.facts, depth(true)) {
+            (Some(facts), Some(depth)) => {
+                // All facts of the row, whatever its window.
+                let rows = items.iter().map(|item| {
+                    let n = facts.source.shards[item.shard].layouts[0].length(item.row);
+                    Item { events: 0..n, ..*item }
+                });
+                let (mut frame, _) = Frame::new(&facts.source, rows, depth).map_err(named)?;
+                let grid = padded.then(|| Arc::new(Grid::new(&mut frame, &[], Side::Right)));
+                Some(BatchLists { frame, grid })
+            }
+            _ => None,
+        };
+
+        let mut draft = BatchDraft {
+            items,
+            bases: Vec::new(),
+            windows: Vec::new(),
+            spans: Vec::new(),
+            lists,
+            facts,
+            elements,
+            bytes: 0,
+            occupied: 0,
+        };
+        draft.collect_item_data(self, batch);
+        let bytes = inner.outputs.iter().map(|o| draft.cells(o).saturating_mul(o.size() as u128));
+        let total = bytes.fold(0u128, u128::saturating_add);
+        let check = DenseOptions { limit: options.limit, ..DenseOptions::default() };
+        draft.bytes = check.check_bytes(
+            total,
+            || format!("batch {batch} of {} items", draft.items.len()),
+            || {
+                let shape = inner.outputs.iter().map(|o| (draft.cells(o), &o.name)).max();
+                let largest = shape.map_or("", |(_, name)| name.as_ref());
+                format!(
+                    "the largest tensor is {largest:?}; use smaller batches, shorter windows, \
+                     bucket by length, set sizes, or raise the limit"
+                )
+            },
+        )?;
+        draft.occupied = match options.form {
+            Form::Padded => {
+                // Counting walks over the lists, so count once per axis and not once per tensor.
+                let count = |lists: &BatchLists, depth: usize| -> Vec<usize> {
+                    let grid = lists.grid.as_ref();
+                    (0..=depth).map(|d| grid.map_or(0, |grid| grid.occupied(d))).collect()
+                };
+                let own = count(&draft.lists, own);
+                let facts = draft.facts.as_ref().map(|f| count(f, 1)).unwrap_or_default();
+                let cells = |o: &Output| {
+                    let per_axis = if o.facts { &facts } else { &own };
+                    per_axis.get(o.axis).copied().unwrap_or(0)
+                };
+                inner.outputs.iter().map(|o| cells(o) * o.dtype.size()).sum()
+            }
+            Form::Packed => draft.bytes,
+        };
+        Ok(draft)
+    }
+}
+
+impl BatchDraft {
+    fn collect_item_data(&mut self, plan: &EpochPlan, batch: usize) {
+        let inner = &plan.inner;
+        let wants = |which: fn(TensorContent) -> bool| inner.outputs.iter().any(|o| which(o.what));
+        let windows = wants(|what| what == TensorContent::Windows);
+        if windows
+            || wants(|what| {
+                matches!(what, TensorContent::Target(_) | TensorContent::TargetValid(_))
+            })
+        {
+            self.bases = plan.bases(batch).collect();
+        }
+        if windows {
+            self.windows = self.bases.iter().map(|base| plan.count_windows(*base)).collect();
+        }
+        if wants(|what| {
+            matches!(
+                what,
+                TensorContent::Spread | TensorContent::FirstEvent | TensorContent::EndEvent
+            )
+        }) {
+            let spans = self.items.iter().enumerate().filter_map(|(i, item)| {
+                let line = inner.source.shards[item.shard].timeline.as_ref()?;
+                Some(line.find_span(item.row, &self.lists.frame.in_shard(1, i)))
+            });
+            self.spans = spans.collect();
+        }
+    }
+
+    pub(super) fn lists(&self, facts: bool) -> &BatchLists {
+        self.facts.as_ref().filter(|_| facts).unwrap_or(&self.lists)
+    }
+
+    pub(super) fn frame(&self, facts: bool) -> &Frame {
+        &self.lists(facts).frame
+    }
+
+    /// Returns the events of an item, counted from the first of its row.
+    pub(super) fn events(&self, item: usize) -> Range<usize> {
+        match self.spans.get(item) {
+            Some(span) => span.of_row.clone(),
+            None => self.items.get(item).map_or(0..0, |item| item.events.clone()),
+        }
+    }
+
+    /// Number of elements of a tensor; `u128` because it may not fit memory.
+    fn cells(&self, output: &Output) -> u128 {
+        let (axis, lists) = (output.axis, self.lists(output.facts));
+        match (&lists.grid, output.what) {
+            (Some(grid), _) => count_bytes(grid.shape(axis), DType::U8),
+            (None, TensorContent::CuSeqlens) => lists.frame.items() as u128 + 1,
+            (None, TensorContent::Offsets) => lists.frame.elements(axis - 1) as u128 + 1,
+            (None, _) => lists.frame.elements(axis) as u128,
+        }
+    }
+}

@@ -1,0 +1,492 @@
+//! [`Epoch`]: iterator over the batches of one epoch, made by the caller or by threads.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rayon::ThreadPool;
+
+use super::batch::Batch;
+use super::plan::EpochPlan;
+use crate::error::{Error, Result};
+
+/// The batches of one epoch, in order.
+///
+/// A batch that cannot be made is an error in its position; the batches after it still follow. At
+/// most [`threads`](super::LoaderOptions::threads) + [`prefetch`](super::LoaderOptions::prefetch)
+/// batches (`1 + prefetch` large ones) exist at a time, provided that each is dropped before the
+/// next is requested. Dropping the iterator waits for the batches being made and starts no others.
+#[derive(Debug)]
+pub struct Epoch {
+    plan: Arc<EpochPlan>,
+    next: usize,
+    workers: Option<Workers>,
+}
+
+#[derive(Debug)]
+struct Workers {
+    pool: Arc<ThreadPool>,
+    /// Whether the pool is shared, so that our jobs may wait for other work.
+    foreign: bool,
+    in_flight: usize,
+    /// Whether all threads make one batch together, tensor by tensor.
+    together: bool,
+    shared: Arc<EpochState>,
+}
+
+/// Size in bytes from which all threads make a batch together: the throughput is the same, the
+/// first batch is ready sooner, and only one batch needs memory. Below, each thread makes its own
+/// batch.
+const LARGE: usize = 8 << 20;
+
+/// State shared by the threads of an epoch and its iterator.
+#[derive(Debug)]
+struct EpochState {
+    plan: Arc<EpochPlan>,
+    state: Mutex<Progress>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Progress {
+    /// The next batch to be claimed, and the first that must not be made yet.
+    unclaimed: usize,
+    limit: usize,
+    /// Results of the batches `first`, `first + 1`, ..
+    first: usize,
+    done: VecDeque<Option<Result<Batch>>>,
+    running: usize,
+    /// Whether a job is making one batch after the other.
+    in_turn: bool,
+    /// Number of running batches that have been skipped meanwhile.
+    skipped: usize,
+}
+
+impl Epoch {
+    pub(super) fn new(
+        plan: EpochPlan,
+        first: usize,
+        pool: Option<(Arc<ThreadPool>, bool)>,
+    ) -> Self {
+        let plan = Arc::new(plan);
+        let mut epoch = Self { plan, next: 0, workers: None };
+        if let Some((pool, foreign)) = pool {
+            let options = &epoch.plan.inner.options;
+            // In a shared pool, a thread waiting for the tensors of a batch could pick up work that
+            // waits for that batch. A draft that fails counts as small; making the batch reports
+            // the error.
+            let together = !foreign
+                && pool.current_num_threads() > 1
+                && first < epoch.plan.num_batches()
+                && epoch.plan.draft_batch(first).is_ok_and(|draft| draft.bytes >= LARGE);
+            let in_flight =
+                if together { options.prefetch.saturating_add(1) } else { options.in_flight() };
+            let shared = Arc::new(EpochState::new(Arc::clone(&epoch.plan), 0));
+            epoch.workers = Some(Workers { pool, foreign, in_flight, together, shared });
+        }
+        epoch.skip_to(first)
+    }
+
+    /// The plan of the epoch.
+    pub fn plan(&self) -> &EpochPlan {
+        &self.plan
+    }
+
+    /// Number of the next batch.
+    pub fn position(&self) -> usize {
+        self.next
+    }
+
+    /// Continues with batch `batch`; batches in between are not made. Skipping forward keeps the
+    /// batches made ahead; skipping back makes them again. Past the end, the iterator is empty.
+    pub fn skip_to(mut self, batch: usize) -> Self {
+        self.move_to(batch);
+        self
+    }
+
+    fn move_to(&mut self, batch: usize) {
+        let batch = batch.min(self.plan.num_batches());
+        if batch == self.next {
+            return;
+        }
+        self.next = batch;
+        if let Some(workers) = &mut self.workers
+            && !workers.shared.skip_to(batch)
+        {
+            workers.shared.stop();
+            workers.shared = Arc::new(EpochState::new(Arc::clone(&self.plan), batch));
+        }
+    }
+}
+
+impl Iterator for Epoch {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.next;
+        if batch >= self.plan.num_batches() {
+            return None;
+        }
+        self.next += 1;
+        Some(match &self.workers {
+            None => make_batch(&self.plan, batch, false),
+            Some(workers) => workers.next_batch(batch),
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.plan.num_batches() - self.next;
+        (left, Some(left))
+    }
+
+    /// Skips `n` batches: those not yet claimed are not made, and those made ahead are kept.
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        self.move_to(self.next.saturating_add(n));
+        self.next()
+    }
+}
+
+impl ExactSizeIterator for Epoch {}
+
+impl std::iter::FusedIterator for Epoch {}
+
+impl Drop for Epoch {
+    fn drop(&mut self) {
+        if let Some(workers) = &self.workers {
+            workers.shared.stop();
+        }
+    }
+}
+
+impl Workers {
+    fn next_batch(&self, batch: usize) -> Result<Batch> {
+        let shared = &self.shared;
+        let mut state = shared.lock_state();
+        // Skipped batches hold memory until they are made, so they count against the limit.
+        let ahead = self.in_flight.saturating_sub(state.skipped).max(1);
+        let end = shared.plan.num_batches().min(batch.saturating_add(ahead));
+        let added = end.saturating_sub(state.limit);
+        state.limit = end.max(state.limit);
+        if self.together {
+            let start = !state.in_turn && state.unclaimed < state.limit;
+            state.in_turn |= start;
+            drop(state);
+            if start {
+                let shared = Arc::clone(shared);
+                self.pool.spawn_fifo(move || while shared.make_next(true) {});
+            }
+        } else {
+            drop(state);
+            for _ in 0..added {
+                let shared = Arc::clone(shared);
+                self.pool.spawn_fifo(move || _ = shared.make_next(false));
+            }
+        }
+        // If the pool may never run the job, make the batch here.
+        let help = self.foreign || self.pool.current_thread_index().is_some();
+        let mut state = shared.lock_state();
+        loop {
+            if let Some(result) = state.done.front_mut().and_then(Option::take) {
+                state.done.pop_front();
+                state.first += 1;
+                return result;
+            }
+            if help && state.unclaimed == batch {
+                drop(state);
+                shared.make_next(false);
+                state = shared.lock_state();
+                continue;
+            }
+            state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl EpochState {
+    fn new(plan: Arc<EpochPlan>, first: usize) -> Self {
+        let (done, running, skipped, in_turn) = (VecDeque::new(), 0, 0, false);
+        let state =
+            Progress { unclaimed: first, limit: first, first, done, running, in_turn, skipped };
+        Self { plan, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn lock_state(&self) -> MutexGuard<'_, Progress> {
+        // No operation under the lock panics halfway, so the state is valid even if the lock is
+        // poisoned.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the next batch; returns `false` if there is none to make. With `together`, which is
+    /// set by the job that makes batches in turn, the whole pool makes it.
+    fn make_next(&self, together: bool) -> bool {
+        let mut state = self.lock_state();
+        let batch = state.unclaimed;
+        if batch >= state.limit {
+            if together {
+                state.in_turn = false;
+            }
+            return false;
+        }
+        state.unclaimed += 1;
+        state.running += 1;
+        drop(state);
+        let result = make_batch(&self.plan, batch, together);
+        let mut state = self.lock_state();
+        state.running -= 1;
+        let unwanted = match batch.checked_sub(state.first) {
+            Some(position) => {
+                while state.done.len() <= position {
+                    state.done.push_back(None);
+                }
+                state.done[position].replace(result)
+            }
+            None => {
+                state.skipped -= 1;
+                Some(result)
+            }
+        };
+        drop(state);
+        drop(unwanted);
+        self.changed.notify_all();
+        true
+    }
+
+    /// Discards the batches before `batch` and starts none of them; returns `false` if `batch` was
+    /// passed already.
+    fn skip_to(&self, batch: usize) -> bool {
+        let mut state = self.lock_state();
+        let Some(n) = batch.checked_sub(state.first) else { return false };
+        let claimed = batch.min(state.unclaimed) - state.first;
+        let have = n.min(state.done.len());
+        let made: Vec<_> = state.done.drain(..have).flatten().collect();
+        state.skipped += claimed - made.len();
+        state.first = batch;
+        // Jobs with nothing left to make simply end.
+        state.unclaimed = state.unclaimed.max(batch);
+        state.limit = state.limit.max(batch);
+        drop(state);
+        drop(made);
+        true
+    }
+
+    /// Starts no more batches, and waits for those being made.
+    fn stop(&self) {
+        let mut state = self.lock_state();
+        state.limit = 0;
+        while state.running > 0 {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let done = std::mem::take(&mut state.done);
+        drop(state);
+        drop(done);
+    }
+}
+
+/// Makes a batch like [`EpochPlan::make_batch`]; a panic becomes an error.
+fn make_batch(plan: &EpochPlan, batch: usize, together: bool) -> Result<Batch> {
+    catch_unwind(AssertUnwindSafe(|| {
+        #[cfg(test)]
+        if let Some(before) = plan.inner.before {
+            before(batch);
+        }
+        plan.make_batch(batch, together)
+    }))
+    .unwrap_or_else(|panic| {
+        let message = panic
+            .downcast_ref::<&str>()
+            .map(|s| (*s).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        Err(Error::invalid(format!("batch {batch}: making the batch panicked: {message}")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    use arrow::array::UInt16Array;
+
+    use super::LARGE;
+    use crate::dense::Size;
+    use crate::loader::{Loader, LoaderOptions};
+    use crate::table::RaggedTable;
+
+    /// Returns a loader of `n` batches of one item each.
+    fn loader(n: u16, options: LoaderOptions) -> Loader {
+        let table = RaggedTable::builder()
+            .lengths(vec![1; n.into()])
+            .unwrap()
+            .column("code", 1, Arc::new(UInt16Array::from_iter_values(0..n)))
+            .build()
+            .unwrap();
+        Loader::try_new([table], options).unwrap()
+    }
+
+    #[test]
+    fn nothing_is_started_after_the_epoch_is_left() {
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        for (threads, prefetch) in [(1, 6), (2, 0), (2, 6)] {
+            for taken in 1..4 {
+                STARTED.store(0, Ordering::SeqCst);
+                let options = LoaderOptions::new(1).threads(threads).prefetch(prefetch);
+                let loader = loader(40, options).with_fault(|_| {
+                    STARTED.fetch_add(1, Ordering::SeqCst);
+                    sleep(Duration::from_millis(5));
+                });
+                let mut epoch = loader.epoch(0).unwrap();
+                assert_eq!(epoch.by_ref().take(taken).map(Result::unwrap).count(), taken);
+                drop(epoch);
+                let started = STARTED.load(Ordering::SeqCst);
+                assert!(started < taken + threads + prefetch, "{started}");
+                sleep(Duration::from_millis(40));
+                assert_eq!(STARTED.load(Ordering::SeqCst), started);
+            }
+        }
+    }
+
+    #[test]
+    fn skipped_batches_are_not_made() {
+        static MADE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+        for (threads, prefetch) in [(1, 0), (1, 2), (3, 2)] {
+            let options = LoaderOptions::new(1).threads(threads).prefetch(prefetch);
+            let loader = loader(60, options).with_fault(|batch| MADE.lock().unwrap().push(batch));
+            let in_flight = threads + prefetch;
+            let made = || {
+                let mut made = std::mem::take(&mut *MADE.lock().unwrap());
+                made.sort_unstable();
+                made
+            };
+            assert_eq!(loader.epoch(0).unwrap().nth(30).unwrap().unwrap().number(), 30);
+            assert!(made().iter().all(|b| (30..30 + in_flight).contains(b)));
+            let mut epoch = loader.epoch_from(0, 7).unwrap();
+            assert_eq!(epoch.next().unwrap().unwrap().number(), 7);
+            assert_eq!(epoch.nth(42).unwrap().unwrap().number(), 50);
+            let mut epoch = epoch.skip_to(59);
+            assert_eq!(epoch.next().unwrap().unwrap().number(), 59);
+            assert!(epoch.next().is_none() && epoch.nth(3).is_none());
+            drop(epoch);
+            let ranges = [7..7 + in_flight, 50..60];
+            let made = made();
+            assert!(made.iter().all(|b| ranges.iter().any(|r| r.contains(b))), "{made:?}");
+            assert!(made.contains(&7) && made.contains(&50) && made.contains(&59));
+        }
+    }
+
+    #[test]
+    fn what_was_made_ahead_is_kept_by_skips() {
+        static MADE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+        for (threads, prefetch) in [(1, 6), (2, 6)] {
+            let options = LoaderOptions::new(1).threads(threads).prefetch(prefetch);
+            let loader = loader(40, options).with_fault(|batch| {
+                MADE.lock().unwrap().push(batch);
+                // Some batches are still being made when they are skipped.
+                if batch.is_multiple_of(4) {
+                    sleep(Duration::from_millis(3));
+                }
+            });
+            let mut numbers = Vec::new();
+            for batch in loader.epoch(0).unwrap().step_by(3) {
+                numbers.push(batch.unwrap().number());
+                sleep(Duration::from_millis(1));
+            }
+            assert_eq!(numbers, (0..40).step_by(3).collect::<Vec<_>>());
+            let mut made = std::mem::take(&mut *MADE.lock().unwrap());
+            let all = made.len();
+            made.sort_unstable();
+            made.dedup();
+            assert_eq!(made.len(), all, "some were made twice");
+        }
+    }
+
+    /// Number of batches being made, and the largest such number.
+    static NOW: AtomicUsize = AtomicUsize::new(0);
+    static MOST: AtomicUsize = AtomicUsize::new(0);
+
+    #[test]
+    fn large_batches_are_made_one_after_the_other() {
+        // The end of a batch may overlap the start of the next. The hook sleeps at the start of
+        // each batch, so concurrent batches are those that start meanwhile.
+        let hook = |_| {
+            let now = NOW.fetch_add(1, Ordering::SeqCst) + 1;
+            MOST.fetch_max(now, Ordering::SeqCst);
+            sleep(Duration::from_millis(20));
+            NOW.fetch_sub(1, Ordering::SeqCst);
+        };
+        for (size, at_once) in [(LARGE, 1), (1, 2)] {
+            MOST.store(0, Ordering::SeqCst);
+            let options =
+                LoaderOptions::new(1).sizes([Size::Exactly(size)]).masks([]).threads(2).prefetch(3);
+            let batches = loader(6, options).with_fault(hook).epoch(0).unwrap();
+            assert_eq!(batches.map(Result::unwrap).count(), 6);
+            assert_eq!(MOST.load(Ordering::SeqCst), at_once, "{size}");
+        }
+    }
+
+    #[test]
+    fn an_epoch_is_shared_by_jobs_of_the_pool_that_makes_it() {
+        let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap());
+        for _ in 0..20 {
+            let options = LoaderOptions::new(1)
+                .sizes([Size::Exactly(LARGE / 2)])
+                .pool(Arc::clone(&pool))
+                .prefetch(1);
+            let epoch = Arc::new(Mutex::new(loader(12, options).epoch(0).unwrap()));
+            let (done, wait) = std::sync::mpsc::channel();
+            for _ in 0..12 {
+                let (epoch, done) = (Arc::clone(&epoch), done.clone());
+                pool.spawn(move || {
+                    let batch = epoch.lock().unwrap().next();
+                    done.send(batch.unwrap().is_ok()).unwrap();
+                });
+            }
+            for _ in 0..12 {
+                assert!(wait.recv_timeout(Duration::from_secs(30)).expect("a deadlock"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_is_an_error_in_its_place() {
+        let table = RaggedTable::builder()
+            .lengths([1; 10])
+            .unwrap()
+            .column("code", 1, Arc::new(UInt16Array::from_iter_values(0..10)))
+            .build()
+            .unwrap();
+        for (threads, prefetch) in [(1, 0), (1, 1), (2, 0), (3, 2)] {
+            let options = LoaderOptions::new(2).threads(threads).prefetch(prefetch);
+            let loader = Loader::try_new([table.clone()], options).unwrap();
+            let loader = loader.with_fault(|batch| assert!(batch != 2, "batch {batch} is bad"));
+            let all: Vec<_> = loader.epoch(0).unwrap().collect();
+            assert_eq!(all.len(), 5);
+            for (i, batch) in all.iter().enumerate() {
+                match batch {
+                    Ok(b) => assert_eq!((i != 2, b.number()), (true, i)),
+                    Err(e) => {
+                        assert_eq!(i, 2);
+                        assert!(e.to_string().contains("batch 2 is bad"), "{e}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_of_the_pool_may_iterate() {
+        let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+        let table = RaggedTable::builder()
+            .lengths([1; 10])
+            .unwrap()
+            .column("code", 1, Arc::new(UInt16Array::from_iter_values(0..10)))
+            .build()
+            .unwrap();
+        let options = LoaderOptions::new(3).pool(Arc::clone(&pool)).prefetch(1);
+        let loader = Loader::try_new([table], options).unwrap();
+        let n = pool.install(|| loader.epoch(0).unwrap().map(|b| b.unwrap().len()).sum::<usize>());
+        assert_eq!(n, 10);
+    }
+}

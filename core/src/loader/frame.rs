@@ -1,0 +1,171 @@
+//! [`Frame`]: the lists of one batch, assembled from the windows of its items.
+
+use std::ops::Range;
+
+use arrow::array::OffsetSizeTrait;
+
+use super::facts::Prefix;
+use super::items::Item;
+use super::source::LoaderSource;
+use crate::array::Layout;
+use crate::error::{Error, Result};
+use crate::with_offsets;
+
+/// The positions of a batch's elements in their shards, and their division into lists.
+///
+/// Elements of an axis are counted over the whole batch; those of one item are contiguous there and
+/// in its shard.
+#[derive(Debug)]
+pub(super) struct Frame {
+    /// Per axis from 0: position of each item's first element in its shard.
+    pub(super) starts: Vec<Vec<usize>>,
+    /// Per axis from 0: number of elements of the batch before each item, followed by the total.
+    pub(super) rows: Vec<Vec<u32>>,
+    /// Per axis from 1: offsets of its lists.
+    pub(super) offsets: Vec<Vec<u32>>,
+    /// Per item: the facts in front of its elements; empty if the source has no facts.
+    before: Vec<Prefix>,
+}
+
+impl Frame {
+    /// Assembles the axes 0 to `depth` of some items.
+    ///
+    /// # Errors
+    /// When an axis has more than 2^31 - 1 elements.
+    pub(super) fn new(
+        source: &LoaderSource,
+        items: impl ExactSizeIterator<Item = Item>,
+        depth: usize,
+    ) -> Result<(Self, Vec<Item>)> {
+        let n = items.len();
+        let mut frame = Self {
+            starts: vec![Vec::with_capacity(n); depth + 1],
+            rows: vec![Vec::with_capacity(n + 1); depth + 1],
+            offsets: vec![Vec::new(); depth],
+            before: Vec::new(),
+        };
+        frame.rows.iter_mut().for_each(|r| r.push(0));
+        frame.offsets.iter_mut().for_each(|o| o.push(0));
+        let mut taken = Vec::with_capacity(n);
+        for item in items {
+            let mut elements = item.row..item.row + 1;
+            let prefix = source.prefix(item.shard, item.row);
+            if source.facts.is_some() {
+                frame.before.push(prefix);
+            }
+            let mut end = check_count(taken.len() + 1, 0)?;
+            for axis in 0..=depth {
+                if axis > 0 {
+                    let layout = &source.shards[item.shard].layouts[axis - 1];
+                    let offsets = &mut frame.offsets[axis - 1];
+                    elements = if axis == 1 {
+                        let start = layout.range(item.row).start;
+                        let events = start + item.events.start..start + item.events.end;
+                        offsets.push(check_count(
+                            last_offset(offsets) + prefix.elements + events.len(),
+                            axis,
+                        )?);
+                        events
+                    } else {
+                        if let Some(facts) = prefix.list {
+                            offsets.push(check_count(last_offset(offsets) + facts, axis)?);
+                        }
+                        push_lists(layout, elements, offsets, axis)?
+                    };
+                    end = check_count(last_offset(offsets), axis)?;
+                }
+                frame.starts[axis].push(elements.start);
+                frame.rows[axis].push(end);
+            }
+            taken.push(item);
+        }
+        Ok((frame, taken))
+    }
+
+    pub(super) fn items(&self) -> usize {
+        self.starts[0].len()
+    }
+
+    pub(super) fn elements(&self, axis: usize) -> usize {
+        last_offset(&self.rows[axis])
+    }
+
+    /// Elements of an item on an axis, counted over the batch.
+    pub(super) fn range(&self, axis: usize, item: usize) -> Range<usize> {
+        self.rows[axis][item] as usize..self.rows[axis][item + 1] as usize
+    }
+
+    /// Number of facts in front of the item's elements on an axis.
+    pub(super) fn before(&self, axis: usize, item: usize) -> usize {
+        match (axis, self.before.get(item)) {
+            (1, Some(prefix)) => prefix.elements,
+            (2, Some(prefix)) => prefix.list.unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// The item's elements without facts, as positions in its shard.
+    pub(super) fn in_shard(&self, axis: usize, item: usize) -> Range<usize> {
+        let start = self.starts[axis][item];
+        start..start + self.range(axis, item).len() - self.before(axis, item)
+    }
+
+    /// Length of the longest list of an axis (1..).
+    pub(super) fn longest(&self, axis: usize) -> usize {
+        longest_list(&self.offsets[axis - 1])
+    }
+
+    /// Largest number of elements of an axis in one item.
+    pub(super) fn longest_item(&self, axis: usize) -> usize {
+        longest_list(&self.rows[axis])
+    }
+}
+
+fn longest_list(offsets: &[u32]) -> usize {
+    offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0) as usize
+}
+
+fn last_offset(offsets: &[u32]) -> usize {
+    offsets.last().copied().unwrap_or(0) as usize
+}
+
+/// Checks that a batch's number of elements fits 31 bits.
+fn check_count(n: usize, axis: usize) -> Result<u32> {
+    i32::try_from(n).map(i32::unsigned_abs).map_err(|_| {
+        Error::invalid(format!(
+            "the batch has {n} elements or more on axis {axis}, more than the 2^31 - 1 of 32-bit offsets; \
+             use smaller batches or a window"
+        ))
+    })
+}
+
+/// Appends the offsets of the lists `lists` of a shard; returns their elements.
+fn push_lists(
+    layout: &Layout,
+    lists: Range<usize>,
+    out: &mut Vec<u32>,
+    axis: usize,
+) -> Result<Range<usize>> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "no larger than the sum, which was checked"
+    )]
+    fn push<O: OffsetSizeTrait>(o: &[O], end: u32, out: &mut Vec<u32>) {
+        let first = o[0].as_usize();
+        out.extend(o[1..].iter().map(|x| end + (x.as_usize() - first) as u32));
+    }
+    let elements = layout.ranges(lists.clone());
+    let end = last_offset(out);
+    check_count(end + elements.len(), axis)?;
+    let end = check_count(end, axis)?;
+    match layout {
+        Layout::Ragged(offsets) => {
+            with_offsets!(offsets, o => push(&o[lists.start..=lists.end], end, out));
+        }
+        Layout::Uniform { size, .. } => {
+            let size = check_count(*size, axis)?;
+            out.extend((0..).zip(lists).map(|(k, _): (u32, _)| end + (k + 1) * size));
+        }
+    }
+    Ok(elements)
+}

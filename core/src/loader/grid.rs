@@ -1,0 +1,196 @@
+//! [`Grid`]: mapping of one batch's lists to the slots of padded tensors.
+
+use std::ops::Range;
+
+use super::frame::Frame;
+use crate::dense::{Side, Size};
+
+/// Offsets and sizes of all axes, which determine the slots of every tensor of a batch. Kept with a
+/// used memory block to clear those slots later.
+///
+/// The lists `[[1, 2], [], [3]]` of axis 1 in a tensor of shape `[3, 2]`, padded on the right:
+///
+/// ```text
+/// offsets  0     2     2     3    list i holds the elements offsets[i]..offsets[i + 1]
+/// tensor   | 1 2 | . . | 3 . |    lists are shape[1] slots apart; a dot is padding
+/// ```
+#[derive(Debug)]
+pub(super) struct Grid {
+    /// Per axis from 1: offsets over the elements of the batch.
+    offsets: Vec<Vec<u32>>,
+    /// Number of items, then the size of each axis.
+    shape: Vec<usize>,
+    side: Side,
+}
+
+/// Writes the slots of one list.
+pub(super) trait WriteSlots {
+    /// Writes the values from `first` on (counted over the batch), which fill `cell` exactly.
+    fn put(&mut self, first: usize, cell: &mut [u8]);
+}
+
+impl Grid {
+    /// Moves the offsets out of a frame. `sizes` is as in
+    /// [`LoaderOptions::sizes`](super::LoaderOptions::sizes).
+    pub(super) fn new(frame: &mut Frame, sizes: &[Size], side: Side) -> Self {
+        let mut shape = vec![frame.items()];
+        for axis in 1..=frame.offsets.len() {
+            shape.push(match sizes.get(axis - 1).copied().unwrap_or_default() {
+                Size::Longest => frame.longest(axis),
+                Size::AtMost(n) => frame.longest(axis).min(n),
+                Size::Exactly(n) => n,
+            });
+        }
+        Self { offsets: std::mem::take(&mut frame.offsets), shape, side }
+    }
+
+    pub(super) fn shape(&self, axis: usize) -> &[usize] {
+        &self.shape[..=axis]
+    }
+
+    /// Number of elements in a tensor of an axis, without those that are cut.
+    pub(super) fn occupied(&self, axis: usize) -> usize {
+        self.count_kept(1, axis, 0..self.shape[0])
+    }
+
+    fn count_kept(&self, level: usize, axis: usize, elements: Range<usize>) -> usize {
+        if level > axis {
+            return elements.len();
+        }
+        let (offsets, size) = (&self.offsets[level - 1], self.shape[level]);
+        let whole = offsets[elements.start] as usize..offsets[elements.end] as usize;
+        let cut = |list: &[u32]| (list[1] - list[0]) as usize > size;
+        let lists = &offsets[elements.start..=elements.end];
+        if !lists.windows(2).any(cut) {
+            return self.count_kept(level + 1, axis, whole);
+        }
+        elements.map(|i| self.count_kept(level + 1, axis, self.kept_children(level, i))).sum()
+    }
+
+    /// Returns the elements of axis `level` that list `i` keeps.
+    fn kept_children(&self, level: usize, i: usize) -> Range<usize> {
+        let offsets = &self.offsets[level - 1];
+        let (start, end) = (offsets[i] as usize, offsets[i + 1] as usize);
+        let kept = (end - start).min(self.shape[level]);
+        match self.side {
+            Side::Right => start..start + kept,
+            Side::Left => end - kept..end,
+        }
+    }
+
+    /// Whether tensors of an axis have their values in the same slots.
+    pub(super) fn has_same_slots(&self, other: &Self, axis: usize) -> bool {
+        self.shape[..=axis] == other.shape[..=axis]
+            && self.side == other.side
+            && self.offsets[..axis] == other.offsets[..axis]
+    }
+
+    /// Returns the slots of one tensor on `axis` with elements of `size` bytes.
+    pub(super) fn slots(&self, axis: usize, size: usize) -> Slots<'_> {
+        let mut blocks = vec![size; axis + 1];
+        for i in (0..axis).rev() {
+            // Saturates only next to an axis of size 0, where nothing is written.
+            blocks[i] = blocks[i + 1].saturating_mul(self.shape[i + 1]);
+        }
+        Slots { grid: self, blocks }
+    }
+}
+
+pub(super) struct Slots<'a> {
+    grid: &'a Grid,
+    /// Bytes per element of each axis.
+    blocks: Vec<usize>,
+}
+
+impl Slots<'_> {
+    /// Calls `put` for every list of an item, with its slots in the tensor's bytes.
+    pub(super) fn write_item<P: WriteSlots>(&self, item: usize, out: &mut [u8], put: &mut P) {
+        self.write_elements(0, item..item + 1, out, put);
+    }
+
+    /// Calls `put` for every list of all items.
+    pub(super) fn write_all<P: WriteSlots>(&self, out: &mut [u8], put: &mut P) {
+        self.write_elements(0, 0..self.grid.shape[0], out, put);
+    }
+
+    pub(super) fn item_bytes(&self) -> usize {
+        let shape = self.grid.shape(self.blocks.len() - 1);
+        if shape.contains(&0) { 0 } else { self.blocks[0] }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.item_bytes() * self.grid.shape[0]
+    }
+
+    /// Writes consecutive elements of axis `level`, which fill `out` exactly.
+    fn write_elements<P: WriteSlots>(
+        &self,
+        level: usize,
+        elements: Range<usize>,
+        out: &mut [u8],
+        put: &mut P,
+    ) {
+        if out.is_empty() {
+            return;
+        }
+        if level + 1 == self.blocks.len() {
+            return put.put(elements.start, out);
+        }
+        let (block, child) = (self.blocks[level], self.blocks[level + 1]);
+        let offsets = &self.grid.offsets[level][elements.start..=elements.end];
+        let size = self.grid.shape[level + 1];
+        let innermost = level + 2 == self.blocks.len();
+        // Returns the first kept child of a list, and the bytes of the kept children in its block.
+        let locate = |[start, end]: [u32; 2]| {
+            let (start, end) = (start as usize, end as usize);
+            let kept = (end - start).min(size);
+            match self.grid.side {
+                Side::Right => (start, 0..kept * child),
+                Side::Left => (end - kept, (size - kept) * child..size * child),
+            }
+        };
+        if !innermost {
+            for (list, cell) in offsets.array_windows().zip(out.chunks_exact_mut(block)) {
+                let (first, values) = locate(*list);
+                let kept = values.len() / child.max(1);
+                self.write_elements(level + 1, first..first + kept, &mut cell[values], put);
+            }
+            return;
+        }
+        let mut ahead = offsets.array_windows().zip((0..).step_by(block)).skip(AHEAD);
+        for (list, at) in offsets.array_windows().zip((0..).step_by(block)) {
+            if let Some((list, at)) = ahead.next() {
+                let values = locate(*list).1;
+                prefetch_for_write(out, at + values.start..at + values.end);
+            }
+            let (first, values) = locate(*list);
+            if !values.is_empty() {
+                put.put(first, &mut out[at + values.start..at + values.end]);
+            }
+        }
+    }
+}
+
+/// Prefetch distance, in lists.
+const AHEAD: usize = 4;
+
+/// Prefetches these bytes for writing. Lists lie far apart in no pattern that the hardware
+/// prefetcher could predict; without this, waiting for one after the other takes most of the time.
+#[inline(always)]
+fn prefetch_for_write(bytes: &[u8], range: Range<usize>) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        const LINE: usize = 64;
+        let first = bytes.as_ptr().wrapping_add(range.start);
+        let lead = first.addr() % LINE;
+        for at in (0..range.len() + lead).step_by(LINE) {
+            // SAFETY: a prefetch reads and writes nothing and accepts any address.
+            unsafe {
+                _mm_prefetch::<_MM_HINT_ET0>(first.wrapping_add(at).wrapping_sub(lead).cast())
+            };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, range);
+}

@@ -1,0 +1,35 @@
+//! [`Inner`]: what every epoch of a loader shares.
+
+use std::sync::Arc;
+
+use super::items::EpochItems;
+use super::options::LoaderOptions;
+use super::output::Output;
+use super::source::{ColumnValues, LoaderSource};
+use crate::dense::DType;
+
+/// State shared by all epochs.
+#[derive(Debug)]
+pub(super) struct LoaderState {
+    pub(super) source: LoaderSource,
+    pub(super) options: LoaderOptions,
+    pub(super) items: EpochItems,
+    /// Targets to predict, with one value per base of the items.
+    pub(super) targets: Vec<LoaderTarget>,
+    pub(super) outputs: Vec<Output>,
+    /// Longest possible size of each axis of a padded batch.
+    pub(super) largest_shape: Vec<usize>,
+    /// Test hook, called with the number of each batch before it is made.
+    #[cfg(test)]
+    pub(super) before: Option<fn(usize)>,
+}
+
+/// A target column, with one value per base (what items are windows of).
+#[derive(Debug)]
+pub(super) struct LoaderTarget {
+    pub(super) name: Arc<str>,
+    pub(super) dtype: DType,
+    /// Whether any value is null.
+    pub(super) nulls: bool,
+    pub(super) values: ColumnValues,
+}

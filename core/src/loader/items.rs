@@ -1,0 +1,115 @@
+//! [`Item`]s and what they are windows of: rows, or rows that end early.
+
+use std::ops::Range;
+
+use super::options::{LoaderOptions, Sampling};
+use super::source::LoaderSource;
+use super::window::Window;
+use crate::error::{Error, Result};
+
+/// One item of a batch: a range of events of one row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Item {
+    /// Number of the shard.
+    pub shard: usize,
+    /// Row within the shard.
+    pub row: usize,
+    /// Elements of axis 1, counted from the row's first; `0..0` if there are none.
+    pub events: Range<usize>,
+}
+
+/// The items of every epoch, in source order.
+#[derive(Debug)]
+pub(super) struct EpochItems {
+    pub(super) bases: Bases,
+    /// For stepped windows: the base of every item and the number of its window.
+    windows: Option<(Vec<u32>, Vec<u32>)>,
+}
+
+/// The bases: what items are windows of.
+#[derive(Debug)]
+pub(super) enum Bases {
+    /// This number of whole rows.
+    Rows(usize),
+    /// Rows that end early, in any order and with repeats.
+    Cuts(Cuts),
+}
+
+/// Rows with an early end, as columns.
+#[derive(Debug, Default)]
+pub(super) struct Cuts {
+    /// The row, counted over all shards.
+    pub(super) rows: Vec<u32>,
+    /// Elements of axis 1 that remain of the row.
+    pub(super) ends: Vec<u32>,
+}
+
+impl EpochItems {
+    /// Lists the items.
+    ///
+    /// # Errors
+    /// When there are too many items, or stepped windows have no elements or a stride of 0.
+    pub(super) fn new(
+        source: &LoaderSource,
+        options: &LoaderOptions,
+        bases: Bases,
+    ) -> Result<Self> {
+        let too_many = || {
+            Error::invalid(
+                "the loader has more than 2^32 - 1 items; use fewer shards or a longer stride",
+            )
+        };
+        let number = |n: usize| u32::try_from(n).map_err(|_| too_many());
+        let mut items = Self { bases, windows: None };
+        let n = items.num_bases();
+        number(n)?;
+        if !matches!(options.window, Some((_, Sampling::Step { .. }))) {
+            return Ok(items);
+        }
+        let (mut of, mut steps) = (Vec::new(), Vec::new());
+        for base in 0..n {
+            let (row, len) = items.base(source, base);
+            let Some(window) = Window::for_row(source, options, row) else { continue };
+            if window.is_stuck() {
+                return Err(Error::invalid(format!(
+                    "row {row}: the facts before its window leave no elements to step through; \
+                     use a longer window, or a smaller overlap"
+                )));
+            }
+            let count = window.count(len);
+            number(of.len().saturating_add(count))?;
+            of.extend(std::iter::repeat_n(number(base)?, count));
+            steps.extend(0..number(count)?);
+        }
+        items.windows = Some((of, steps));
+        Ok(items)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.windows.as_ref().map_or(self.num_bases(), |(of, _)| of.len())
+    }
+
+    fn num_bases(&self) -> usize {
+        match &self.bases {
+            Bases::Rows(n) => *n,
+            Bases::Cuts(cuts) => cuts.rows.len(),
+        }
+    }
+
+    /// Returns the base of an item, and the number of its window.
+    pub(super) fn locate_item(&self, item: u32) -> (usize, usize) {
+        let item = item as usize;
+        match &self.windows {
+            None => (item, 0),
+            Some((of, steps)) => (of[item] as usize, steps[item] as usize),
+        }
+    }
+
+    /// Returns the row of a base over all shards, and its number of elements on axis 1.
+    pub(super) fn base(&self, source: &LoaderSource, base: usize) -> (usize, usize) {
+        match &self.bases {
+            Bases::Rows(_) => (base, source.len(base)),
+            Bases::Cuts(cuts) => (cuts.rows[base] as usize, cuts.ends[base] as usize),
+        }
+    }
+}

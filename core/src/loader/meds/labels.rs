@@ -1,0 +1,154 @@
+//! Labels: the rows and prediction times that windows are cut at.
+
+use std::collections::HashMap;
+
+use arrow::array::{
+    Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, TimestampMicrosecondArray,
+};
+use arrow::compute::filter;
+
+use super::super::inner::LoaderTarget;
+use super::super::items::Cuts;
+use super::super::source::{ColumnValues, LoaderSource};
+use super::options::MedsOptions;
+use super::subjects::{
+    SubjectTimes, TARGETS, collect_categories, find_non_finite, inexact, read_target,
+};
+use crate::array::exact::{first_null, integers, microseconds};
+use crate::dense::DType;
+use crate::error::{Error, Result};
+use crate::table::Column;
+
+/// Labels of the subjects of a loader.
+pub(super) struct LabelCuts {
+    pub(super) cuts: Cuts,
+    pub(super) targets: Vec<LoaderTarget>,
+    /// Number of labels of other subjects.
+    pub(super) unknown: usize,
+    pub(super) categories: Vec<String>,
+}
+
+impl LabelCuts {
+    /// Looks up labels; `times` are those of the shards of `source`.
+    pub(super) fn new(
+        labels: &RecordBatch,
+        times: &[&SubjectTimes],
+        source: &LoaderSource,
+        options: &MedsOptions,
+    ) -> Result<Self> {
+        let (subjects, moments) = read_keys(labels)?;
+        let rows = index_subjects(times)?;
+        let mut cuts = Cuts::default();
+        let mut known = Vec::with_capacity(labels.num_rows());
+        for (subject, moment) in subjects.values().iter().zip(moments.values()) {
+            let row = rows.get(subject);
+            known.push(row.is_some());
+            let Some(row) = row else { continue };
+            let (shard, row_of_shard) = source.locate(*row as usize);
+            let seen = times[shard].history.up_to(row_of_shard, *moment);
+            let seen = match &source.shards[shard].timeline {
+                Some(line) => line.count_up_to(row_of_shard, seen),
+                None => seen,
+            };
+            cuts.rows.push(*row);
+            cuts.ends.push(u32::try_from(seen).map_err(|_| {
+                Error::invalid(format!("subject {subject} has 2^32 measurements or more"))
+            })?);
+        }
+        let known = BooleanArray::from(known);
+        let unknown = known.len() - known.true_count();
+        let column = |name: &str| labels.column_by_name(name);
+        let categories =
+            collect_categories(column("categorical_value").filter(|_| !options.compat))?;
+        let mut targets = Vec::new();
+        for name in TARGETS {
+            let wanted = !options.compat || name == "boolean_value";
+            let Some(values) = column(name).filter(|_| wanted) else { continue };
+            let values = filter(&read_target(name, values, &categories)?, &known)?;
+            if options.compat
+                && let Some(row) = first_null(&values)
+            {
+                return Err(Error::invalid(format!(
+                    "label {row} (counting labels of known subjects only) has no {name}"
+                )));
+            }
+            if let Some(row) = find_non_finite(&values) {
+                let subject = cuts.rows.get(row).map(|row| source.locate(*row as usize));
+                let subject = subject.map_or(0, |(shard, row)| times[shard].subjects.value(row));
+                return Err(Error::invalid(format!(
+                    "label {row} (counting labels of known subjects only), of subject {subject}: \
+                     {name} is not a finite float32, so it cannot be a target"
+                )));
+            }
+            // MEDS files have a column for every kind of value, most of them empty.
+            if values.is_empty() || values.null_count() < values.len() {
+                targets.push(LoaderTarget::new(name, values)?);
+            }
+        }
+        if options.compat && targets.is_empty() {
+            refuse_other_kinds(labels, &known)?;
+        }
+        Ok(Self { cuts, targets, unknown, categories })
+    }
+}
+
+/// Refuses labels whose values are all of kinds that meds-torch-data does not read; labels without
+/// any values pass.
+fn refuse_other_kinds(labels: &RecordBatch, known: &BooleanArray) -> Result<()> {
+    for name in TARGETS.into_iter().filter(|name| *name != "prediction_time") {
+        let Some(values) = labels.column_by_name(name) else { continue };
+        let values = filter(values, known)?;
+        if values.logical_null_count() < values.len() {
+            return Err(Error::invalid(format!(
+                "the labels have {name} but no boolean_value, the only kind that meds-torch-data \
+                 reads; omit the labels, or do not set compat"
+            )));
+        }
+    }
+    Ok(())
+}
+
+impl LoaderTarget {
+    fn new(name: &str, values: ArrayRef) -> Result<Self> {
+        let dtype = DType::of_leaves(values.data_type(), name)?;
+        let nulls = values.null_count() > 0;
+        let values = ColumnValues::new(&Column::new(name, 0, values), dtype)?;
+        Ok(Self { name: name.into(), dtype, nulls, values })
+    }
+}
+
+/// Reads subjects and prediction times.
+fn read_keys(labels: &RecordBatch) -> Result<(Int64Array, TimestampMicrosecondArray)> {
+    let column = |name: &str| {
+        labels.column_by_name(name).ok_or_else(|| {
+            let schema = labels.schema();
+            let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            Error::NoSuchColumn { name: name.into(), available: names.join(", ") }
+        })
+    };
+    let (subjects, moments) = (column("subject_id")?, column("prediction_time")?);
+    let subjects = integers(subjects).map_err(|e| inexact("subject_id", subjects, &e))?;
+    let moments = microseconds(moments).map_err(|e| inexact("prediction_time", moments, &e))?;
+    for (name, values) in
+        [("subject_id", &subjects as &dyn Array), ("prediction_time", &moments as &dyn Array)]
+    {
+        if let Some(row) = first_null(values) {
+            return Err(Error::invalid(format!("label {row} has no {name}")));
+        }
+    }
+    Ok((subjects, moments))
+}
+
+/// Maps each subject to its row, over all shards.
+fn index_subjects(times: &[&SubjectTimes]) -> Result<HashMap<i64, u32>> {
+    let mut rows = HashMap::with_capacity(times.iter().map(|t| t.subjects.len()).sum());
+    let all = times.iter().flat_map(|t| t.subjects.values().iter());
+    for (row, subject) in (0u32..).zip(all) {
+        if rows.insert(*subject, row).is_some() {
+            return Err(Error::invalid(format!(
+                "subject {subject} has two rows, but labels refer to subjects only; merge the rows first"
+            )));
+        }
+    }
+    Ok(rows)
+}

@@ -1,0 +1,272 @@
+//! Loader of batches of health records.
+//!
+//! A [`MedsLoader`] is a [`Loader`] over subjects, their events and the measurements of those
+//! events. An **item** is a window of one subject's sequence or, with labels, of the part of it up
+//! to a prediction time. A sequence consists of [measurements](Unit::Measurement) or of
+//! [events](Unit::Event); [`Window`] selects the part of a long one, and [`Statics`] the treatment
+//! of facts without a time.
+//!
+//! # Tensors
+//!
+//! For a batch of `B` items, sequences of up to `L` elements, and events of up to `M` measurements.
+//! `S` is `[B, L]` for sequences of measurements and `[B, L, M]` for sequences of events:
+//!
+//! | tensor | type | shape | |
+//! |---|---|---|---|
+//! | `code` | int64 | `S` | token; 0 is padding |
+//! | `numeric_value` | float32 | `S` | 0 if missing; infinities become the largest numbers |
+//! | `numeric_value_mask` | bool | `S` | true where there is a value; false on padding |
+//! | `time_delta_days` | float32 | `[B, L]` | days since the event before; 0 for a subject's first event. In sequences of measurements it is at the first measurement of an event, with 0 at the others |
+//! | `event_mask` | bool | `[B, L]` | true where there is an event; only in sequences of events |
+//! | `static_code`, `static_numeric_value`, `static_numeric_value_mask` | as above | `[B, facts]` | [included](Statics::Include) facts, padded on the right |
+//! | `static_mask` | bool | `[B, L]` | true at [prepended](Statics::Prepend) facts: one event, or measurements |
+//! | `prediction_time` | int64 | `[B]` | of the label, in microseconds since 1970 |
+//! | `boolean_value`, `integer_value`, `float_value` | bool, int64, float32 | `[B]` | of the label |
+//! | `categorical_value` | int64 | `[B]` | position in [`MedsLoader::categories`] |
+//! | `boolean_value_mask`, .. | bool | `[B]` | true where the label has such a value; only if some labels have none |
+//! | `subject_id` | int64 | `[B]` | |
+//! | `event_start`, `event_end` | int64 | `[B]` | the events that the window overlaps, counted from the subject's first |
+//! | `n_subject_windows` | int64 | `[B]` | only with [`window_counts`](MedsOptions::window_counts) |
+//!
+//! [Packed](super::Form::Packed) batches have flat values instead, with `dim1/cu_seqlens`, for
+//! events also `dim2/cu_seqlens` and `dim2/offsets` (see [`Batch`]), and `static/cu_seqlens` for
+//! included facts; they have no `event_mask`.
+//!
+//! Tensors without a source are left out: numeric values if no shard has any, labels if none are
+//! given, and kinds of labels that no label has. [`MedsOptions::compat`] makes exactly the tensors
+//! of meds-torch-data.
+//!
+//! # Guarantees
+//!
+//! * A batch with labels contains nothing after the prediction time of its label.
+//! * Every item occurs once in every epoch; subjects without events and labels without a past are
+//!   rows of padding.
+//! * The batches depend on the seed, not on threads, memory or earlier batches.
+//! * Sequences of measurements are windows of the flat columns: only what goes into a batch is
+//!   read.
+//!
+//! ```
+//! # use serrate_core as serrate;
+//! # #[cfg(feature = "parquet")] {
+//! use serrate::io::meds::Labels;
+//! use serrate::loader::meds::{MedsLoader, MedsOptions, Statics, Unit, Window};
+//!
+//! // Pretraining: a random window of every subject.
+//! let cohort = "../tests/data/synthea-meds-torch-data";
+//! let options = MedsOptions::new(8, 64).statics(Statics::Omit).shuffle(7);
+//! let loader = MedsLoader::open(cohort, "train", None, options)?;
+//! for batch in loader.epoch(0)? {
+//!     let batch = batch?;
+//!     assert_eq!(batch.tensor("code")?.shape(), [batch.len(), 64]);
+//! }
+//!
+//! // Fine-tuning: the last 16 events before each prediction.
+//! let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+//! let options = MedsOptions::new(32, 16).unit(Unit::Event).window(Window::ToEnd).shuffle(7);
+//! let loader = MedsLoader::open(cohort, "train", Some(&labels), options)?;
+//! assert_eq!((loader.num_items(), loader.unknown_labels()), (1182, 533));
+//! let batch = loader.epoch(0)?.next().unwrap()?;
+//! assert_eq!(batch.tensor("event_mask")?.shape(), [32, 16]);
+//! assert_eq!(batch.tensor("boolean_value")?.shape(), [32]);
+//! # }
+//! # Ok::<(), serrate::Error>(())
+//! ```
+
+mod labels;
+#[cfg(feature = "parquet")]
+mod open;
+mod options;
+mod outputs;
+mod subjects;
+
+use arrow::array::{ArrayRef, RecordBatch};
+
+pub use options::{MedsOptions, Statics, Unit, Window};
+pub use subjects::Subjects;
+
+use self::labels::LabelCuts;
+use self::subjects::{PreparedShard, ShardRequirements, SubjectTimes, collect_categories};
+use super::facts::FactsPlace;
+use super::items::{Bases, EpochItems};
+use super::source::{Facts, LoaderSource};
+use super::{Batch, Epoch, EpochPlan, Loader, LoaderOptions};
+use crate::error::Result;
+use crate::table::RaggedTable;
+
+/// Makes epochs of batches of health records; see the [module](self).
+///
+/// Clones share data, threads and memory.
+#[derive(Clone, Debug)]
+pub struct MedsLoader {
+    loader: Loader,
+    unknown: usize,
+    dropped: u64,
+    categories: Vec<String>,
+}
+
+impl MedsLoader {
+    /// Builds a loader over the subjects of some shards, in order.
+    ///
+    /// `labels` has one row per item: `subject_id`, `prediction_time` and any of `boolean_value`,
+    /// `integer_value`, `float_value` and `categorical_value`. Their order is kept. Labels of other
+    /// subjects are left out and [counted](Self::unknown_labels). Without labels every subject is
+    /// an item.
+    ///
+    /// Columns are not copied, except those that are not int64 or float32.
+    ///
+    /// # Errors
+    /// When there are no shards; columns are missing or of another type; static facts are requested
+    /// but missing; with labels, a subject has two rows, times do not ascend, or a label lacks a
+    /// subject or time or has a number that is NaN, infinite, or too large for its tensor; options
+    /// are invalid.
+    pub fn try_new(
+        shards: impl IntoIterator<Item = Subjects>,
+        labels: Option<&RecordBatch>,
+        options: MedsOptions,
+    ) -> Result<Self> {
+        let loader = options.to_loader()?;
+        let shards: Vec<Subjects> = shards.into_iter().collect();
+        let row_categories: Vec<&ArrayRef> = shards
+            .iter()
+            .filter_map(|s| s.events.column("categorical_value").ok().map(|c| c.values()))
+            .filter(|_| labels.is_none())
+            .collect();
+        let mut categories = collect_categories(row_categories)?;
+        let wanted = ShardRequirements {
+            options: &options,
+            labels: labels.is_some(),
+            numbers: shards.iter().any(|s| s.events.column("numeric_value").is_ok()),
+            categories: &categories,
+        };
+        let mut prepared =
+            shards.iter().map(|s| PreparedShard::new(s, &wanted)).collect::<Result<Vec<_>>>()?;
+        drop(shards);
+
+        let mut tables = Vec::with_capacity(prepared.len());
+        let mut facts = Vec::new();
+        for shard in &mut prepared {
+            tables.push(shard.events.clone());
+            facts.extend(shard.facts.take());
+        }
+        let mut source = LoaderSource::new(&tables, &loader)?;
+        if !facts.is_empty() {
+            let facts = collect_facts(&facts, &options)?;
+            let number = |name: &str| facts.source.columns.iter().position(|c| &*c.name == name);
+            for column in &mut source.columns {
+                column.fact = match &*column.name {
+                    "code" => number("static_code"),
+                    "numeric_value" => number("static_numeric_value"),
+                    _ => None,
+                };
+            }
+            source.facts = Some(Box::new(facts));
+        }
+        make_finite(&mut source, &["numeric_value", "time_delta_days"]);
+        for (shard, prepared) in source.shards.iter_mut().zip(&mut prepared) {
+            shard.timeline = prepared.timeline.take();
+        }
+
+        let (mut bases, mut targets, mut unknown) = (Bases::Rows(source.rows()), Vec::new(), 0);
+        if let Some(labels) = labels {
+            let times: Vec<&SubjectTimes> =
+                prepared.iter().filter_map(|p| p.times.as_ref()).collect();
+            let cut = LabelCuts::new(labels, &times, &source, &options)?;
+            (bases, targets, unknown) = (Bases::Cuts(cut.cuts), cut.targets, cut.unknown);
+            categories = cut.categories;
+        }
+        let items = EpochItems::new(&source, &loader, bases)?;
+        let outputs = outputs::list_outputs(&source, &targets, &options, &loader)?;
+        let loader = Loader::from_parts(source, loader, items, targets, outputs);
+        Ok(Self { loader, unknown, dropped: 0, categories })
+    }
+
+    /// The underlying loader.
+    pub fn loader(&self) -> &Loader {
+        &self.loader
+    }
+
+    /// Number of subjects.
+    pub fn num_subjects(&self) -> usize {
+        self.loader.num_rows()
+    }
+
+    /// Number of items of an epoch, as [`Loader::num_items`].
+    pub fn num_items(&self) -> usize {
+        self.loader.num_items()
+    }
+
+    /// Number of labels left out because their subjects are unknown.
+    pub fn unknown_labels(&self) -> usize {
+        self.unknown
+    }
+
+    /// Number of measurements left out because their codes are not in the vocabulary, which happens
+    /// only with [`compat`](MedsOptions::compat) and a MEDS data set. For a shard with several
+    /// splits, it covers all of them.
+    pub fn dropped_measurements(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The categories that `categorical_value` refers to, sorted by bytes. They include those of
+    /// labels that were left out, so that loaders of several splits with the same labels agree on
+    /// the numbers.
+    pub fn categories(&self) -> &[String] {
+        &self.categories
+    }
+
+    /// Returns the plan of epoch number `epoch`.
+    pub fn plan(&self, epoch: u64) -> EpochPlan {
+        self.loader.plan(epoch)
+    }
+
+    /// Iterates over the batches of epoch number `epoch`. The same number gives the same batches,
+    /// bit for bit.
+    ///
+    /// # Errors
+    /// When the threads cannot be started.
+    pub fn epoch(&self, epoch: u64) -> Result<Epoch> {
+        self.loader.epoch(epoch)
+    }
+
+    /// Iterates over an epoch like [`epoch`](Self::epoch), from batch number `batch` on; earlier
+    /// batches are not made.
+    ///
+    /// # Errors
+    /// As [`epoch`](Self::epoch).
+    pub fn epoch_from(&self, epoch: u64, batch: usize) -> Result<Epoch> {
+        self.loader.epoch_from(epoch, batch)
+    }
+
+    /// Makes one batch of the given items, like [`Loader::batch_of`].
+    ///
+    /// # Errors
+    /// As [`Loader::batch_of`].
+    pub fn batch_of(&self, epoch: u64, items: &[usize]) -> Result<Batch> {
+        self.loader.batch_of(epoch, items)
+    }
+}
+
+/// Collects the facts of all shards, and where they go.
+fn collect_facts(tables: &[RaggedTable], options: &MedsOptions) -> Result<Facts> {
+    let mut source = LoaderSource::new(tables, &LoaderOptions::new(1).tokens_as_i64(true))?;
+    make_finite(&mut source, &["static_numeric_value"]);
+    let place = match (options.statics, options.unit) {
+        (Statics::Prepend, Unit::Event) => FactsPlace::List,
+        (Statics::Prepend, Unit::Measurement) if options.compat => FactsPlace::Elements(usize::MAX),
+        (Statics::Prepend, Unit::Measurement) => {
+            FactsPlace::Elements(options.len.saturating_sub(1))
+        }
+        _ => FactsPlace::Beside,
+    };
+    Ok(Facts { source, place })
+}
+
+/// Makes these columns finite: values that are not numbers become 0, and nulls count as NaN.
+fn make_finite(source: &mut LoaderSource, names: &[&str]) {
+    for column in &mut source.columns {
+        if names.contains(&&*column.name) {
+            column.finite = true;
+            column.null[..4].copy_from_slice(&f32::NAN.to_ne_bytes());
+        }
+    }
+}

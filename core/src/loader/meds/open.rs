@@ -1,0 +1,132 @@
+//! Opening of loaders over folders.
+
+use std::path::Path;
+
+use arrow::array::{AsArray, BooleanArray};
+use arrow::datatypes::Int64Type;
+
+use super::MedsLoader;
+use super::options::{MedsOptions, Statics};
+use super::subjects::Subjects;
+use crate::error::{Error, Result};
+use crate::io::meds::{Labels, MedsDataset, MedsOptions as ReadOptions, Place, Splits};
+use crate::io::meds_torch::{CohortShard, TensorizeOptions, TensorizedCohort, tables};
+use crate::io::order::textual;
+
+impl MedsLoader {
+    /// Opens a folder: a [tensorized cohort](TensorizedCohort), of this crate or of
+    /// meds-torch-data, or a [MEDS data set](MedsDataset), whose measurements are read into memory
+    /// now.
+    ///
+    /// `split` selects the subjects: `train`, `tuning`, `held_out` or any other split; `None` for
+    /// all. Shards of a cohort are in the folder of their split; for a MEDS data set,
+    /// `metadata/subject_splits.parquet` may assign them, too.
+    ///
+    /// The tensors of a cohort are mapped: pages that no window touches are not read.
+    ///
+    /// With [`compat`](MedsOptions::compat), a MEDS data set is read exactly as the cohort that
+    /// [`tensorize`](crate::io::meds_torch::tensorize) makes of it with default options:
+    /// measurements whose code is not in the vocabulary are left out and
+    /// [counted](Self::dropped_measurements), as are subjects without any other measurements, and
+    /// without `code/vocab_index` the vocabulary is that of the train split. Without `compat`,
+    /// codes outside the vocabulary have the token 0.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is damaged, or the split has no subjects; otherwise as
+    /// [`try_new`](Self::try_new).
+    pub fn open<'a>(
+        root: impl AsRef<Path>,
+        split: impl Into<Option<&'a str>>,
+        labels: Option<&Labels>,
+        options: MedsOptions,
+    ) -> Result<Self> {
+        let (root, split) = (root.as_ref(), split.into());
+        options.to_loader()?;
+        let mut dropped = 0;
+        let (mut shards, names) = match TensorizedCohort::is_at(root) {
+            true => {
+                let cohort = TensorizedCohort::open(root)?;
+                let names = cohort.shards().iter().map(|s| s.name().to_owned()).collect();
+                (read_cohort(&cohort, split)?, names)
+            }
+            false if options.compat => {
+                let data = MedsDataset::open(root)?;
+                let tables = tables(&data, split, &TensorizeOptions::default())?;
+                dropped = tables.unknown.values().sum();
+                (tables.shards.into_iter().map(Subjects::from).collect(), tables.names)
+            }
+            false => {
+                let data = MedsDataset::open(root)?;
+                let names: Vec<String> = data.shards().map(|s| s.name().to_owned()).collect();
+                (read_data_set(&data, split)?, names)
+            }
+        };
+        if options.statics == Statics::Omit {
+            shards.iter_mut().for_each(|shard| shard.statics = None);
+        }
+        if options.compat {
+            shards.sort_by_cached_key(|shard| textual(&format!("{}.parquet", shard.name)));
+        }
+        if shards.is_empty() {
+            return Err(Error::file(
+                root,
+                match split {
+                    Some(split) => format!(
+                        "the folder has no shard of the split {split:?}; the shards are {}",
+                        names.join(", ")
+                    ),
+                    None => "the folder has no shards".into(),
+                },
+            ));
+        }
+        let labels = labels.map(Labels::to_batch).transpose()?;
+        Ok(Self { dropped, ..Self::try_new(shards, labels.as_ref(), options)? })
+    }
+}
+
+fn read_cohort(cohort: &TensorizedCohort, split: Option<&str>) -> Result<Vec<Subjects>> {
+    let wanted = |shard: &&CohortShard| split.is_none_or(|split| shard.split() == split);
+    cohort.shards().iter().filter(wanted).map(|shard| Ok(Subjects::from(shard.read()?))).collect()
+}
+
+fn read_data_set(data: &MedsDataset, split: Option<&str>) -> Result<Vec<Subjects>> {
+    let splits = Splits::of(data.root())?;
+    let read = ReadOptions { columns: Some(Vec::new()), ..ReadOptions::default() };
+    let mut shards = Vec::new();
+    for shard in data.shards() {
+        let filter_subjects = match (split, splits.place(shard.name())) {
+            (None, _) => false,
+            (Some(split), Place::Split(name)) if name == split => false,
+            (Some(_), Place::Split(_)) => continue,
+            (Some(_), Place::BySubject) => true,
+            (Some(split), Place::Unknown) => {
+                return Err(Error::file(
+                    shard.path(),
+                    format!(
+                        "neither its folder nor metadata/subject_splits.parquet tells whether it belongs to \
+                         the split {split:?}"
+                    ),
+                ));
+            }
+        };
+        let mut subjects = Subjects::from(shard.read(&read)?);
+        if filter_subjects {
+            let ids = subjects.events.column("subject_id")?.values().as_primitive::<Int64Type>();
+            let keep: BooleanArray = ids
+                .values()
+                .iter()
+                .map(|id| {
+                    let name = splits.of_subject(*id).and_then(|i| splits.names().get(i));
+                    Some(name.is_some_and(|name| Some(name.as_str()) == split))
+                })
+                .collect();
+            if keep.true_count() == 0 {
+                continue;
+            }
+            subjects.events = subjects.events.filter(&keep)?;
+            subjects.statics = subjects.statics.map(|s| s.filter(&keep)).transpose()?;
+        }
+        shards.push(subjects);
+    }
+    Ok(shards)
+}

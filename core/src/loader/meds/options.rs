@@ -1,0 +1,423 @@
+//! [`MedsOptions`]: options of a loader of health records.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use rayon::ThreadPool;
+
+use super::super::options::{Form, LoaderOptions, Sampling};
+use crate::dense::{DType, Side, Size};
+use crate::error::{Error, Result};
+
+/// Elements of a sequence, along the second axis of the tensors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// Measurements: tensors have two axes, `[items, measurements]`. The time since the event
+    /// before is at the first measurement of an event, with 0 at the others.
+    #[default]
+    Measurement,
+    /// Events with their measurements: tensors have three axes, `[items, events, measurements]`.
+    Event,
+}
+
+/// Parses `measurement` or `SM`, `event` or `SEM`.
+impl FromStr for Unit {
+    type Err = Error;
+
+    fn from_str(s: &str) -> Result<Self> {
+        match s {
+            "measurement" | "SM" => Ok(Self::Measurement),
+            "event" | "SEM" => Ok(Self::Event),
+            _ => Err(Error::invalid(format!(
+                "the unit must be 'measurement' (SM) or 'event' (SEM), not {s:?}"
+            ))),
+        }
+    }
+}
+
+/// Choice of the window in a sequence longer than the limit of [`MedsOptions::new`], in the
+/// [unit](Unit) of the sequence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Window {
+    /// A window at a random start, uniformly distributed and drawn anew in every epoch.
+    #[default]
+    Random,
+    /// A window whose start is uniformly distributed from before the sequence to its last element,
+    /// clipped to the sequence and drawn anew in every epoch. Every element is in the window with
+    /// the same probability, `len / (n + len - 1)` for a sequence of `n`, whereas
+    /// [`Random`](Self::Random) prefers those in the middle. Windows at the ends are shorter.
+    BalancedRandom,
+    /// The last part.
+    ToEnd,
+    /// The first part.
+    FromStart,
+    /// Consecutive windows, each an item, whose starts are a stride apart. The last one may be
+    /// shorter.
+    Step {
+        /// Measurements or events from the start of one window to the start of the next, at least
+        /// 1.
+        stride: usize,
+    },
+    /// Consecutive windows, each sharing an overlap with the one before.
+    Overlap {
+        /// Shared measurements or events; less than the length of the window without prepended
+        /// static facts.
+        overlap: usize,
+    },
+}
+
+impl Window {
+    /// Returns the window of a name: `random`, `balanced` (or `balanced_random`), `end` (or
+    /// `to_end`), `start` (or `from_start`), `step` (or `step_through`). `step` takes a stride or
+    /// an overlap; without either, windows of `len` adjoin.
+    ///
+    /// # Errors
+    /// For other names, for a stride or overlap with another name than `step`, or for both.
+    pub fn named(
+        name: &str,
+        len: usize,
+        stride: Option<usize>,
+        overlap: Option<usize>,
+    ) -> Result<Self> {
+        let window = match (name, stride, overlap) {
+            ("step" | "step_through", Some(_), Some(_)) => {
+                return Err(Error::invalid("windows have either a stride or an overlap, not both"));
+            }
+            ("step" | "step_through", _, Some(overlap)) if overlap >= len => {
+                return Err(Error::invalid(format!(
+                    "windows of {len} with an overlap of {overlap} would not advance; \
+                     the overlap may be at most {}",
+                    len.saturating_sub(1)
+                )));
+            }
+            ("step" | "step_through", _, Some(overlap)) => return Ok(Self::Overlap { overlap }),
+            ("step" | "step_through", stride, _) => {
+                return Ok(Self::Step { stride: stride.unwrap_or(len) });
+            }
+            ("random", ..) => Self::Random,
+            ("balanced" | "balanced_random", ..) => Self::BalancedRandom,
+            ("end" | "to_end", ..) => Self::ToEnd,
+            ("start" | "from_start", ..) => Self::FromStart,
+            _ => {
+                return Err(Error::invalid(format!(
+                    "the window must be 'random', 'balanced', 'end', 'start' or 'step', not {name:?}"
+                )));
+            }
+        };
+        match stride.or(overlap) {
+            Some(_) => Err(Error::invalid(format!(
+                "the window {name:?} has no stride or overlap; only 'step' has them"
+            ))),
+            None => Ok(window),
+        }
+    }
+}
+
+/// Treatment of the facts about a subject that have no time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Statics {
+    /// As tensors of their own.
+    #[default]
+    Include,
+    /// In front of the sequence, counting towards its length: as measurements, or as one event.
+    Prepend,
+    /// Left out.
+    Omit,
+}
+
+/// Parses `include`, `prepend` and `omit`.
+impl FromStr for Statics {
+    type Err = Error;
+
+    fn from_str(s: &str) -> Result<Self> {
+        match s {
+            "include" => Ok(Self::Include),
+            "prepend" => Ok(Self::Prepend),
+            "omit" => Ok(Self::Omit),
+            _ => Err(Error::invalid(format!(
+                "static facts must be 'include', 'prepend' or 'omit', not {s:?}"
+            ))),
+        }
+    }
+}
+
+/// Options of a [`MedsLoader`](super::MedsLoader). Only the batch size and the length of the
+/// sequences have no default.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::Side;
+/// use serrate::loader::meds::{MedsOptions, Statics, Unit, Window};
+/// let options = MedsOptions::new(256, 512)
+///     .unit(Unit::Event)
+///     .window(Window::Overlap { overlap: 64 })
+///     .statics(Statics::Prepend)
+///     .measurements_per_event(32)
+///     .side(Side::Left)
+///     .shuffle(7)
+///     .threads(2)
+///     .prefetch(1);
+/// ```
+#[derive(Clone, Debug)]
+pub struct MedsOptions {
+    pub(super) len: usize,
+    pub(super) unit: Unit,
+    pub(super) window: Window,
+    pub(super) statics: Statics,
+    cap: Option<usize>,
+    fixed: bool,
+    pub(super) compat: bool,
+    pub(super) numeric_value: bool,
+    pub(super) time_delta: bool,
+    pub(super) window_counts: bool,
+    /// Options passed to the underlying loader.
+    loader: LoaderOptions,
+}
+
+impl MedsOptions {
+    /// Returns the defaults for batches of `batch_size` items of at most `len` measurements: random
+    /// windows in source order, padded on the right, static facts in tensors of their own, made by
+    /// the calling thread.
+    pub fn new(batch_size: usize, len: usize) -> Self {
+        Self {
+            len,
+            unit: Unit::default(),
+            window: Window::default(),
+            statics: Statics::default(),
+            cap: None,
+            fixed: false,
+            compat: false,
+            numeric_value: true,
+            time_delta: true,
+            window_counts: false,
+            loader: LoaderOptions::new(batch_size).position_ids(None),
+        }
+    }
+
+    /// Sets the largest length of sequences, in measurements or events, including prepended facts.
+    pub fn with_len(mut self, len: usize) -> Self {
+        self.len = len;
+        self
+    }
+
+    /// Sets the elements of sequences, in which lengths are counted, too.
+    pub fn unit(mut self, unit: Unit) -> Self {
+        self.unit = unit;
+        self
+    }
+
+    /// Sets the choice of the window in a longer sequence.
+    pub fn window(mut self, window: Window) -> Self {
+        self.window = window;
+        self
+    }
+
+    /// Sets the treatment of static facts.
+    pub fn statics(mut self, statics: Statics) -> Self {
+        self.statics = statics;
+        self
+    }
+
+    /// Limits the measurements of each event in padded batches of events. The first ones are kept
+    /// (with padding on the left, the last ones).
+    pub fn measurements_per_event(mut self, most: usize) -> Self {
+        self.cap = Some(most);
+        self
+    }
+
+    /// Whether padded sequences have the largest length in every batch, instead of that of the
+    /// longest in the batch; the same for events if
+    /// [`measurements_per_event`](Self::measurements_per_event) is set.
+    pub fn fixed_shape(mut self, fixed: bool) -> Self {
+        self.fixed = fixed;
+        self
+    }
+
+    /// Makes exactly the tensors that `MEDSPytorchDataset` of meds-torch-data 0.9.0 collates for
+    /// the same items: the same names, types, shapes and values, and no other tensors. In this form
+    ///
+    /// * masks of numeric values are true on padding;
+    /// * the last of stepped windows ends with the sequence and has full length;
+    /// * all static facts are put in front of a sequence, even if it is shorter;
+    /// * `static_mask` marks the first slots of a row, with padding on the left as well;
+    /// * shards, and so items, are ordered by name as strings (`train/10` before `train/2`);
+    /// * a label without a `boolean_value` is an error, and so are labels of other kinds only;
+    /// * without [numbers](Self::numeric_value), included static facts still have theirs;
+    /// * a MEDS data set is read as the cohort that it converts to: codes outside the vocabulary
+    ///   are left out.
+    ///
+    /// Labels keep their order;
+    /// [`Labels::read_in_text_order`](crate::io::meds::Labels::read_in_text_order) reads those of a
+    /// folder in the order of meds-torch-data. Random windows are drawn from a generator of this
+    /// library (see [`Sampling`](crate::loader::Sampling)) instead of numpy's: the distribution is
+    /// the same, the windows are not.
+    ///
+    /// Where meds-torch-data fails, the result is as without `compat`: a subject without events is
+    /// a row of padding. One wrong result is not reproduced: without [times](Self::time_delta),
+    /// meds-torch-data takes other subjects' events.
+    pub fn compat(mut self, compat: bool) -> Self {
+        self.compat = compat;
+        self
+    }
+
+    /// Whether there are numeric values with their mask (the default), also of static facts.
+    pub fn numeric_value(mut self, numeric_value: bool) -> Self {
+        self.numeric_value = numeric_value;
+        self
+    }
+
+    /// Whether there are times (the default).
+    pub fn time_delta(mut self, time_delta: bool) -> Self {
+        self.time_delta = time_delta;
+        self
+    }
+
+    /// Whether to add `n_subject_windows`, the number of windows of each item's subject (or label),
+    /// for weighting stepped windows.
+    pub fn window_counts(mut self, window_counts: bool) -> Self {
+        self.window_counts = window_counts;
+        self
+    }
+
+    /// See [`LoaderOptions::shuffle`].
+    pub fn shuffle(self, seed: u64) -> Self {
+        self.with_loader(|l| l.shuffle(seed))
+    }
+
+    /// See [`LoaderOptions::seed`].
+    pub fn seed(self, seed: u64) -> Self {
+        self.with_loader(|l| l.seed(seed))
+    }
+
+    /// See [`LoaderOptions::bucket`]; lengths are those of the windows, in the [unit](Self::unit).
+    pub fn bucket(self, pool: usize) -> Self {
+        self.with_loader(|l| l.bucket(pool))
+    }
+
+    /// See [`LoaderOptions::drop_last`].
+    pub fn drop_last(self, drop_last: bool) -> Self {
+        self.with_loader(|l| l.drop_last(drop_last))
+    }
+
+    /// See [`LoaderOptions::part`].
+    pub fn part(self, rank: usize, world: usize) -> Self {
+        self.with_loader(|l| l.part(rank, world))
+    }
+
+    /// Sets the form of the batches; padded by default.
+    pub fn form(self, form: Form) -> Self {
+        self.with_loader(|l| l.form(form))
+    }
+
+    /// Sets the side of the padding of sequences and events; static facts in tensors of their own
+    /// are always padded on the right.
+    pub fn side(self, side: Side) -> Self {
+        self.with_loader(|l| l.side(side))
+    }
+
+    /// See [`LoaderOptions::position_ids`]; none by default.
+    pub fn position_ids(self, dtype: impl Into<Option<DType>>) -> Self {
+        self.with_loader(|l| l.position_ids(dtype))
+    }
+
+    /// See [`LoaderOptions::threads`].
+    pub fn threads(self, threads: usize) -> Self {
+        self.with_loader(|l| l.threads(threads))
+    }
+
+    /// See [`LoaderOptions::prefetch`].
+    pub fn prefetch(self, prefetch: usize) -> Self {
+        self.with_loader(|l| l.prefetch(prefetch))
+    }
+
+    /// See [`LoaderOptions::pool`].
+    pub fn pool(self, pool: Arc<ThreadPool>) -> Self {
+        self.with_loader(|l| l.pool(pool))
+    }
+
+    /// See [`LoaderOptions::limit`].
+    pub fn limit(self, bytes: impl Into<Option<u64>>) -> Self {
+        self.with_loader(|l| l.limit(bytes))
+    }
+
+    fn with_loader(mut self, change: impl FnOnce(LoaderOptions) -> LoaderOptions) -> Self {
+        self.loader = change(self.loader);
+        self
+    }
+
+    pub(super) fn form_of(&self) -> Form {
+        self.loader.form
+    }
+
+    pub(super) fn side_of(&self) -> Side {
+        self.loader.side
+    }
+
+    /// Converts to the options of the underlying loader.
+    ///
+    /// # Errors
+    /// For options that are invalid for any data.
+    pub(super) fn to_loader(&self) -> Result<LoaderOptions> {
+        let wrong = |message: &str| Err(Error::invalid(message));
+        let mut options = self.loader.clone().tokens_as_i64(true).validity(false);
+        let (sampling, overlap) = match self.window {
+            Window::Random => (Sampling::Random, None),
+            Window::BalancedRandom => (Sampling::BalancedRandom, None),
+            Window::ToEnd => (Sampling::ToEnd, None),
+            Window::FromStart => (Sampling::FromStart, None),
+            Window::Step { stride } => (Sampling::Step { stride }, None),
+            // The stride of a row depends on the length of its window, which prepended facts
+            // shorten.
+            Window::Overlap { overlap } => (Sampling::Step { stride: 1 }, Some(overlap)),
+        };
+        options = options.window(self.len, sampling);
+        options.overlap = overlap;
+        options.full_windows = self.compat;
+        options.check_valid()?;
+        if self.statics == Statics::Prepend && self.len < 2 && !self.compat {
+            return wrong(
+                "static facts in front of sequences of 1 leave nothing of the sequence; use longer \
+                 sequences, or include or omit the facts",
+            );
+        }
+        let packed = options.form == Form::Packed;
+        if packed && self.compat {
+            return wrong(
+                "meds-torch-data has no packed batches; use either packed batches or compat",
+            );
+        }
+        if self.fixed && (packed || self.compat) {
+            return wrong(
+                "packed batches and meds-torch-data have no fixed shape; remove the option",
+            );
+        }
+        match (self.unit, self.cap) {
+            (_, Some(0)) => {
+                return wrong("the limit of measurements per event must be at least 1, not 0");
+            }
+            (Unit::Measurement, Some(_)) => {
+                return wrong(
+                    "measurements per event can only be limited in sequences of events; \
+                     set unit = event, or remove the limit",
+                );
+            }
+            (_, Some(_)) if packed => {
+                return wrong(
+                    "packed batches hold all measurements of their events; remove the limit",
+                );
+            }
+            _ => {}
+        }
+        let sequence = if self.fixed { Size::Exactly(self.len) } else { Size::Longest };
+        let event = match self.cap {
+            Some(most) if self.fixed => Size::Exactly(most),
+            Some(most) => Size::AtMost(most),
+            None => Size::Longest,
+        };
+        Ok(match (packed, self.unit) {
+            (true, _) => options,
+            (false, Unit::Measurement) => options.sizes([sequence]),
+            (false, Unit::Event) => options.sizes([sequence, event]),
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! List of the tensors of batches of health records.
+
+use super::super::inner::LoaderTarget;
+use super::super::options::{Form, LoaderOptions};
+use super::super::output::{Output, Outputs, TensorContent, push_lengths, push_position_ids};
+use super::super::source::LoaderSource;
+use super::options::{MedsOptions, Statics, Unit};
+use super::subjects::TARGETS;
+use crate::dense::{DType, Side};
+use crate::error::Result;
+
+const ZERO: [u8; 8] = [0; 8];
+const ONE: [u8; 8] = [1; 8];
+
+pub(super) fn list_outputs(
+    source: &LoaderSource,
+    targets: &[LoaderTarget],
+    options: &MedsOptions,
+    loader: &LoaderOptions,
+) -> Result<Vec<Output>> {
+    let mut out = Outputs::new(loader);
+    let column = |name: &str| {
+        source.columns.iter().enumerate().find(|(_, column)| column.name.as_ref() == name)
+    };
+    let packed = options.form_of() == Form::Packed;
+    let padding = if options.compat { ONE } else { ZERO };
+
+    if let Some((i, c)) = column("code") {
+        out.push("code", c.axis, DType::I64, ZERO, TensorContent::Column(i))?;
+    }
+    if let Some((i, c)) = column("numeric_value") {
+        out.push("numeric_value", c.axis, DType::F32, ZERO, TensorContent::Column(i))?;
+        out.push("numeric_value_mask", c.axis, DType::Bool, padding, TensorContent::Number(i))?;
+    }
+    match (options.unit, column("time_delta_days")) {
+        (Unit::Event, Some((i, _))) => {
+            out.push("time_delta_days", 1, DType::F32, ZERO, TensorContent::Column(i))?;
+        }
+        (Unit::Measurement, _) if options.time_delta => {
+            out.push("time_delta_days", 1, DType::F32, ZERO, TensorContent::Spread)?;
+        }
+        _ => {}
+    }
+    if options.unit == Unit::Event && !packed {
+        out.push("event_mask", 1, DType::Bool, ZERO, TensorContent::Mask)?;
+    }
+    match (options.statics, &source.facts) {
+        (Statics::Prepend, Some(_)) => {
+            let leading = options.compat && options.side_of() == Side::Left;
+            let what = if leading { TensorContent::Leading } else { TensorContent::Fact };
+            out.push("static_mask", 1, DType::Bool, ZERO, what)?;
+        }
+        (Statics::Include, Some(facts)) => {
+            for (i, c) in facts.source.columns.iter().enumerate() {
+                let name = c.name.as_ref();
+                out.push_fact(name, 1, c.dtype, ZERO, TensorContent::Column(i))?;
+                if c.finite {
+                    let mask = format!("{name}_mask");
+                    out.push_fact(mask, 1, DType::Bool, padding, TensorContent::Number(i))?;
+                }
+            }
+            if packed {
+                let what = TensorContent::CuSeqlens;
+                out.push_fact("static/cu_seqlens", 1, DType::I32, ZERO, what)?;
+            }
+        }
+        _ => {}
+    }
+    for (i, target) in targets.iter().enumerate() {
+        if options.compat && target.name.as_ref() != "boolean_value" {
+            continue;
+        }
+        out.push(target.name.as_ref(), 0, target.dtype, ZERO, TensorContent::Target(i))?;
+        if target.nulls {
+            let mask = format!("{}_mask", target.name);
+            out.push(mask, 0, DType::Bool, ZERO, TensorContent::TargetValid(i))?;
+        }
+    }
+    for name in TARGETS.into_iter().chain(["subject_id"]) {
+        let Some((i, c)) = column(name) else { continue };
+        if options.compat && name != "boolean_value" {
+            continue;
+        }
+        out.push(name, 0, c.dtype, ZERO, TensorContent::Column(i))?;
+        if c.nulls {
+            out.push(format!("{name}_mask"), 0, DType::Bool, ZERO, TensorContent::Valid(i))?;
+        }
+    }
+    if !options.compat {
+        out.push("event_start", 0, DType::I64, ZERO, TensorContent::FirstEvent)?;
+        out.push("event_end", 0, DType::I64, ZERO, TensorContent::EndEvent)?;
+    }
+    if options.window_counts {
+        out.push("n_subject_windows", 0, DType::I64, ZERO, TensorContent::Windows)?;
+    }
+    if packed {
+        let deepest = if options.unit == Unit::Event { 2 } else { 1 };
+        push_lengths(&mut out, deepest)?;
+        for axis in 1..=deepest {
+            push_position_ids(&mut out, loader, axis)?;
+        }
+    }
+    Ok(out.into_outputs())
+}

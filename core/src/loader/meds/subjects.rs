@@ -1,0 +1,341 @@
+//! [`Subjects`]: the tables of one shard, and their preparation for a loader.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float32Array, Int64Array, StringArray, new_null_array,
+};
+use arrow::buffer::ScalarBuffer;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float32Type};
+
+use super::super::timeline::Timeline;
+use super::options::{MedsOptions, Statics, Unit};
+use crate::array::exact::{Inexact, cast_exact, first_null, integers, microseconds};
+use crate::error::{Error, Result};
+use crate::table::{Column, History, RaggedTable};
+
+/// Subjects of one shard, with their events and static facts.
+///
+/// `events` has the axes subject, event, measurement and the columns
+///
+/// | column | axis | type | |
+/// |---|---|---|---|
+/// | `subject_id` | 0 | integer | required for labels |
+/// | `time` | 1 | timestamp | required for labels; ascending within a subject |
+/// | `time_delta_days` | 1 | number | NULL or NaN if missing |
+/// | `code` | 2 | integer | if it is a string, `code_id` is used instead |
+/// | `numeric_value` | 2 | number | NULL or NaN if missing; the column is optional |
+///
+/// and optionally, on axis 0, any of `prediction_time`, `boolean_value`, `integer_value`,
+/// `float_value` and `categorical_value`, for rows that already end at their prediction time.
+/// `statics` has the same rows and on axis 1 `static_code` (or `static_code_id`) and
+/// `static_numeric_value`. Other columns are ignored.
+#[derive(Clone, Debug)]
+pub struct Subjects {
+    /// Name of the shard, for messages.
+    pub name: String,
+    /// Events, which have a time.
+    pub events: RaggedTable,
+    /// Static facts, which have no time; optional if they are left out.
+    pub statics: Option<RaggedTable>,
+}
+
+#[cfg(feature = "parquet")]
+impl From<crate::io::meds_torch::CohortTables> for Subjects {
+    fn from(tables: crate::io::meds_torch::CohortTables) -> Self {
+        Self { name: tables.name, events: tables.events, statics: Some(tables.statics) }
+    }
+}
+
+#[cfg(feature = "parquet")]
+impl From<crate::io::meds::MedsShard> for Subjects {
+    fn from(shard: crate::io::meds::MedsShard) -> Self {
+        Self { name: shard.name, events: shard.events, statics: Some(shard.statics) }
+    }
+}
+
+/// Names of target columns on axis 0, in the order of their tensors.
+pub(super) const TARGETS: [&str; 5] =
+    ["prediction_time", "boolean_value", "integer_value", "float_value", "categorical_value"];
+
+/// The tables of a shard in the form that a loader reads.
+pub(super) struct PreparedShard {
+    /// Subjects and measurements, or subjects, events and measurements.
+    pub(super) events: RaggedTable,
+    /// Subjects and their static facts.
+    pub(super) facts: Option<RaggedTable>,
+    /// The events of the measurements, for sequences of measurements.
+    pub(super) timeline: Option<Timeline>,
+    /// Subjects and event times, for labels.
+    pub(super) times: Option<SubjectTimes>,
+}
+
+/// The subjects of a shard's rows, and their event times.
+pub(super) struct SubjectTimes {
+    pub(super) subjects: Int64Array,
+    pub(super) history: History,
+}
+
+pub(super) struct ShardRequirements<'a> {
+    pub(super) options: &'a MedsOptions,
+    /// Whether labels are given, so that times are required.
+    pub(super) labels: bool,
+    /// Whether any shard has numbers.
+    pub(super) numbers: bool,
+    /// The categories of `categorical_value`, in order.
+    pub(super) categories: &'a [String],
+}
+
+impl PreparedShard {
+    pub(super) fn new(subjects: &Subjects, wanted: &ShardRequirements<'_>) -> Result<Self> {
+        let named = |e: Error| match e {
+            Error::File { .. } | Error::Io { .. } => e,
+            e => Error::invalid(format!("shard {:?}: {e}", subjects.name)),
+        };
+        Self::build(subjects, wanted).map_err(named)
+    }
+
+    fn build(subjects: &Subjects, wanted: &ShardRequirements<'_>) -> Result<Self> {
+        let (events, options) = (&subjects.events, wanted.options);
+        if events.ndim() < 3 {
+            return Err(Error::invalid(format!(
+                "the table has {} axes, but health records need three: subjects, events and measurements",
+                events.ndim()
+            )));
+        }
+        let (rows, inner) = (events.layout(1)?, events.layout(2)?);
+        let code = find_tokens(events, "code", "code_id", 2)?;
+        let numbers = (wanted.numbers && options.numeric_value)
+            .then(|| match events.column("numeric_value") {
+                Ok(_) => read_floats(events, "numeric_value", 2),
+                Err(_) => Ok(new_null_array(&DataType::Float32, code.len())),
+            })
+            .transpose()?;
+        let days =
+            options.time_delta.then(|| read_floats(events, "time_delta_days", 1)).transpose()?;
+
+        let mut columns = read_row_values(events, wanted)?;
+        let times = wanted.labels.then(|| SubjectTimes::read(events)).transpose()?;
+        let facts = match options.statics {
+            Statics::Omit => None,
+            _ => Some(read_facts(subjects, options)?),
+        };
+        let (axes, timeline, axis) = match options.unit {
+            Unit::Event => {
+                columns.extend(days.map(|days| Column::new("time_delta_days", 1, days)));
+                (vec![(None, rows.clone()), (None, inner.clone())], None, 2)
+            }
+            Unit::Measurement => {
+                let days = days.map(|days| nulls_to_nan(&days));
+                let timeline = Timeline::new(rows.clone(), inner, days)?;
+                (vec![(None, timeline.row_offsets()?.into())], Some(timeline), 1)
+            }
+        };
+        columns.push(Column::new("code", axis, code));
+        columns.extend(numbers.map(|values| Column::new("numeric_value", axis, values)));
+        let events = RaggedTable::try_new(events.num_rows(), None, axes, columns)?;
+        Ok(Self { events, facts, timeline, times })
+    }
+}
+
+impl SubjectTimes {
+    fn read(events: &RaggedTable) -> Result<Self> {
+        let times = column_at(events, "time", 1)?.values();
+        let times = microseconds(times).map_err(|e| inexact("time", times, &e))?;
+        if let Some(at) = first_null(&times) {
+            return Err(Error::invalid(format!("column \"time\", event {at} is NULL")));
+        }
+        let subjects = read_subject_ids(events)?;
+        let history = History::try_new(events.layout(1)?.clone(), times.values().clone());
+        let history = history.map_err(|row| {
+            Error::invalid(format!(
+                "the times of subject {} do not ascend, so the events before a prediction \
+                 time are unknown; sort its events first",
+                subjects.value(row)
+            ))
+        })?;
+        Ok(Self { subjects, history })
+    }
+}
+
+/// Returns a column that must be on this axis.
+fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a Column> {
+    let column = table.column(name)?;
+    match column.axis() == axis {
+        true => Ok(column),
+        false => Err(Error::invalid(format!(
+            "column {name:?} is on axis {}; expected on axis {axis}",
+            column.axis()
+        ))),
+    }
+}
+
+/// Returns the tokens of a column, or of another one if that is a string column. NULL becomes the
+/// token 0.
+fn find_tokens(table: &RaggedTable, name: &str, encoded: &str, axis: usize) -> Result<ArrayRef> {
+    let column = table.column(name);
+    let column = match column {
+        Ok(c) if c.data_type().is_integer() => column_at(table, name, axis)?,
+        _ => match (column_at(table, encoded, axis), column) {
+            (Ok(encoded), _) => encoded,
+            (Err(_), Ok(column)) => {
+                let expected = format!("integers, or an additional column {encoded:?} of integers");
+                return Err(Error::type_of(
+                    format!("column {name:?}"),
+                    expected,
+                    column.data_type(),
+                ));
+            }
+            (Err(_), Err(missing)) => return Err(missing),
+        },
+    };
+    Ok(Arc::clone(column.values()))
+}
+
+fn read_floats(table: &RaggedTable, name: &str, axis: usize) -> Result<ArrayRef> {
+    let column = column_at(table, name, axis)?;
+    let found = column.data_type();
+    if !found.is_numeric() && *found != DataType::Null {
+        return Err(Error::type_of(format!("column {name:?}"), "numbers", found));
+    }
+    Ok(cast(column.values(), &DataType::Float32)?)
+}
+
+fn nulls_to_nan(values: &ArrayRef) -> ScalarBuffer<f32> {
+    let values: &Float32Array = values.as_primitive::<Float32Type>();
+    match values.null_count() {
+        0 => values.values().clone(),
+        _ => values.iter().map(|v| v.unwrap_or(f32::NAN)).collect(),
+    }
+}
+
+fn read_subject_ids(events: &RaggedTable) -> Result<Int64Array> {
+    let column = column_at(events, "subject_id", 0)?.values();
+    let ids = integers(column).map_err(|e| inexact("subject_id", column, &e))?;
+    match first_null(&ids) {
+        Some(row) => Err(Error::invalid(format!("column \"subject_id\", row {row} is NULL"))),
+        None => Ok(ids),
+    }
+}
+
+/// Reads `subject_id` and, without labels, the target columns of the rows.
+fn read_row_values(events: &RaggedTable, wanted: &ShardRequirements<'_>) -> Result<Vec<Column>> {
+    let mut columns = Vec::new();
+    if events.column("subject_id").is_ok() {
+        columns.push(Column::new("subject_id", 0, Arc::new(read_subject_ids(events)?)));
+    }
+    for name in TARGETS.into_iter().filter(|_| !wanted.labels) {
+        if let Ok(column) = events.column(name)
+            && column.axis() == 0
+        {
+            let values = read_target(name, column.values(), wanted.categories)?;
+            if let Some(row) = find_non_finite(&values) {
+                return Err(Error::invalid(format!(
+                    "row {row}: {name} is not a finite float32, so it cannot be a target"
+                )));
+            }
+            columns.push(Column::new(name, 0, values));
+        }
+    }
+    Ok(columns)
+}
+
+/// Converts a column of [`TARGETS`] to the type of its tensor. Numbers may be NaN or infinite; see
+/// [`find_non_finite`].
+pub(super) fn read_target(
+    name: &str,
+    values: &ArrayRef,
+    categories: &[String],
+) -> Result<ArrayRef> {
+    let found = values.data_type();
+    let null = *found == DataType::Null;
+    use DataType::{Boolean, Float32, Int64};
+    let wrong = |expected| Err(inexact(name, values, &Inexact::Type(expected)));
+    let exact = |to| cast_exact(values, &to).map_err(|e| inexact(name, values, &e));
+    match name {
+        "prediction_time" => {
+            Ok(Arc::new(microseconds(values).map_err(|e| inexact(name, values, &e))?))
+        }
+        "boolean_value" if null || *found == Boolean => exact(Boolean),
+        "boolean_value" => wrong("booleans"),
+        "integer_value" if null || found.is_integer() => exact(Int64),
+        "integer_value" => wrong("integers"),
+        "float_value" if null || found.is_numeric() => exact(Float32),
+        "float_value" => wrong("numbers"),
+        _ => {
+            let number = |text: &str| {
+                let at = categories.binary_search_by(|c| c.as_str().cmp(text)).ok()?;
+                i64::try_from(at).ok()
+            };
+            let strings = cast_to_strings(values)?;
+            Ok(Arc::new(strings.iter().map(|t| t.and_then(number)).collect::<Int64Array>()))
+        }
+    }
+}
+
+/// Returns the position of the first target that is NaN or infinite as float32.
+pub(super) fn find_non_finite(targets: &ArrayRef) -> Option<usize> {
+    let numbers = targets.as_primitive_opt::<Float32Type>()?;
+    numbers.iter().position(|v| v.is_some_and(|v| !v.is_finite()))
+}
+
+/// Describes why a column is not usable.
+pub(super) fn inexact(name: &str, values: &ArrayRef, e: &Inexact) -> Error {
+    match e {
+        Inexact::Type(expected) => {
+            Error::type_of(format!("column {name:?}"), *expected, values.data_type())
+        }
+        Inexact::Value(i, message) => {
+            Error::invalid(format!("column {name:?}, value {i}: {message}"))
+        }
+        Inexact::Cast(e) => Error::invalid(format!("column {name:?}: {e}")),
+    }
+}
+
+fn cast_to_strings(values: &ArrayRef) -> Result<StringArray> {
+    let values = cast(values, &DataType::Utf8)?;
+    Ok(values.as_string::<i32>().clone())
+}
+
+/// Collects the distinct strings of some arrays, sorted by bytes.
+pub(super) fn collect_categories<'a>(
+    arrays: impl IntoIterator<Item = &'a ArrayRef>,
+) -> Result<Vec<String>> {
+    let mut all = std::collections::BTreeSet::new();
+    for values in arrays {
+        for text in cast_to_strings(values)?.iter().flatten() {
+            if !all.contains(text) {
+                all.insert(text.to_owned());
+            }
+        }
+    }
+    Ok(all.into_iter().collect())
+}
+
+/// Reads codes and numbers of static facts.
+fn read_facts(subjects: &Subjects, options: &MedsOptions) -> Result<RaggedTable> {
+    let Some(statics) = &subjects.statics else {
+        return Err(Error::invalid("the shard has no static facts; use 'omit'"));
+    };
+    let rows = subjects.events.num_rows();
+    if statics.num_rows() != rows || statics.ndim() < 2 {
+        return Err(Error::invalid(format!(
+            "the static facts have {} rows and {} axes; expected the {rows} rows of the events, with lists",
+            statics.num_rows(),
+            statics.ndim()
+        )));
+    }
+    let code = find_tokens(statics, "static_code", "static_code_id", 1)?;
+    let len = code.len();
+    let mut columns = vec![Column::new("static_code", 1, code)];
+    // meds-torch-data leaves out only the numbers of events.
+    if options.numeric_value || (options.compat && options.statics == Statics::Include) {
+        let values = match statics.column("static_numeric_value") {
+            Ok(_) => read_floats(statics, "static_numeric_value", 1)?,
+            Err(_) => new_null_array(&DataType::Float32, len),
+        };
+        columns.push(Column::new("static_numeric_value", 1, values));
+    }
+    RaggedTable::try_new(rows, None, vec![(None, statics.layout(1)?.clone())], columns)
+}

@@ -1,0 +1,315 @@
+//! Loader of batches for training: iterates over ragged tables along their first axis.
+//!
+//! A [`Loader`] takes one or more shards and [`LoaderOptions`]. An **item** is one row (a patient),
+//! or a window of its axis 1 (events); an **epoch** is all items in some order, cut into batches.
+//! [`Loader::epoch`] returns an [`Epoch`], an iterator of [`Batch`]es of named tensors, padded with
+//! masks or packed with `cu_seqlens`.
+//!
+//! * **The plan comes first.** [`EpochPlan`] assigns rows and windows to batches. It is a
+//!   function of the options, the lengths of the rows and the number of the epoch. So an epoch can
+//!   be resumed at any batch immediately ([`Loader::epoch_from`]) and is the same bit for bit on
+//!   any number of threads.
+//! * **Values are copied once**, from the (mapped) shard to their slots in the tensor. Windows
+//!   are ranges of flat columns; there are no intermediate tables and no allocations per row.
+//! * **Memory is reused.** A dropped batch returns its memory together with the positions that
+//!   hold values. Only those are cleared for the next batch; the padding, most of a padded batch,
+//!   is not written again.
+//! * **Whole batches are made in parallel**, a bounded number ahead, and are returned in order.
+//!
+//! [`meds`] offers the same for health records: events or measurements, static facts, labels.
+//!
+//! ```
+//! # use serrate_core as serrate;
+//! use std::sync::Arc;
+//! use serrate::arrow::array::{Float32Array, UInt16Array};
+//! use serrate::loader::{Form, Loader, LoaderOptions, Sampling};
+//! use serrate::table::RaggedTable;
+//!
+//! // three patients with 2, 3 and 1 events, which have 1, 2, 1, 0, 3 and 1 codes
+//! let table = RaggedTable::builder()
+//!     .lengths([2, 3, 1])?
+//!     .lengths([1, 2, 1, 0, 3, 1])?
+//!     .column("t", 1, Arc::new(Float32Array::from(vec![0.5, 1.5, 0.0, 1.0, 2.0, 9.0])))
+//!     .column("code", 2, Arc::new(UInt16Array::from(vec![1, 2, 3, 4, 5, 6, 7, 8])))
+//!     .build()?;
+//!
+//! let options = LoaderOptions::new(2).window(2, Sampling::ToEnd);
+//! let loader = Loader::try_new([table.clone()], options.clone())?;
+//! let mut epoch = loader.epoch(0)?;
+//! let batch = epoch.next().unwrap()?;
+//! assert_eq!(batch.items()[1].events, 1..3);
+//! let shown: Vec<String> = batch.tensors().iter().map(|(n, t)| format!("{n}: {t}")).collect();
+//! assert_eq!(shown, [
+//!     "t: float32[2, 2] [[0.5, 1.5], [1.0, 2.0]]",
+//!     "code: uint16[2, 2, 3] [[[1, 0, 0], [2, 3, 0]], [[0, 0, 0], [5, 6, 7]]]",
+//!     "dim1/mask: bool[2, 2] [[true, true], [true, true]]",
+//!     "dim2/mask: bool[2, 2, 3] [[[true, false, false], [true, true, false]], \
+//!      [[false, false, false], [true, true, true]]]",
+//! ]);
+//!
+//! // the same items, packed for attention kernels of variable length
+//! let loader = Loader::try_new([table], options.form(Form::Packed))?;
+//! let batch = loader.epoch(0)?.next().unwrap()?;
+//! assert_eq!(batch.tensor("code")?.as_slice::<u16>()?, [1, 2, 3, 5, 6, 7]);
+//! assert_eq!(batch.tensor("dim2/cu_seqlens")?.as_slice::<i32>()?, [0, 3, 6]);
+//! assert_eq!(batch.tensor("dim2/offsets")?.as_slice::<i32>()?, [0, 1, 3, 3, 6]);
+//! assert_eq!(batch.max_seqlen(2)?, 3);
+//! # Ok::<(), serrate::Error>(())
+//! ```
+
+mod batch;
+mod convert;
+mod draft;
+mod epoch;
+mod facts;
+mod fingerprint;
+mod frame;
+mod grid;
+mod inner;
+mod items;
+mod make;
+pub mod meds;
+mod options;
+mod output;
+mod plan;
+mod put;
+mod random;
+pub(crate) mod save;
+mod shelf;
+mod source;
+mod stats;
+mod timeline;
+mod values;
+mod window;
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+pub use batch::Batch;
+pub use epoch::Epoch;
+pub use items::Item;
+pub use options::{Form, LoaderOptions, Sampling};
+pub use plan::EpochPlan;
+pub use save::{BatchFolder, BatchStream};
+pub use stats::EpochStats;
+
+use self::inner::{LoaderState, LoaderTarget};
+use self::items::{Bases, EpochItems};
+use self::output::Output;
+use self::source::LoaderSource;
+use crate::error::{Error, Result};
+use crate::io::nrt::{NrtFile, ReadOptions};
+use crate::table::RaggedTable;
+
+/// Makes epochs of batches from shards; the [module](self) explains how.
+///
+/// Clones share shards, threads and memory. A loader has at most 2^32 - 1 items, and a batch at
+/// most 2^31 - 1 elements per axis.
+#[derive(Clone, Debug)]
+pub struct Loader {
+    inner: Arc<LoaderState>,
+    /// The loader's own threads, started on first use.
+    pool: Arc<OnceLock<Arc<ThreadPool>>>,
+}
+
+impl Loader {
+    /// Builds a loader over the rows of all shards, one shard after the other.
+    ///
+    /// All shards must have the same columns on the same axes. Numbers of different types are
+    /// converted to their common type (as by [`RaggedTable::concat`]) while they are copied. Shards
+    /// are not copied.
+    ///
+    /// # Errors
+    /// When there are no shards; shards differ in depth or columns, or have types without a common
+    /// type; a column is not a number, boolean, date or time (leave it out, or encode it first); a
+    /// fill value does not fit its column's type; a table has scalars from indexing, or nothing
+    /// else; options are invalid.
+    pub fn try_new(
+        shards: impl IntoIterator<Item = RaggedTable>,
+        options: LoaderOptions,
+    ) -> Result<Self> {
+        options.check_valid()?;
+        let shards: Vec<RaggedTable> = shards.into_iter().collect();
+        let source = LoaderSource::new(&shards, &options)?;
+        let items = EpochItems::new(&source, &options, Bases::Rows(source.rows()))?;
+        let outputs = output::list_outputs(&source, &options)?;
+        Ok(Self::from_parts(source, options, items, Vec::new(), outputs))
+    }
+
+    fn from_parts(
+        source: LoaderSource,
+        options: LoaderOptions,
+        items: EpochItems,
+        targets: Vec<LoaderTarget>,
+        outputs: Vec<Output>,
+    ) -> Self {
+        let largest_shape = draft::largest_shape(&source, &options);
+        let inner = LoaderState {
+            source,
+            options,
+            items,
+            targets,
+            outputs,
+            largest_shape,
+            #[cfg(test)]
+            before: None,
+        };
+        Self { inner: Arc::new(inner), pool: Arc::default() }
+    }
+
+    /// Opens `.nrt` files, mapped into memory: values are copied from the map into the tensors, and
+    /// pages that no window touches are not read. Bounds are read and checked now.
+    ///
+    /// The loader keeps in memory 4 bytes (8 if an axis has more than 2^31 - 1 elements) for each
+    /// list of the [used](LoaderOptions::columns) axes, and copies of the columns that cannot be
+    /// used in place: BOOL (one bit per value), BF16, and columns that their writer did not align.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is damaged; otherwise as [`try_new`](Self::try_new).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::generate::Patients;
+    /// use serrate::loader::{Loader, LoaderOptions, Sampling};
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("patients.nrt");
+    /// Patients::new(42, 10)?.write_nrt(&path, &Default::default(), |_| ())?;
+    ///
+    /// let options = LoaderOptions::new(4)
+    ///     .columns(["time_delta_days", "code", "numeric_value"])
+    ///     .window(64, Sampling::Random)
+    ///     .shuffle(7);
+    /// let loader = Loader::open([&path], options)?;
+    /// for epoch in 0..2 {
+    ///     for batch in loader.epoch(epoch)? {
+    ///         let batch = batch?;
+    ///         assert_eq!(batch.tensor("code")?.shape()[..2], batch.tensor("dim1/mask")?.shape()[..]);
+    ///     }
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open<P: AsRef<Path>>(
+        paths: impl IntoIterator<Item = P>,
+        options: LoaderOptions,
+    ) -> Result<Self> {
+        Self::open_with(paths, options, &ReadOptions::default())
+    }
+
+    /// Opens `.nrt` files like [`open`](Self::open), with these options. Without
+    /// [`ReadOptions::mmap`], all columns are read into memory now, so that a file may be truncated
+    /// later. If [`ReadOptions::large_lists`] is not set, it is chosen by size.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with<P: AsRef<Path>>(
+        paths: impl IntoIterator<Item = P>,
+        options: LoaderOptions,
+        read: &ReadOptions,
+    ) -> Result<Self> {
+        options.check_valid()?;
+        let names: Option<Vec<&str>> =
+            options.columns.as_ref().map(|c| c.iter().map(String::as_str).collect());
+        let shards = paths
+            .into_iter()
+            .map(|path| {
+                let file = NrtFile::open(path, read)?;
+                let mut large = read.large_lists;
+                for axis in 1..file.ndim() {
+                    large |= i32::try_from(file.axis_len(axis)?).is_err();
+                }
+                let rows = 0..file.num_rows();
+                file.with_large_lists(large).read_deep(
+                    rows,
+                    names.as_deref(),
+                    options.least_depth(),
+                )
+            })
+            .collect::<Result<Vec<_>>>()?;
+        Self::try_new(shards, options)
+    }
+
+    /// The options.
+    pub fn options(&self) -> &LoaderOptions {
+        &self.inner.options
+    }
+
+    /// Rows of all shards.
+    pub fn num_rows(&self) -> usize {
+        self.inner.source.rows()
+    }
+
+    /// Returns the plan of epoch number `epoch`. It costs a few nanoseconds per item, and nothing
+    /// in source order.
+    pub fn plan(&self, epoch: u64) -> EpochPlan {
+        EpochPlan::new(Arc::clone(&self.inner), epoch)
+    }
+
+    /// Iterates over the batches of epoch number `epoch`. The same number gives the same batches,
+    /// bit for bit.
+    ///
+    /// # Errors
+    /// When the threads cannot be started.
+    pub fn epoch(&self, epoch: u64) -> Result<Epoch> {
+        self.epoch_from(epoch, 0)
+    }
+
+    /// Iterates over an epoch like [`epoch`](Self::epoch), from batch number `batch` on; earlier
+    /// batches are not made.
+    ///
+    /// # Errors
+    /// As [`epoch`](Self::epoch).
+    pub fn epoch_from(&self, epoch: u64, batch: usize) -> Result<Epoch> {
+        Ok(Epoch::new(self.plan(epoch), batch, self.start_threads()?))
+    }
+
+    /// Number of items (windows to step through, or rows) of every epoch, over all parts and before
+    /// any are [dropped](LoaderOptions::drop_last).
+    pub fn num_items(&self) -> usize {
+        self.inner.items.len()
+    }
+
+    /// Makes one batch of items given by their numbers in source order, in any order, for callers
+    /// with their own sampler. Random windows are those of epoch number `epoch`.
+    ///
+    /// # Errors
+    /// When there are no items, an item does not exist, or the batch cannot be made.
+    pub fn batch_of(&self, epoch: u64, items: &[usize]) -> Result<Batch> {
+        let plan = EpochPlan::from_items(Arc::clone(&self.inner), epoch, items)?;
+        Epoch::new(plan, 0, None)
+            .next()
+            .unwrap_or_else(|| Err(Error::invalid("the epoch has no batch")))
+    }
+
+    /// Returns the pool that makes batches, and whether it is shared with others; `None` for the
+    /// caller's thread.
+    fn start_threads(&self) -> Result<Option<(Arc<ThreadPool>, bool)>> {
+        let options = &self.inner.options;
+        if let Some(pool) = &options.pool {
+            return Ok(Some((Arc::clone(pool), true)));
+        }
+        if options.is_inline() {
+            return Ok(None);
+        }
+        if let Some(pool) = self.pool.get() {
+            return Ok(Some((Arc::clone(pool), false)));
+        }
+        let pool = ThreadPoolBuilder::new()
+            .num_threads(options.threads)
+            .thread_name(|i| format!("serrate-loader-{i}"))
+            .build()
+            .map_err(|e| {
+                Error::invalid(format!("cannot start {} threads: {e}", options.threads))
+            })?;
+        Ok(Some((Arc::clone(self.pool.get_or_init(|| Arc::new(pool))), false)))
+    }
+
+    #[cfg(test)]
+    fn with_fault(mut self, before: fn(usize)) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.before = Some(before);
+        }
+        self
+    }
+}

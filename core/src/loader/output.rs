@@ -1,0 +1,223 @@
+//! [`Output`]: a tensor of every batch.
+
+use std::sync::Arc;
+
+use super::options::{Form, LoaderOptions};
+use super::shelf::Shelf;
+use super::source::LoaderSource;
+use crate::dense::DType;
+use crate::error::{Error, Result};
+
+/// A tensor of every batch.
+#[derive(Debug)]
+pub(super) struct Output {
+    pub(super) name: Arc<str>,
+    /// Axis of its innermost lists, in the source or in its facts.
+    pub(super) axis: usize,
+    pub(super) dtype: DType,
+    pub(super) what: TensorContent,
+    /// Whether the tensor holds facts.
+    pub(super) facts: bool,
+    pub(super) shelf: Arc<Shelf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum TensorContent {
+    /// Values of a column.
+    Column(usize),
+    /// Validity of a column.
+    Valid(usize),
+    /// Whether the values of a float32 column are numbers: neither null nor NaN.
+    Number(usize),
+    /// Mask of the elements of an axis.
+    Mask,
+    /// Ends of the items.
+    CuSeqlens,
+    /// Ends of the lists.
+    Offsets,
+    /// Positions within the item.
+    PositionIds,
+    /// Whether an element of axis 1 is a fact in front of the values.
+    Fact,
+    /// As many true elements of axis 1 as there are facts in front, even if the facts are
+    /// elsewhere.
+    Leading,
+    /// One value per event, at its first measurement.
+    Spread,
+    /// The item's first event, and the end of its events.
+    FirstEvent,
+    EndEvent,
+    /// Number of items of the item's base.
+    Windows,
+    /// Values of a target, one per base, and their validity.
+    Target(usize),
+    TargetValid(usize),
+}
+
+/// Collects the tensors of one loader.
+pub(super) struct Outputs<'a> {
+    options: &'a LoaderOptions,
+    all: Vec<Output>,
+}
+
+impl<'a> Outputs<'a> {
+    pub(super) fn new(options: &'a LoaderOptions) -> Self {
+        Self { options, all: Vec::new() }
+    }
+
+    /// Adds a tensor of the source.
+    ///
+    /// # Errors
+    /// When the name is taken.
+    pub(super) fn push(
+        &mut self,
+        name: impl Into<Arc<str>>,
+        axis: usize,
+        dtype: DType,
+        fill: [u8; 8],
+        what: TensorContent,
+    ) -> Result<()> {
+        self.add(name.into(), axis, dtype, fill, what, false)
+    }
+
+    /// Adds a tensor of the facts.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub(super) fn push_fact(
+        &mut self,
+        name: impl Into<Arc<str>>,
+        axis: usize,
+        dtype: DType,
+        fill: [u8; 8],
+        what: TensorContent,
+    ) -> Result<()> {
+        self.add(name.into(), axis, dtype, fill, what, true)
+    }
+
+    fn add(
+        &mut self,
+        name: Arc<str>,
+        axis: usize,
+        dtype: DType,
+        fill: [u8; 8],
+        what: TensorContent,
+        facts: bool,
+    ) -> Result<()> {
+        if self.all.iter().any(|o| o.name == name) {
+            return Err(Error::invalid(format!(
+                "column {name:?} has the name of a tensor that the loader adds; rename the column, \
+                 or disable that tensor"
+            )));
+        }
+        let shelf = Shelf::new(axis, dtype.size(), fill, self.options.in_flight());
+        self.all.push(Output { name, axis, dtype, what, facts, shelf });
+        Ok(())
+    }
+
+    pub(super) fn into_outputs(self) -> Vec<Output> {
+        self.all
+    }
+}
+
+/// Lists the tensors of every batch, in order.
+pub(super) fn list_outputs(source: &LoaderSource, options: &LoaderOptions) -> Result<Vec<Output>> {
+    let mut out = Outputs::new(options);
+    for (i, c) in source.columns.iter().enumerate() {
+        out.push(Arc::clone(&c.name), c.axis, c.dtype, c.fill, TensorContent::Column(i))?;
+    }
+    let zero = [0; 8];
+    let with_column = (1..source.ndim).filter(|d| source.columns.iter().any(|c| c.axis == *d));
+    match options.form {
+        Form::Padded => {
+            let axes = options.masks.clone().unwrap_or_else(|| with_column.collect());
+            for axis in axes {
+                if axis == 0 || axis >= source.ndim {
+                    return Err(Error::invalid(format!(
+                        "axis {axis} cannot have a mask; use the axes 1 to {}",
+                        source.ndim - 1
+                    )));
+                }
+                out.push(format!("dim{axis}/mask"), axis, DType::Bool, zero, TensorContent::Mask)?;
+            }
+        }
+        Form::Packed => {
+            let deepest = with_column.clone().max().unwrap_or(0);
+            push_lengths(&mut out, deepest)?;
+            for axis in with_column {
+                push_position_ids(&mut out, options, axis)?;
+            }
+        }
+    }
+    for (i, c) in source.columns.iter().enumerate() {
+        if c.nulls && options.validity {
+            out.push(
+                format!("{}/valid", c.name),
+                c.axis,
+                DType::Bool,
+                zero,
+                TensorContent::Valid(i),
+            )?;
+        }
+    }
+    Ok(out.into_outputs())
+}
+
+/// Adds the ends of items and lists of packed batches, down to an axis.
+pub(super) fn push_lengths(out: &mut Outputs<'_>, deepest: usize) -> Result<()> {
+    for axis in 1..=deepest {
+        out.push(
+            format!("dim{axis}/cu_seqlens"),
+            axis,
+            DType::I32,
+            [0; 8],
+            TensorContent::CuSeqlens,
+        )?;
+        if axis > 1 {
+            out.push(
+                format!("dim{axis}/offsets"),
+                axis,
+                DType::I32,
+                [0; 8],
+                TensorContent::Offsets,
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds the positions within items on an axis of packed batches, if requested.
+pub(super) fn push_position_ids(
+    out: &mut Outputs<'_>,
+    options: &LoaderOptions,
+    axis: usize,
+) -> Result<()> {
+    match options.position_ids {
+        Some(dtype) => out.push(
+            format!("dim{axis}/position_ids"),
+            axis,
+            dtype,
+            [0; 8],
+            TensorContent::PositionIds,
+        ),
+        None => Ok(()),
+    }
+}
+
+impl Output {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn axis(&self) -> usize {
+        self.axis
+    }
+
+    pub(super) fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.dtype.size()
+    }
+}

@@ -1,0 +1,179 @@
+//! [`EpochPlan`]: the assignment of rows and windows to batches.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::inner::LoaderState;
+use super::items::Item;
+use super::random::{derive_random, epoch_rng, shuffle};
+use super::window::Window;
+use crate::error::{Error, Result};
+
+/// The batches of one epoch: a function of the options, the lengths of the rows and the number of
+/// the epoch only.
+///
+/// It takes four bytes per item (none in source order); the windows of a batch are computed when it
+/// is made.
+#[derive(Debug)]
+pub struct EpochPlan {
+    pub(super) inner: Arc<LoaderState>,
+    epoch: u64,
+    /// Order of the items; source order if `None`.
+    order: Option<Vec<u32>>,
+    /// Position in `order`, in units of batches, of each batch; its own number if `None`.
+    parts: Option<Vec<u32>>,
+    items: usize,
+    /// Items per batch, then rank and world of the planned part.
+    size: usize,
+    part: (usize, usize),
+}
+
+impl EpochPlan {
+    /// Plans one batch of given items.
+    ///
+    /// # Errors
+    /// When there are no items or one does not exist.
+    pub(super) fn from_items(inner: Arc<LoaderState>, epoch: u64, items: &[usize]) -> Result<Self> {
+        let all = inner.items.len();
+        let order = items
+            .iter()
+            .map(|item| {
+                u32::try_from(*item).ok().filter(|_| *item < all).ok_or_else(|| Error::OutOfRange {
+                    axis: 0,
+                    index: i64::try_from(*item).unwrap_or(i64::MAX),
+                    size: all,
+                })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        if order.is_empty() {
+            return Err(Error::invalid("a batch must have at least 1 item, not 0"));
+        }
+        let (items, part) = (order.len(), (0, 1));
+        Ok(Self { inner, epoch, order: Some(order), parts: None, items, size: items, part })
+    }
+
+    pub(super) fn new(inner: Arc<LoaderState>, epoch: u64) -> Self {
+        let (options, all) = (&inner.options, inner.items.len());
+        let size = options.batch_size;
+        let items = if options.drop_last { all - all % size } else { all };
+        let mut rng = epoch_rng(options.seed, epoch);
+        // `EpochItems::new` checked that the number of items fits.
+        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let mut order = None;
+        if options.shuffle || options.bucket.is_some() {
+            let mut own: Vec<u32> = (0..number(all)).collect();
+            if options.shuffle {
+                shuffle(&mut own, &mut rng);
+            }
+            own.truncate(items);
+            order = Some(own);
+        }
+        let (parts, part) = (None, options.part);
+        let mut plan =
+            Self { epoch, order: None, parts, items, size, part, inner: Arc::clone(&inner) };
+        if let (Some(pool), Some(order)) = (options.bucket, &mut order) {
+            plan.sort_pools(order, pool.saturating_mul(size));
+            if options.shuffle {
+                let mut parts: Vec<u32> = (0..number(items.div_ceil(size))).collect();
+                shuffle(&mut parts, &mut rng);
+                plan.parts = Some(parts);
+            }
+        }
+        plan.order = order;
+        plan
+    }
+
+    /// Sorts every pool of items by length; the sort is stable.
+    fn sort_pools(&self, order: &mut [u32], pool: usize) {
+        let mut keys: Vec<(u32, u32, u32)> = Vec::new();
+        for part in order.chunks_mut(pool) {
+            keys.clear();
+            keys.extend((0u32..).zip(&*part).map(|(place, item)| {
+                let len = self.window_of(*item).1.len();
+                (u32::try_from(len).unwrap_or(u32::MAX), place, *item)
+            }));
+            keys.sort_unstable();
+            for (slot, (_, _, item)) in part.iter_mut().zip(&keys) {
+                *slot = *item;
+            }
+        }
+    }
+
+    /// Number of the epoch.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Number of batches of this [part](super::LoaderOptions::part); the other methods, too, cover this
+    /// part only.
+    pub fn num_batches(&self) -> usize {
+        let (rank, world) = self.part;
+        let all = self.items.div_ceil(self.size);
+        if self.inner.options.drop_last {
+            all / world
+        } else {
+            all.saturating_sub(rank).div_ceil(world)
+        }
+    }
+
+    /// Number of items in all batches of this part.
+    pub fn num_items(&self) -> usize {
+        (0..self.num_batches()).map(|batch| self.positions(batch).len()).sum()
+    }
+
+    /// Iterates over the items of a batch, in order; empty if there is no such batch.
+    pub fn items(&self, batch: usize) -> impl ExactSizeIterator<Item = Item> + '_ {
+        self.positions(batch).map(|position| {
+            let (row, events) = self.window_of(self.item_at(position));
+            let (shard, row) = self.inner.source.locate(row);
+            Item { shard, row, events }
+        })
+    }
+
+    /// Returns the positions of a batch's items in the order.
+    fn positions(&self, batch: usize) -> Range<usize> {
+        if batch >= self.num_batches() {
+            return 0..0;
+        }
+        let (rank, world) = self.part;
+        let batch = batch * world + rank;
+        let part = match &self.parts {
+            Some(parts) => parts.get(batch).map_or(usize::MAX, |p| *p as usize),
+            None => batch,
+        };
+        let size = self.size;
+        let start = part.saturating_mul(size).min(self.items);
+        start..start.saturating_add(size).min(self.items)
+    }
+
+    /// Returns the row of an item over all shards, and its events.
+    fn window_of(&self, item: u32) -> (usize, Range<usize>) {
+        let inner = &self.inner;
+        let (base, step) = inner.items.locate_item(item);
+        let (row, len) = inner.items.base(&inner.source, base);
+        let Some(window) = Window::for_row(&inner.source, &inner.options, row) else {
+            return (row, 0..len);
+        };
+        let random = || derive_random(inner.options.seed, self.epoch, base as u64);
+        (row, window.range(len, step, random))
+    }
+
+    /// Iterates over the bases of a batch's items: rows over all shards, or cuts.
+    pub(super) fn bases(&self, batch: usize) -> impl Iterator<Item = usize> + '_ {
+        self.positions(batch).map(|position| self.inner.items.locate_item(self.item_at(position)).0)
+    }
+
+    /// Number of items (windows) made from one base.
+    pub(super) fn count_windows(&self, base: usize) -> usize {
+        let inner = &self.inner;
+        let (row, len) = inner.items.base(&inner.source, base);
+        Window::for_row(&inner.source, &inner.options, row).map_or(1, |window| window.count(len))
+    }
+
+    fn item_at(&self, position: usize) -> u32 {
+        match &self.order {
+            Some(order) => order[position],
+            None => u32::try_from(position).unwrap_or(u32::MAX),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Batches as files: a folder, or one stream.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use super::batch::Batch;
+use crate::error::{Error, Result};
+use crate::io::atomic::AtomicFolder;
+use crate::io::lease::is_temporary;
+use crate::io::safetensors::dense;
+
+/// Index file of a folder of batches.
+const INDEX: &str = "batches.json";
+
+/// A folder of batches, one safetensors file each, named `batch-000000.safetensors`,
+/// `batch-000001..` in the order of writing, across epochs.
+///
+/// `batches.json` lists them: `batches` has for each its `file`, the number of its `epoch` and the
+/// number of its `items`; the other keys are those given to [`finish`](Self::finish). The metadata
+/// of each file has the epoch and number of the batch, too. The folder appears complete or not at
+/// all.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use serrate::arrow::array::UInt16Array;
+/// use serrate::loader::{BatchFolder, Loader, LoaderOptions};
+/// use serrate::table::RaggedTable;
+/// let table = RaggedTable::builder()
+///     .lengths([3, 1, 2])?
+///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9, 4, 5, 6])))
+///     .build()?;
+/// let dir = tempfile::tempdir()?;
+/// let out = dir.path().join("batches");
+/// let mut folder = BatchFolder::create(&out, false)?;
+/// for batch in Loader::try_new([table], LoaderOptions::new(2))?.epoch(0)? {
+///     folder.write(0, &batch?)?;
+/// }
+/// folder.finish(Default::default())?;
+/// assert!(out.join("batch-000001.safetensors").exists());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct BatchFolder {
+    folder: AtomicFolder,
+    batches: Vec<Value>,
+}
+
+impl BatchFolder {
+    /// Starts a folder; with `overwrite` it replaces an existing folder of batches.
+    ///
+    /// # Errors
+    /// When a folder exists that is not empty and may not be replaced or is not a folder of
+    /// batches, or the folder cannot be created.
+    pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
+        let target = target.as_ref();
+        check_target(target, overwrite)?;
+        Ok(Self { folder: AtomicFolder::create(target)?, batches: Vec::new() })
+    }
+
+    /// Writes a batch of an epoch.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write(&mut self, epoch: u64, batch: &Batch) -> Result<()> {
+        let name = format!("batch-{:06}.safetensors", self.batches.len());
+        let path = self.folder.path().join(&name);
+        let encoded = encode_batch(&path, epoch, batch, &BTreeMap::new())?;
+        let write = || -> std::io::Result<()> {
+            let mut out = BufWriter::with_capacity(1 << 20, File::create(&path)?);
+            encoded.write_to(&mut out)?;
+            out.flush()
+        };
+        write().map_err(|e| Error::io(&path, e))?;
+        self.batches.push(json!({ "file": name, "epoch": epoch, "items": batch.len() }));
+        Ok(())
+    }
+
+    /// Moves the folder to its final name; returns the number of batches. `about` is added to
+    /// `batches.json`.
+    ///
+    /// # Errors
+    /// When the folder cannot be renamed.
+    pub fn finish(self, mut about: Map<String, Value>) -> Result<usize> {
+        let batches = self.batches.len();
+        about.insert("batches".into(), Value::Array(self.batches));
+        let path = self.folder.path().join(INDEX);
+        let text = format!("{:#}\n", Value::Object(about));
+        std::fs::write(&path, text).map_err(|e| Error::io(&path, e))?;
+        self.folder.commit()?;
+        Ok(batches)
+    }
+}
+
+/// A stream of batches: for each the length of a safetensors file as 8 bytes, little-endian,
+/// followed by the file; at the end a length of 0, without which the stream is truncated.
+#[derive(Debug)]
+pub struct BatchStream<W> {
+    out: W,
+    name: PathBuf,
+    /// Metadata added to every batch.
+    metadata: BTreeMap<String, String>,
+}
+
+impl<W: Write> BatchStream<W> {
+    /// Starts a stream to a writer, which should be buffered; `name` is used in messages.
+    pub fn new(out: W, name: impl Into<PathBuf>) -> Self {
+        Self { out, name: name.into(), metadata: BTreeMap::new() }
+    }
+
+    /// Adds an entry to the metadata of every batch, such as the names of categories, because the
+    /// stream has no metadata of its own.
+    pub fn metadata(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.metadata.insert(name.into(), value.into());
+        self
+    }
+
+    /// Writes a batch of an epoch.
+    ///
+    /// # Errors
+    /// When the stream cannot be written.
+    pub fn write(&mut self, epoch: u64, batch: &Batch) -> Result<()> {
+        let encoded = encode_batch(&self.name, epoch, batch, &self.metadata)?;
+        self.out
+            .write_all(&encoded.nbytes().to_le_bytes())
+            .and_then(|()| encoded.write_to(&mut self.out))
+            .map_err(|e| Error::io(&self.name, e))
+    }
+
+    /// Ends the stream; returns the writer.
+    ///
+    /// # Errors
+    /// When the stream cannot be written.
+    pub fn finish(mut self) -> Result<W> {
+        self.out
+            .write_all(&0u64.to_le_bytes())
+            .and_then(|()| self.out.flush())
+            .map_err(|e| Error::io(&self.name, e))?;
+        Ok(self.out)
+    }
+}
+
+fn encode_batch<'a>(
+    path: &Path,
+    epoch: u64,
+    batch: &'a Batch,
+    more: &BTreeMap<String, String>,
+) -> Result<crate::io::safetensors::Encoded<'a>> {
+    let mut metadata = more.clone();
+    metadata.insert("epoch".to_owned(), epoch.to_string());
+    metadata.insert("batch".to_owned(), batch.number().to_string());
+    let tensors = batch.tensors().iter().map(|(name, tensor)| (name.as_ref(), tensor));
+    dense::encode(path, tensors, &metadata)
+}
+
+/// Refuses a target folder that must be kept, before any input is read.
+///
+/// # Errors
+/// As [`BatchFolder::create`].
+pub fn check_target(target: &Path, overwrite: bool) -> Result<()> {
+    if !target.exists() {
+        return Ok(());
+    }
+    let entries = std::fs::read_dir(target).map_err(|e| Error::io(target, e))?;
+    let names = entries
+        .map(|entry| Ok(entry.map_err(|e| Error::io(target, e))?.file_name()))
+        .collect::<Result<Vec<_>>>()?;
+    // Temporary files of a killed writer are removed by the next one.
+    let names: Vec<_> = names.into_iter().filter(|name| !is_temporary(name)).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    if !overwrite {
+        return Err(Error::Exists(target.to_path_buf()));
+    }
+    let is_ours = |name: &str| {
+        name == INDEX || (name.starts_with("batch-") && name.ends_with(".safetensors"))
+    };
+    match names.iter().find(|name| !is_ours(&name.to_string_lossy())) {
+        None => Ok(()),
+        Some(other) => Err(Error::file(
+            target,
+            format!(
+                "the folder contains {:?}, which is not part of a folder of batches, and is not replaced; remove it or write to another folder",
+                other.to_string_lossy()
+            ),
+        )),
+    }
+}

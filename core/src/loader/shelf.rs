@@ -1,0 +1,224 @@
+//! [`Shelf`]: pool of memory blocks for one tensor of successive batches.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use arrow::buffer::Buffer;
+
+use super::grid::{Grid, WriteSlots};
+use crate::dense::{Block, MAPPED};
+use crate::error::Result;
+
+/// Blocks for one tensor of successive batches. A block records what a batch wrote to it, so that
+/// the next batch clears only those slots.
+#[derive(Debug)]
+pub(super) struct Shelf {
+    /// Axis of the tensor, bytes per element, and one element of padding.
+    axis: usize,
+    size: usize,
+    fill: [u8; 8],
+    /// Largest number of free blocks.
+    keep: usize,
+    free: Mutex<Vec<ShelfBlock>>,
+}
+
+#[derive(Debug)]
+struct ShelfBlock {
+    block: Block,
+    /// Length in bytes of the prefix that is padding, except for what was written.
+    padded: usize,
+    written: Option<Arc<Grid>>,
+}
+
+impl Shelf {
+    pub(super) fn new(axis: usize, size: usize, fill: [u8; 8], keep: usize) -> Arc<Self> {
+        Arc::new(Self { axis, size, fill, keep, free: Mutex::default() })
+    }
+
+    fn free(&self) -> MutexGuard<'_, Vec<ShelfBlock>> {
+        // A panic elsewhere cannot leave the list in an invalid state.
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns `len` bytes of undefined content, from a block sized for batches of up to `largest`
+    /// bytes.
+    pub(super) fn take(self: &Arc<Self>, len: usize, largest: usize) -> Result<LentBlock> {
+        let (fitting, outgrown) = {
+            let mut free = self.free();
+            // Best fit; among equals the one used last, whose pages are likely resident.
+            let sizes = free.iter().map(|u| u.block.as_slice().len()).enumerate().rev();
+            let fitting = sizes.filter(|(_, n)| *n >= len).min_by_key(|(_, n)| *n).map(|(i, _)| i);
+            match fitting {
+                Some(i) => (Some(free.remove(i)), None),
+                // Free a block that is too small before its successor is allocated.
+                None => (None, free.pop()),
+            }
+        };
+        drop(outgrown);
+        let used = match fitting {
+            Some(used) => used,
+            None => {
+                let block = Block::zeroed(choose_capacity(len, largest))?;
+                ShelfBlock { block, padded: 0, written: None }.with_zeros(self)
+            }
+        };
+        Ok(LentBlock { used: Some(used), len, dirty: true, home: Arc::downgrade(self) })
+    }
+
+    fn give_back(&self, used: ShelfBlock) {
+        let mut free = self.free();
+        if free.len() < self.keep {
+            free.push(used);
+        }
+    }
+}
+
+/// Chooses the capacity of a new block for `len` bytes now and up to `largest` later.
+fn choose_capacity(len: usize, largest: usize) -> usize {
+    // For mapped blocks this reserves address space only; untouched pages are never committed.
+    let most = largest.min(len.saturating_mul(4));
+    let capacity = if most >= MAPPED { most } else { most.min(len + len / 4) };
+    capacity.max(len)
+}
+
+impl ShelfBlock {
+    /// Marks a block of zeros as padding if padding is zero.
+    fn with_zeros(mut self, shelf: &Shelf) -> Self {
+        if shelf.fill == [0; 8] {
+            self.padded = self.block.as_slice().len();
+        }
+        self
+    }
+
+    /// Restores padding in the first `len` bytes and in all slots written before, unless `next`
+    /// writes to the same slots.
+    fn clear(&mut self, shelf: &Shelf, len: usize, next: &Grid) {
+        let bytes = self.block.as_mut_slice();
+        if let Some(grid) =
+            self.written.take().filter(|grid| !grid.has_same_slots(next, shelf.axis))
+        {
+            let slots = grid.slots(shelf.axis, shelf.size);
+            let written = slots.bytes();
+            slots.write_all(&mut bytes[..written], &mut Fill::new(&shelf.fill[..shelf.size]));
+        }
+        if self.padded < len {
+            Fill::new(&shelf.fill[..shelf.size]).put(0, &mut bytes[self.padded..len]);
+            self.padded = len;
+        }
+    }
+}
+
+/// Writer of padding.
+#[derive(Clone, Copy)]
+enum Fill {
+    /// Bytes that are all the same.
+    Byte(u8),
+    Two([u8; 2]),
+    Four([u8; 4]),
+    Eight([u8; 8]),
+}
+
+impl Fill {
+    /// Builds a writer from one element.
+    fn new(element: &[u8]) -> Self {
+        match element {
+            [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
+            [a, b] => Self::Two([*a, *b]),
+            [a, b, c, d] => Self::Four([*a, *b, *c, *d]),
+            other => {
+                // The remaining elements have 8 bytes.
+                Self::Eight(other.first_chunk().copied().unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl WriteSlots for Fill {
+    #[inline]
+    fn put(&mut self, _: usize, cell: &mut [u8]) {
+        match self {
+            Self::Byte(b) => cell.fill(*b),
+            Self::Two(element) => cell.as_chunks_mut().0.fill(*element),
+            Self::Four(element) => cell.as_chunks_mut().0.fill(*element),
+            Self::Eight(element) => cell.as_chunks_mut().0.fill(*element),
+        }
+    }
+}
+
+/// A block on loan: being written, or part of a batch. Returns to its shelf when dropped.
+#[derive(Debug)]
+pub(super) struct LentBlock {
+    used: Option<ShelfBlock>,
+    len: usize,
+    /// Set until the written slots are recorded; a dirty block is not reused.
+    dirty: bool,
+    home: Weak<Shelf>,
+}
+
+impl LentBlock {
+    /// Returns the bytes, all padding except for the slots of `grid`, which the caller must write.
+    pub(super) fn padded(&mut self, grid: &Grid) -> &mut [u8] {
+        match (&mut self.used, self.home.upgrade()) {
+            (Some(used), Some(home)) => {
+                used.clear(&home, self.len, grid);
+                &mut used.block.as_mut_slice()[..self.len]
+            }
+            _ => &mut [],
+        }
+    }
+
+    /// Returns the bytes with undefined content.
+    pub(super) fn any(&mut self) -> &mut [u8] {
+        match &mut self.used {
+            Some(used) => &mut used.block.as_mut_slice()[..self.len],
+            None => &mut [],
+        }
+    }
+
+    /// Converts the block to a buffer, whose last owner returns it to the shelf. `grid` records the
+    /// slots with values; without it, the block must never be used for padding.
+    pub(super) fn into_buffer(mut self, grid: Option<&Arc<Grid>>) -> Buffer {
+        if let Some(used) = &mut self.used {
+            used.written = grid.cloned();
+        }
+        self.dirty = false;
+        let len = self.len;
+        Buffer::from(bytes::Bytes::from_owner(self).slice(..len))
+    }
+}
+
+impl AsRef<[u8]> for LentBlock {
+    fn as_ref(&self) -> &[u8] {
+        self.used.as_ref().map_or(&[], |used| &used.block.as_slice()[..self.len])
+    }
+}
+
+impl Drop for LentBlock {
+    fn drop(&mut self) {
+        if let (false, Some(used), Some(home)) = (self.dirty, self.used.take(), self.home.upgrade())
+        {
+            home.give_back(used);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capacity_to_grow_costs_no_memory() {
+        const MB: usize = 1 << 20;
+        // Mapped: up to four times the length, or the largest.
+        assert_eq!(choose_capacity(2 * MB, usize::MAX), 8 * MB);
+        assert_eq!(choose_capacity(2 * MB, 5 * MB), 5 * MB);
+        assert_eq!(choose_capacity(MB, usize::MAX), 4 * MB);
+        // From the heap, where the capacity is committed at once: a quarter more.
+        assert_eq!(choose_capacity(1000, usize::MAX), 1250);
+        assert_eq!(choose_capacity(1000, 1100), 1100);
+        assert_eq!(choose_capacity(2 * MB, 3 * MB), 2 * MB + MB / 2);
+        // Never less than requested.
+        assert_eq!(choose_capacity(1000, 10), 1000);
+        assert_eq!(choose_capacity(usize::MAX, usize::MAX), usize::MAX);
+        assert_eq!(choose_capacity(0, 10), 0);
+    }
+}

@@ -1,0 +1,437 @@
+//! [`LoaderSource`]: shards of one schema whose columns are ready to be copied into batches.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow::datatypes::DataType;
+
+use super::convert::{Convert, find_converter};
+use super::facts::{FactsPlace, Prefix};
+use super::options::LoaderOptions;
+use super::timeline::Timeline;
+use crate::array::Layout;
+use crate::dense::{DType, DenseTensor, Fill};
+use crate::error::{Error, Result};
+use crate::table::{Column, RaggedTable, promote_types};
+
+/// The shards, one after the other.
+#[derive(Debug)]
+pub(super) struct LoaderSource {
+    pub(super) columns: Vec<SourceColumn>,
+    pub(super) shards: Vec<Shard>,
+    /// First row of each shard over all shards, followed by the total.
+    firsts: Vec<usize>,
+    /// Number of axes, rows included: all of them, or those that the options use if columns are
+    /// named.
+    pub(super) ndim: usize,
+    pub(super) facts: Option<Box<Facts>>,
+}
+
+/// A column in the form that batches have.
+#[derive(Debug)]
+pub(super) struct SourceColumn {
+    pub(super) name: Arc<str>,
+    pub(super) axis: usize,
+    pub(super) dtype: DType,
+    /// Bytes of one element of padding, in the first `dtype.size()` bytes.
+    pub(super) fill: [u8; 8],
+    /// The same for null leaves.
+    pub(super) null: [u8; 8],
+    /// Whether any shard has null leaves.
+    pub(super) nulls: bool,
+    /// Whether values are made finite (float32 only): NaN becomes 0, infinities the largest and
+    /// smallest number.
+    pub(super) finite: bool,
+    /// The column of facts that precedes this one, if facts are put before the values.
+    pub(super) fact: Option<usize>,
+}
+
+/// One shard: the layouts of its axes, and its columns in the order of [`LoaderSource::columns`].
+#[derive(Debug)]
+pub(super) struct Shard {
+    pub(super) rows: usize,
+    pub(super) layouts: Vec<Layout>,
+    pub(super) values: Vec<ColumnValues>,
+    /// For rows of measurements: the events that divided axis 1.
+    pub(super) timeline: Option<Timeline>,
+}
+
+/// Leaves of a column in one shard.
+#[derive(Debug)]
+pub(super) struct ColumnValues {
+    cells: ColumnCells,
+    nulls: Option<NullBuffer>,
+    /// Bytes per element as stored and as written.
+    stored: usize,
+    size: usize,
+    convert: Option<Convert>,
+}
+
+#[derive(Debug)]
+enum ColumnCells {
+    /// Numbers, in place.
+    Bytes(Buffer),
+    /// Booleans.
+    Bits(BooleanBuffer),
+}
+
+/// Static facts of the rows of a [`LoaderSource`], on an axis of their own over the same rows,
+/// shard by shard.
+#[derive(Debug)]
+pub(super) struct Facts {
+    /// Shards of one axis after the rows.
+    pub(super) source: LoaderSource,
+    /// Where facts go in a batch.
+    pub(super) place: FactsPlace,
+}
+
+impl Facts {
+    pub(super) fn prefix(&self, shard: usize, row: usize) -> Prefix {
+        let facts = || self.source.shards[shard].layouts[0].length(row);
+        match self.place {
+            FactsPlace::Beside => Prefix::default(),
+            FactsPlace::Elements(most) => Prefix { elements: facts().min(most), list: None },
+            FactsPlace::List => Prefix { elements: 1, list: Some(facts()) },
+        }
+    }
+}
+
+impl LoaderSource {
+    pub(super) fn new(tables: &[RaggedTable], options: &LoaderOptions) -> Result<Self> {
+        let selected = select_shards(tables, options)?;
+        let [first, rest @ ..] = selected.as_slice() else {
+            return Err(Error::invalid("a loader needs at least one shard"));
+        };
+        let depth = count_axes(first, options);
+        for (i, table) in rest.iter().enumerate() {
+            check_shard(first, depth, table, count_axes(table, options), i + 1)?;
+        }
+        if options.sizes.len() > depth {
+            return Err(Error::invalid(format!(
+                "{} sizes for {depth} axes after the rows; give at most one size per axis",
+                options.sizes.len()
+            )));
+        }
+        let columns = first
+            .columns()
+            .iter()
+            .map(|c| unify_column(c, &selected, options))
+            .collect::<Result<Vec<_>>>()?;
+        for (name, _) in &options.fills {
+            first.column(name)?;
+        }
+        let shards =
+            selected.iter().map(|t| Shard::new(t, depth, &columns)).collect::<Result<Vec<_>>>()?;
+        let mut firsts = vec![0];
+        for shard in &shards {
+            let end = firsts[firsts.len() - 1] + shard.rows;
+            firsts.push(end);
+        }
+        Ok(Self { columns, shards, firsts, ndim: depth + 1, facts: None })
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.firsts.last().copied().unwrap_or(0)
+    }
+
+    /// Returns the shard of a row, and the row within it.
+    pub(super) fn locate(&self, row: usize) -> (usize, usize) {
+        // Empty shards start at the same row as their successor, so take the last.
+        let shard = self.firsts.partition_point(|first| *first <= row).saturating_sub(1);
+        (shard, row - self.firsts[shard])
+    }
+
+    /// Number of elements of a row on axis 1; 0 in a table of flat columns.
+    pub(super) fn len(&self, row: usize) -> usize {
+        let (shard, row) = self.locate(row);
+        self.shards[shard].layouts.first().map_or(0, |l| l.length(row))
+    }
+
+    /// Number of elements of axis 1 that are put before a window of a row.
+    pub(super) fn before(&self, row: usize) -> usize {
+        if self.facts.is_none() {
+            return 0;
+        }
+        let (shard, row) = self.locate(row);
+        self.prefix(shard, row).elements
+    }
+
+    /// Returns the facts that are put before a window of a row of a shard.
+    pub(super) fn prefix(&self, shard: usize, row: usize) -> Prefix {
+        self.facts.as_ref().map_or_else(Prefix::default, |facts| facts.prefix(shard, row))
+    }
+
+    /// Calls `f` with the length of every row, in order.
+    pub(super) fn for_each_len(&self, mut f: impl FnMut(usize)) {
+        for shard in &self.shards {
+            match shard.layouts.first() {
+                Some(layout) => (0..shard.rows).for_each(|row| f(layout.length(row))),
+                None => (0..shard.rows).for_each(|_| f(0)),
+            }
+        }
+    }
+
+    /// Length of the longest list on an axis (1..) over all shards.
+    pub(super) fn longest(&self, axis: usize) -> usize {
+        self.shards.iter().map(|s| s.layouts[axis - 1].max_length()).max().unwrap_or(0)
+    }
+}
+
+/// Number of axes after the rows that batches use, of those in the shard: all of them, or with
+/// named columns those of the columns and options.
+fn count_axes(table: &RaggedTable, options: &LoaderOptions) -> usize {
+    let all = table.ndim().saturating_sub(1);
+    if options.columns.is_none() {
+        return all;
+    }
+    let columns = table.columns().iter().map(Column::axis).max().unwrap_or(0);
+    columns.max(options.least_depth()).min(all)
+}
+
+/// Selects the requested columns and refuses shards without rows.
+fn select_shards<'a>(
+    tables: &'a [RaggedTable],
+    options: &LoaderOptions,
+) -> Result<Vec<Cow<'a, RaggedTable>>> {
+    let selected = select_columns(tables, options)?;
+    for (i, table) in selected.iter().enumerate() {
+        let shard = format!("shard {i} of a loader");
+        table.refuse_scalars(&shard)?;
+        if table.ndim() == 0 {
+            return Err(Error::invalid(format!(
+                "{shard} has no axis 0, and batches are made of rows; unsqueeze it to make it one \
+                 row"
+            )));
+        }
+    }
+    Ok(selected)
+}
+
+fn select_columns<'a>(
+    tables: &'a [RaggedTable],
+    options: &LoaderOptions,
+) -> Result<Vec<Cow<'a, RaggedTable>>> {
+    let Some(names) = &options.columns else {
+        return Ok(tables.iter().map(Cow::Borrowed).collect());
+    };
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let selected = tables.iter().enumerate().map(|(i, table)| {
+        table.select(&names).map(Cow::Owned).map_err(|e| match e {
+            Error::NoSuchColumn { name, available } if tables.len() > 1 => Error::invalid(format!(
+                "shard {i}: no column {name:?}; the columns are {available}"
+            )),
+            e => e,
+        })
+    });
+    selected.collect()
+}
+
+/// Refuses a shard whose axes or columns differ from those of the first.
+fn check_shard(
+    first: &RaggedTable,
+    first_depth: usize,
+    table: &RaggedTable,
+    depth: usize,
+    shard: usize,
+) -> Result<()> {
+    if first_depth != depth {
+        return Err(Error::invalid(format!(
+            "shard {shard} has {} axes, rows included, but shard 0 has {}; shards must have \
+             the same number of axes",
+            depth + 1,
+            first_depth + 1
+        )));
+    }
+    let missing = |of: &RaggedTable, from: &RaggedTable| {
+        of.columns().iter().find(|c| from.column(c.name()).is_err()).map(|c| c.name().to_owned())
+    };
+    for (lacks, column, has) in
+        [(shard, missing(first, table), 0), (0, missing(table, first), shard)]
+    {
+        if let Some(name) = column {
+            return Err(Error::invalid(format!(
+                "shard {lacks} lacks the column {name:?} that shard {has} has; list the columns \
+                 to use"
+            )));
+        }
+    }
+    for column in first.columns() {
+        let axis = table.column(column.name())?.axis();
+        if axis != column.axis() {
+            return Err(Error::invalid(format!(
+                "column {:?} is on axis {} in shard 0 but on axis {axis} in shard {shard}",
+                column.name(),
+                column.axis()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Determines the type and padding of a column over all shards.
+fn unify_column(
+    first: &Column,
+    tables: &[Cow<'_, RaggedTable>],
+    options: &LoaderOptions,
+) -> Result<SourceColumn> {
+    let name = first.name();
+    let what = format!("column {name:?}");
+    let mut target: DataType = first.data_type().clone();
+    let mut nulls = false;
+    // Integers that all become int64 need no other common type.
+    let mut integers = options.tokens_as_i64;
+    for table in tables {
+        let dtype = DType::from_arrow(table.column(name)?.data_type());
+        integers &= dtype.is_some_and(DType::is_integer);
+    }
+    for (i, table) in tables.iter().enumerate() {
+        let column = table.column(name)?;
+        nulls |= column.values().null_count() > 0;
+        let found = column.data_type();
+        if *found == target || integers {
+            continue;
+        }
+        // Numbers are widened while copied; any other difference is an error.
+        target = promote_types(&target, found)
+            .filter(|t| [&target, found, t].into_iter().all(|t| DType::from_arrow(t).is_some()))
+            .ok_or_else(|| {
+                Error::type_of(
+                    format!("{what} of shard {i}"),
+                    format!("{target} as in the shards before, or a number type that it can be promoted with"),
+                    found,
+                )
+            })?;
+    }
+    let mut dtype = DType::of_leaves(&target, &what)?;
+    if options.tokens_as_i64 && dtype.is_integer() {
+        dtype = DType::I64;
+    }
+    let own = options.fills.iter().rev().find(|(column, _)| column == name).map(|(_, fill)| *fill);
+    let fill = own.or(options.fill).unwrap_or(Fill::Bool(false));
+    let fill = fill.to_tensor(dtype).map_err(|e| Error::invalid(format!("{what}: {e}")))?;
+    let mut bytes = [0; 8];
+    bytes[..dtype.size()].copy_from_slice(fill.as_bytes());
+    let (name, axis) = (name.into(), first.axis());
+    let (fill, null) = (bytes, bytes);
+    Ok(SourceColumn { name, axis, dtype, fill, null, nulls, finite: false, fact: None })
+}
+
+impl Shard {
+    fn new(table: &RaggedTable, depth: usize, columns: &[SourceColumn]) -> Result<Self> {
+        let values = columns
+            .iter()
+            .map(|c| ColumnValues::new(table.column(&c.name)?, c.dtype))
+            .collect::<Result<_>>()?;
+        let layouts = table.axes().iter().take(depth).map(|a| a.layout().clone()).collect();
+        Ok(Self { rows: table.num_rows(), layouts, values, timeline: None })
+    }
+}
+
+impl ColumnValues {
+    pub(super) fn new(column: &Column, dtype: DType) -> Result<Self> {
+        let what = format!("column {:?}", column.name());
+        let array = column.values();
+        let (cells, stored) = match array.as_boolean_opt() {
+            Some(b) => (ColumnCells::Bits(b.values().clone()), DType::Bool),
+            None => {
+                let flat = DenseTensor::from_flat(array.as_ref(), &what)?;
+                (ColumnCells::Bytes(flat.buffer().clone()), flat.dtype())
+            }
+        };
+        let convert = if stored == dtype {
+            None
+        } else {
+            let convert = find_converter(stored, dtype);
+            Some(convert.ok_or_else(|| {
+                Error::type_of(
+                    what,
+                    format!("a number type that converts to {dtype}"),
+                    array.data_type(),
+                )
+            })?)
+        };
+        let nulls = array.nulls().filter(|n| n.null_count() > 0).cloned();
+        Ok(Self { cells, nulls, stored: stored.size(), size: dtype.size(), convert })
+    }
+
+    /// Returns the leaves `range` as bytes of the batch's type: in place, or in `scratch` if they
+    /// are booleans, of another type, or contain nulls (which become `fill`).
+    ///
+    /// Returns `None` if a value does not fit the type.
+    pub(super) fn bytes<'a>(
+        &'a self,
+        range: Range<usize>,
+        fill: &[u8; 8],
+        scratch: &'a mut Scratch,
+    ) -> Option<&'a [u8]> {
+        let stored: &[u8] = match &self.cells {
+            ColumnCells::Bytes(b) => {
+                &b.as_slice()[range.start * self.stored..range.end * self.stored]
+            }
+            ColumnCells::Bits(bits) => unpack_bits(bits, range.clone(), &mut scratch.bits),
+        };
+        let nulls = self.nulls.as_ref().map(|n| n.slice(range.start, range.len()));
+        let nulls = nulls.filter(|n| n.null_count() > 0);
+        if self.convert.is_none() && nulls.is_none() {
+            return Some(stored);
+        }
+        let out = resize_buffer(&mut scratch.values, range.len() * self.size);
+        let mut fits = true;
+        match self.convert {
+            None => out.copy_from_slice(stored),
+            Some(convert) => fits = convert(stored, out),
+        }
+        if let Some(nulls) = &nulls {
+            if !fits {
+                // Only valid values must fit, so convert them one by one.
+                fits = self.convert.is_none_or(|convert| {
+                    nulls.valid_indices().all(|i| {
+                        let (from, to) = (i * self.stored, i * self.size);
+                        convert(&stored[from..from + self.stored], &mut out[to..to + self.size])
+                    })
+                });
+            }
+            for i in (0..nulls.len()).filter(|i| nulls.is_null(*i)) {
+                out[i * self.size..(i + 1) * self.size].copy_from_slice(&fill[..self.size]);
+            }
+        }
+        fits.then_some(out)
+    }
+
+    /// Returns one byte per leaf of `range`: 1 if it is valid.
+    pub(super) fn validity<'a>(&self, range: Range<usize>, scratch: &'a mut Scratch) -> &'a [u8] {
+        match &self.nulls {
+            Some(nulls) => unpack_bits(nulls.inner(), range, &mut scratch.bits),
+            None => {
+                let out = resize_buffer(&mut scratch.bits, range.len());
+                out.fill(1);
+                out
+            }
+        }
+    }
+}
+
+/// Buffers for leaves, reused for every row.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    bits: Vec<u8>,
+    values: Vec<u8>,
+}
+
+/// Returns the first `len` bytes of a buffer, which grows if necessary; their content is undefined.
+pub(super) fn resize_buffer(bytes: &mut Vec<u8>, len: usize) -> &mut [u8] {
+    if bytes.len() < len {
+        bytes.resize(len, 0);
+    }
+    &mut bytes[..len]
+}
+
+/// Unpacks to one byte per bit.
+fn unpack_bits<'a>(bits: &BooleanBuffer, range: Range<usize>, out: &'a mut Vec<u8>) -> &'a [u8] {
+    let out = resize_buffer(out, range.len());
+    crate::dense::unpack(&bits.slice(range.start, range.len()), out);
+    out
+}

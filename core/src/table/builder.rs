@@ -1,0 +1,140 @@
+//! Builder of tables from flat values and lengths, offsets or bounds.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+
+use super::{Column, RaggedTable};
+use crate::array::{Layout, Offsets};
+use crate::error::Result;
+
+/// Collects axes (outermost first) and columns; [`build`](Self::build) checks everything.
+///
+/// The number of rows is the value of [`rows`](Self::rows) if set, else the number of lists of the
+/// first axis, else the length of the first column on axis 0.
+#[derive(Debug, Default)]
+pub struct RaggedTableBuilder {
+    rows: Option<usize>,
+    names: Vec<Arc<str>>,
+    layouts: Vec<Layout>,
+    columns: Vec<Column>,
+}
+
+impl RaggedTableBuilder {
+    /// Sets the number of rows.
+    pub fn rows(mut self, rows: usize) -> Self {
+        self.rows = Some(rows);
+        self
+    }
+
+    /// Names the axes, rows first.
+    pub fn names<S: AsRef<str>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.names = names.into_iter().map(|n| n.as_ref().into()).collect();
+        self
+    }
+
+    /// Adds the next axis from the length of each of its lists.
+    pub fn lengths(mut self, lengths: impl IntoIterator<Item = usize>) -> Result<Self> {
+        self.layouts.push(Offsets::from_lengths(lengths)?.into());
+        Ok(self)
+    }
+
+    /// Adds the next axis from offsets.
+    pub fn offsets(mut self, offsets: Offsets) -> Self {
+        self.layouts.push(offsets.into());
+        self
+    }
+
+    /// Adds the next axis from cumulative ends without a leading zero, as an `.nrt` file stores
+    /// them.
+    pub fn bounds(mut self, bounds: impl IntoIterator<Item = i64>) -> Result<Self> {
+        let what = format!("dim{}/bounds", self.layouts.len() + 1);
+        self.layouts.push(Offsets::from_bounds(bounds, &what)?.into());
+        Ok(self)
+    }
+
+    /// Adds the next axis from a layout, such as a uniform one.
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layouts.push(layout);
+        self
+    }
+
+    /// Adds a column of flat values on axis `axis`.
+    pub fn column(self, name: impl Into<String>, axis: usize, values: ArrayRef) -> Self {
+        self.push(Column::new(name, axis, values))
+    }
+
+    /// Adds an existing column.
+    pub fn push(mut self, column: Column) -> Self {
+        self.columns.push(column);
+        self
+    }
+
+    /// Builds the table.
+    ///
+    /// # Errors
+    /// The first inconsistency, as in [`RaggedTable::try_new`].
+    pub fn build(self) -> Result<RaggedTable> {
+        let rows = self
+            .rows
+            .or_else(|| self.layouts.first().map(Layout::lists))
+            .or_else(|| self.columns.iter().find(|c| c.axis() == 0).map(|c| c.values().len()))
+            .unwrap_or(0);
+        let axes = self.layouts.into_iter().map(|l| (None, l)).collect();
+        RaggedTable::try_new(rows, None, axes, self.columns)?.with_axis_names(self.names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use arrow::array::Int32Array;
+
+    fn ints(n: i32) -> ArrayRef {
+        Arc::new(Int32Array::from_iter_values(0..n))
+    }
+
+    fn error(builder: RaggedTableBuilder) -> String {
+        builder.build().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn lengths_offsets_and_bounds_make_the_same_table() {
+        let make = |b: RaggedTableBuilder| b.column("x", 1, ints(5)).build().unwrap();
+        let table = make(RaggedTable::builder().lengths([3, 0, 2]).unwrap());
+        let offsets = Offsets::from_lengths([3, 0, 2]).unwrap();
+        assert_eq!(make(RaggedTable::builder().offsets(offsets)), table);
+        assert_eq!(make(RaggedTable::builder().bounds([3, 3, 5]).unwrap()), table);
+        let uniform = RaggedTable::builder().layout(Layout::Uniform { size: 5, lists: 1 });
+        assert_eq!(make(uniform).array("x").unwrap().shape(), [1, 5]);
+    }
+
+    #[test]
+    fn rows_come_from_the_first_axis_a_flat_column_or_as_said() {
+        let rows = |b: RaggedTableBuilder| b.build().unwrap().num_rows();
+        assert_eq!(rows(RaggedTable::builder()), 0);
+        assert_eq!(rows(RaggedTable::builder().rows(7)), 7);
+        assert_eq!(rows(RaggedTable::builder().column("x", 0, ints(3))), 3);
+        assert_eq!(rows(RaggedTable::builder().lengths([1, 1]).unwrap()), 2);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_by_name() {
+        let lists = || RaggedTable::builder().lengths([1, 2]).unwrap();
+        let text = error(lists().column("x", 1, ints(4)));
+        assert_eq!(text, "column \"x\" has 4 value(s) but axis 1 has 3");
+        let text = error(lists().column("x", 2, ints(3)));
+        assert!(text.contains("column \"x\" has 2 axes") && text.contains("no axis 2"), "{text}");
+        assert!(error(lists().lengths([1]).unwrap()).contains("1 lists for the 3 elements"));
+        assert!(error(lists().rows(3)).contains("2 lists for the 3 elements"));
+        assert!(error(lists().names(["a", "b", "c"])).contains("more names than axes"));
+        let huge = Layout::Uniform { size: usize::MAX, lists: 2 };
+        assert!(error(RaggedTable::builder().layout(huge)).contains("64 bits"));
+        let bounds = RaggedTable::builder().bounds([3, 2]).unwrap_err();
+        assert!(
+            matches!(&bounds, Error::Offsets { what, position: 1, .. } if what == "dim1/bounds")
+        );
+        assert!(RaggedTable::builder().bounds([-1]).is_err());
+    }
+}

@@ -1,0 +1,115 @@
+//! [`Column`]: flat values on one axis of a table.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{DataType, Field, FieldRef};
+
+/// A named column: one flat Arrow array as long as the axis it lives on.
+///
+/// Its lists may be null where those of other columns are empty: `list_nulls()[k]` is their
+/// validity on axis `k` (the lists whose elements are axis `k + 1`).
+#[derive(Clone, Debug)]
+pub struct Column {
+    field: FieldRef,
+    axis: usize,
+    list_nulls: Vec<Option<NullBuffer>>,
+    values: ArrayRef,
+}
+
+impl Column {
+    /// Builds a column without null lists.
+    pub fn new(name: impl Into<String>, axis: usize, values: ArrayRef) -> Self {
+        let field = Field::new(name, values.data_type().clone(), true);
+        Self::with_field(Arc::new(field), axis, values)
+    }
+
+    /// Builds a column with the name, nullability and metadata of a field. The type is that of the
+    /// values, whatever the field's.
+    pub fn with_field(field: FieldRef, axis: usize, values: ArrayRef) -> Self {
+        let field = if field.data_type() == values.data_type() {
+            field
+        } else {
+            Arc::new(field.as_ref().clone().with_data_type(values.data_type().clone()))
+        };
+        Self { field, axis, list_nulls: vec![None; axis], values }
+    }
+
+    /// Sets the validity of the lists: one bitmap per axis above the column's, rows first. Missing
+    /// bitmaps mean no nulls.
+    ///
+    /// Lengths are checked when the column is added to a table.
+    pub fn with_list_nulls(mut self, list_nulls: Vec<Option<NullBuffer>>) -> Self {
+        self.list_nulls =
+            list_nulls.into_iter().map(|n| n.filter(|n| n.null_count() > 0)).collect();
+        self.list_nulls.resize(self.axis, None);
+        self
+    }
+
+    /// Renames the column.
+    pub fn renamed(mut self, name: impl Into<String>) -> Self {
+        self.field = Arc::new(self.field.as_ref().clone().with_name(name));
+        self
+    }
+
+    /// Name of the column.
+    pub fn name(&self) -> &str {
+        self.field.name()
+    }
+
+    /// Name, leaf type and metadata.
+    pub fn field(&self) -> &FieldRef {
+        &self.field
+    }
+
+    /// Type of the values.
+    pub fn data_type(&self) -> &DataType {
+        self.field.data_type()
+    }
+
+    /// The axis the column lives on; on axis 0 it has one value per row.
+    pub fn axis(&self) -> usize {
+        self.axis
+    }
+
+    /// Validity of the lists, one entry per axis above the column's.
+    pub fn list_nulls(&self) -> &[Option<NullBuffer>] {
+        &self.list_nulls
+    }
+
+    /// The flat values.
+    pub fn values(&self) -> &ArrayRef {
+        &self.values
+    }
+
+    /// Returns the part of the column within the windows of all axes.
+    pub(crate) fn slice(&self, windows: &[Range<usize>]) -> Self {
+        let own = &windows[self.axis];
+        Self {
+            field: Arc::clone(&self.field),
+            axis: self.axis,
+            list_nulls: self
+                .list_nulls
+                .iter()
+                .zip(windows)
+                .map(|(nulls, w)| {
+                    let part = nulls.as_ref()?.slice(w.start, w.len());
+                    (part.null_count() > 0).then_some(part)
+                })
+                .collect(),
+            values: self.values.slice(own.start, own.len()),
+        }
+    }
+}
+
+/// Columns are equal when name, axis, validity and values are equal; other metadata is ignored.
+impl PartialEq for Column {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+            && self.axis == other.axis
+            && self.list_nulls == other.list_nulls
+            && *self.values == *other.values
+    }
+}

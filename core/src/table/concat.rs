@@ -1,0 +1,321 @@
+//! Concatenation of tables.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanBufferBuilder, OffsetSizeTrait};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::{CastOptions, cast_with_options, concat};
+use arrow::datatypes::{DataType, TimeUnit};
+
+use super::{Column, RaggedTable};
+use crate::array::{Layout, Offsets};
+use crate::error::{Error, Result};
+use crate::with_offsets;
+
+impl RaggedTable {
+    /// Concatenates the rows of all tables.
+    ///
+    /// Columns are matched by name and keep the order and metadata of the first table; types that
+    /// differ are promoted ([`promote_types`]). An axis stays uniform if it has the same size in
+    /// all tables. [`Scalars`](Self::scalars) are kept if they are the same in all tables. A single
+    /// table is returned unchanged.
+    ///
+    /// # Errors
+    /// When there are no tables; they differ in their number of axes, or have none; a column is
+    /// missing from one of them, is on another axis, or its types have no common type; a scalar
+    /// differs ([`vstack`](Self::vstack) makes a column of it).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::{Int8Array, UInt8Array};
+    /// use arrow::datatypes::DataType;
+    /// use serrate::table::RaggedTable;
+    /// let part = |values| RaggedTable::builder().lengths([2])?.column("code", 1, values).build();
+    /// let a = part(Arc::new(UInt8Array::from(vec![1, 2])))?;
+    /// let b = part(Arc::new(Int8Array::from(vec![3, -4])))?;
+    /// let both = RaggedTable::concat(&[a, b])?;
+    /// assert_eq!(both.column("code")?.data_type(), &DataType::Int16);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    pub fn concat(tables: &[Self]) -> Result<Self> {
+        let [first, rest @ ..] = tables else {
+            return Err(Error::invalid("no tables to concatenate; at least one is needed"));
+        };
+        if rest.is_empty() {
+            return Ok(first.clone());
+        }
+        for (i, table) in rest.iter().enumerate() {
+            check_compatible(first, table, i + 1)?;
+        }
+        let rows = tables
+            .iter()
+            .try_fold(0usize, |sum, t| sum.checked_add(t.num_rows()))
+            .ok_or_else(|| Error::invalid("the rows of all tables do not fit 64 bits"))?;
+        let name =
+            |axis: usize| tables.iter().find_map(|t| t.axis_name(axis)).map(Arc::<str>::from);
+        let axes = (1..first.ndim())
+            .map(|axis| {
+                let layouts = tables.iter().map(|t| t.layout(axis)).collect::<Result<Vec<_>>>()?;
+                Ok((name(axis), join_layouts(&layouts)?))
+            })
+            .collect::<Result<_>>()?;
+        let columns = first
+            .columns()
+            .iter()
+            .map(|c| join_columns(tables, c.name()))
+            .collect::<Result<_>>()?;
+        let mut out = Self::try_new(rows, name(0), axes, columns)?;
+        out.scalars.clone_from(&first.scalars);
+        Ok(out)
+    }
+}
+
+fn check_compatible(first: &RaggedTable, table: &RaggedTable, number: usize) -> Result<()> {
+    if first.ndim() != table.ndim() {
+        return Err(Error::invalid(format!(
+            "table {number} has {} axes, rows included, but table 0 has {}; tables to concatenate must have the same number of axes",
+            table.ndim(),
+            first.ndim()
+        )));
+    }
+    if first.ndim() == 0 {
+        return Err(Error::invalid(
+            "tables without axes have no rows to concatenate; vstack makes a row of each",
+        ));
+    }
+    let missing = |from: &RaggedTable, of: &RaggedTable| -> Vec<String> {
+        let names = of.columns().iter().map(Column::name);
+        names.filter(|n| from.column(n).is_err()).map(|n| format!("{n:?}")).collect()
+    };
+    for (lacks, number, has, other) in [(table, number, first, 0), (first, 0, table, number)] {
+        let names = missing(lacks, has);
+        if !names.is_empty() {
+            return Err(Error::invalid(format!(
+                "table {number} lacks the column(s) {} that table {other} has; select the common columns first",
+                names.join(", ")
+            )));
+        }
+    }
+    for scalar in first.scalars().iter().chain(table.scalars()) {
+        let name = scalar.name();
+        if first.scalar(name).ok() != table.scalar(name).ok() {
+            return Err(Error::invalid(format!(
+                "the scalar {name:?} differs between table 0 and table {number}; vstack makes a row of each table and a column of the scalar, or select the columns without it"
+            )));
+        }
+    }
+    for column in first.columns() {
+        let theirs = table.column(column.name())?.axis();
+        if theirs != column.axis() {
+            return Err(Error::invalid(format!(
+                "column {:?} is on axis {} in table 0 but on axis {theirs} in table {number}",
+                column.name(),
+                column.axis()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Concatenates the lists of several layouts.
+pub(crate) fn join_layouts(layouts: &[&Layout]) -> Result<Layout> {
+    let lists: usize = layouts.iter().map(|l| l.lists()).sum();
+    let sizes = || {
+        layouts.iter().filter(|l| l.lists() > 0).map(|l| match l {
+            Layout::Uniform { size, .. } => Some(*size),
+            Layout::Ragged(_) => None,
+        })
+    };
+    if let Some(Some(size)) = sizes().next()
+        && sizes().all(|s| s == Some(size))
+    {
+        return Ok(Layout::Uniform { size, lists });
+    }
+    let total = layouts
+        .iter()
+        .try_fold(0usize, |sum, l| sum.checked_add(l.children()))
+        .filter(|t| i64::try_from(*t).is_ok())
+        .ok_or_else(|| Error::invalid("the total number of elements does not fit 63 bits"))?;
+    let large = layouts.iter().any(|l| matches!(l, Layout::Ragged(Offsets::I64(_))));
+    Ok(if large || i32::try_from(total).is_err() {
+        Offsets::I64(chain_offsets(layouts, lists)?).into()
+    } else {
+        Offsets::I32(chain_offsets(layouts, lists)?).into()
+    })
+}
+
+/// Concatenates the offsets of all layouts. The caller has checked that the last one fits `B`.
+fn chain_offsets<B: OffsetSizeTrait>(layouts: &[&Layout], lists: usize) -> Result<OffsetBuffer<B>> {
+    fn push<A: OffsetSizeTrait, B: OffsetSizeTrait>(out: &mut Vec<B>, end: usize, o: &[A]) {
+        let base = o[0].as_usize();
+        out.extend(o[1..].iter().map(|x| B::usize_as(end + x.as_usize() - base)));
+    }
+    let mut out: Vec<B> = Vec::with_capacity(lists + 1);
+    let mut end = 0;
+    out.push(B::usize_as(0));
+    for layout in layouts {
+        with_offsets!(&layout.to_offsets()?, o => push(&mut out, end, o));
+        end += layout.children();
+    }
+    Ok(OffsetBuffer::new(out.into()))
+}
+
+fn join_columns(tables: &[RaggedTable], name: &str) -> Result<Column> {
+    let parts = tables.iter().map(|t| t.column(name)).collect::<Result<Vec<_>>>()?;
+    let first = parts[0];
+    let mut target = first.data_type().clone();
+    for (i, part) in parts.iter().enumerate() {
+        target = promote_types(&target, part.data_type()).ok_or_else(|| {
+            Error::type_of(
+                format!("column {name:?} of table {i}"),
+                format!("a type that has a common type with {target}; cast one of them"),
+                part.data_type(),
+            )
+        })?;
+    }
+    let values = parts
+        .iter()
+        .map(|c| cast_exactly(c.values(), &target))
+        .collect::<Result<Vec<ArrayRef>>>()?;
+    let values = concat(&values.iter().map(AsRef::as_ref).collect::<Vec<&dyn Array>>())?;
+    let nulls = (0..first.axis())
+        .map(|level| {
+            parts.iter().any(|c| c.list_nulls()[level].is_some()).then(|| {
+                let mut bits = BooleanBufferBuilder::new(0);
+                for (part, table) in parts.iter().zip(tables) {
+                    match &part.list_nulls()[level] {
+                        Some(n) => bits.append_buffer(n.inner()),
+                        None => bits.append_n(table.axes()[level].layout().lists(), true),
+                    }
+                }
+                NullBuffer::new(bits.finish())
+            })
+        })
+        .collect();
+    let nullable = parts.iter().any(|c| c.field().is_nullable());
+    let field = first.field().as_ref().clone().with_nullable(nullable);
+    Ok(Column::with_field(Arc::new(field), first.axis(), values).with_list_nulls(nulls))
+}
+
+fn cast_exactly(values: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
+    if values.data_type() == target {
+        return Ok(values.clone());
+    }
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    Ok(cast_with_options(values, target, &options)?)
+}
+
+/// Returns the common type of two types, as numpy promotes array types; `None` if there is none.
+///
+/// Integers are promoted to the narrowest type that holds both (`uint8` and `int8` to `int16`),
+/// `uint64` with a signed integer to `float64`. `float32` with integers of at most 16 bits stays
+/// `float32`, with wider ones it becomes `float64`. Booleans are promoted to numbers, nulls to any
+/// type, times to the finer unit (within one time zone), strings to the wider kind, and
+/// dictionaries of different types to their values.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use arrow::datatypes::DataType::*;
+/// use serrate::table::promote_types;
+/// assert_eq!(promote_types(&UInt32, &Int8), Some(Int64));
+/// assert_eq!(promote_types(&Float32, &UInt32), Some(Float64));
+/// assert_eq!(promote_types(&Utf8, &Int8), None);
+/// ```
+pub fn promote_types(a: &DataType, b: &DataType) -> Option<DataType> {
+    use DataType as T;
+    if a == b {
+        return Some(a.clone());
+    }
+    if let (Some(x), Some(y)) = (to_number(a), to_number(b)) {
+        return Some(promote_numbers(x, y));
+    }
+    Some(match (a, b) {
+        (T::Null, t) | (t, T::Null) => t.clone(),
+        (T::Boolean, t) | (t, T::Boolean) if to_number(t).is_some() => t.clone(),
+        (T::Dictionary(_, v), T::Dictionary(_, w)) => promote_types(v, w)?,
+        (T::Dictionary(_, v), t) | (t, T::Dictionary(_, v)) => promote_types(v, t)?,
+        (T::Utf8View, T::Utf8 | T::LargeUtf8) | (T::Utf8 | T::LargeUtf8, T::Utf8View) => {
+            T::Utf8View
+        }
+        (T::Utf8, T::LargeUtf8) | (T::LargeUtf8, T::Utf8) => T::LargeUtf8,
+        (T::BinaryView, T::Binary | T::LargeBinary)
+        | (T::Binary | T::LargeBinary, T::BinaryView) => T::BinaryView,
+        (T::Binary, T::LargeBinary) | (T::LargeBinary, T::Binary) => T::LargeBinary,
+        (T::Timestamp(u, z), T::Timestamp(v, y)) if z == y => {
+            T::Timestamp(finer_unit(u, v), z.clone())
+        }
+        (T::Duration(u), T::Duration(v)) => T::Duration(finer_unit(u, v)),
+        (T::Date32, T::Date64) | (T::Date64, T::Date32) => T::Date64,
+        (T::Time32(_), T::Time32(_)) => T::Time32(TimeUnit::Millisecond),
+        (T::Time32(_), T::Time64(u)) | (T::Time64(u), T::Time32(_)) => T::Time64(*u),
+        (T::Time64(_), T::Time64(_)) => T::Time64(TimeUnit::Nanosecond),
+        _ => return None,
+    })
+}
+
+fn finer_unit(a: &TimeUnit, b: &TimeUnit) -> TimeUnit {
+    (*a).max(*b)
+}
+
+/// A number type by kind and bits.
+#[derive(Clone, Copy, PartialEq)]
+enum Number {
+    Unsigned(u8),
+    Signed(u8),
+    Float(u8),
+}
+
+fn to_number(t: &DataType) -> Option<Number> {
+    Some(match t {
+        DataType::UInt8 => Number::Unsigned(8),
+        DataType::UInt16 => Number::Unsigned(16),
+        DataType::UInt32 => Number::Unsigned(32),
+        DataType::UInt64 => Number::Unsigned(64),
+        DataType::Int8 => Number::Signed(8),
+        DataType::Int16 => Number::Signed(16),
+        DataType::Int32 => Number::Signed(32),
+        DataType::Int64 => Number::Signed(64),
+        DataType::Float16 => Number::Float(16),
+        DataType::Float32 => Number::Float(32),
+        DataType::Float64 => Number::Float(64),
+        _ => return None,
+    })
+}
+
+fn promote_numbers(a: Number, b: Number) -> DataType {
+    use Number::{Float, Signed, Unsigned};
+    match (a, b) {
+        (Unsigned(x), Unsigned(y)) => match x.max(y) {
+            8 => DataType::UInt8,
+            16 => DataType::UInt16,
+            32 => DataType::UInt32,
+            _ => DataType::UInt64,
+        },
+        (Signed(x), Signed(y)) => signed_type(x.max(y)),
+        (Unsigned(64), Signed(_)) | (Signed(_), Unsigned(64)) => DataType::Float64,
+        (Unsigned(u), Signed(s)) | (Signed(s), Unsigned(u)) => signed_type(s.max(u * 2)),
+        (Float(x), Float(y)) => float_type(x.max(y)),
+        // numpy's rule: a float type takes integers of at most half its bits.
+        (Float(f), Unsigned(i) | Signed(i)) | (Unsigned(i) | Signed(i), Float(f)) => {
+            float_type(f.max(if i >= 32 { 64 } else { i * 2 }))
+        }
+    }
+}
+
+fn signed_type(bits: u8) -> DataType {
+    match bits {
+        8 => DataType::Int8,
+        16 => DataType::Int16,
+        32 => DataType::Int32,
+        _ => DataType::Int64,
+    }
+}
+
+fn float_type(bits: u8) -> DataType {
+    match bits {
+        16 => DataType::Float16,
+        32 => DataType::Float32,
+        _ => DataType::Float64,
+    }
+}

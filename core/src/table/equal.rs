@@ -1,0 +1,133 @@
+//! Equality of tables.
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
+
+use super::{Column, RaggedTable, Scalar};
+use crate::error::Result;
+
+/// Values converted at a time if the types of both sides differ.
+const CHUNK: usize = 1 << 16;
+
+impl RaggedTable {
+    /// Whether both tables have the same column names on the same axes, the same lists, equal
+    /// values and equal scalars.
+    ///
+    /// Numbers are compared by value whatever their types (`1` of int8 equals `1.0` of float32,
+    /// true equals 1). The order of columns, axis names and offset widths are ignored. NaN equals
+    /// NaN only with `equal_nan`. A null equals a null, a null list only a null list. `==` is
+    /// stricter: types and the order of columns matter, and NaN equals NaN of the same bits.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::{Float32Array, Int8Array};
+    /// use serrate::table::RaggedTable;
+    /// let one = |values| RaggedTable::builder().lengths([1, 1])?.column("x", 1, values).build();
+    /// let (a, b) = (one(Arc::new(Int8Array::from(vec![1, 2])))?, one(Arc::new(Float32Array::from(vec![1., 2.])))?);
+    /// assert!(a.equals(&b, false)? && a != b);
+    /// let nan = one(Arc::new(Float32Array::from(vec![f32::NAN, 2.])))?;
+    /// assert!(nan.equals(&nan, true)? && !nan.equals(&nan, false)?);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Only when Arrow cannot convert the numbers.
+    pub fn equals(&self, other: &Self, equal_nan: bool) -> Result<bool> {
+        let same_axes = self.num_rows() == other.num_rows()
+            && self.ndim() == other.ndim()
+            && self.axes().iter().zip(other.axes()).all(|(a, b)| a.layout() == b.layout());
+        if !same_axes
+            || self.columns().len() != other.columns().len()
+            || self.scalars().len() != other.scalars().len()
+        {
+            return Ok(false);
+        }
+        for column in self.columns() {
+            let Ok(theirs) = other.column(column.name()) else { return Ok(false) };
+            if column.axis() != theirs.axis()
+                || column.list_nulls() != theirs.list_nulls()
+                || !equal_values(column.values(), theirs.values(), equal_nan)?
+            {
+                return Ok(false);
+            }
+        }
+        for scalar in self.scalars() {
+            let Ok(theirs) = other.scalar(scalar.name()) else { return Ok(false) };
+            if !equal_values(scalar.value(), theirs.value(), equal_nan)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Tables are equal when rows, lengths, columns (in order), scalars, validity and values are equal;
+/// axis names, and whether an axis is stored uniform, are ignored. [`equals`](RaggedTable::equals)
+/// compares by name and value.
+impl PartialEq for RaggedTable {
+    fn eq(&self, other: &Self) -> bool {
+        fn parts(t: &RaggedTable) -> (usize, bool, &[Column], &[Scalar]) {
+            (t.rows, t.point, &t.columns, &t.scalars)
+        }
+        parts(self) == parts(other)
+            && self.axes.len() == other.axes.len()
+            && self.axes.iter().zip(&other.axes).all(|(a, b)| a.layout == b.layout)
+    }
+}
+
+fn equal_values(a: &ArrayRef, b: &ArrayRef, equal_nan: bool) -> Result<bool> {
+    if a.len() != b.len() || a.null_count() != b.null_count() {
+        return Ok(false);
+    }
+    if a.data_type() == b.data_type() {
+        return Ok(match a.data_type() {
+            DataType::Float16 => same_floats::<Float16Type>(a, b, equal_nan, |x| x.is_nan()),
+            DataType::Float32 => same_floats::<Float32Type>(a, b, equal_nan, |x| x.is_nan()),
+            DataType::Float64 => same_floats::<Float64Type>(a, b, equal_nan, |x| x.is_nan()),
+            _ => **a == **b,
+        });
+    }
+    let number = |t: &DataType| t.is_integer() || t.is_floating() || *t == DataType::Boolean;
+    if !number(a.data_type()) || !number(b.data_type()) {
+        return Ok(false);
+    }
+    // Two integers or booleans are compared as the widest decimal, all others as float64.
+    let whole = |t: &DataType| !t.is_floating();
+    let exact = whole(a.data_type()) && whole(b.data_type());
+    for start in (0..a.len()).step_by(CHUNK) {
+        let length = CHUNK.min(a.len() - start);
+        let (a, b) = (a.slice(start, length), b.slice(start, length));
+        let same = if exact {
+            let wide = |x: &ArrayRef| -> Result<ArrayRef> {
+                let x = match x.data_type() {
+                    DataType::Boolean => cast(x, &DataType::UInt8)?,
+                    _ => x.clone(),
+                };
+                Ok(cast(&x, &DataType::Decimal128(20, 0))?)
+            };
+            *wide(&a)? == *wide(&b)?
+        } else {
+            let (a, b) = (cast(&a, &DataType::Float64)?, cast(&b, &DataType::Float64)?);
+            same_floats::<Float64Type>(&a, &b, equal_nan, |x| x.is_nan())
+        };
+        if !same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn same_floats<T: ArrowPrimitiveType>(
+    a: &ArrayRef,
+    b: &ArrayRef,
+    equal_nan: bool,
+    is_nan: impl Fn(T::Native) -> bool,
+) -> bool {
+    let (a, b) = (a.as_primitive::<T>(), b.as_primitive::<T>());
+    a.iter().zip(b).all(|pair| match pair {
+        (Some(x), Some(y)) => x == y || (equal_nan && is_nan(x) && is_nan(y)),
+        (x, y) => x.is_none() && y.is_none(),
+    })
+}

@@ -1,0 +1,50 @@
+//! [`History`]: the events of a row up to a moment.
+
+use arrow::buffer::ScalarBuffer;
+
+use crate::array::Layout;
+
+/// Event times by row.
+///
+/// The single definition of where a history ends: after the last event at or before a moment, so
+/// that no caller sees past it.
+#[derive(Clone, Debug)]
+pub(crate) struct History {
+    rows: Layout,
+    times: ScalarBuffer<i64>,
+}
+
+impl History {
+    /// Builds a history from the lists of `rows` over `times`.
+    ///
+    /// # Errors
+    /// The first row whose times are not ascending: a binary search in it could see past a moment.
+    pub(crate) fn try_new(rows: Layout, times: ScalarBuffer<i64>) -> Result<Self, usize> {
+        match (0..rows.lists()).find(|row| !times[rows.range(*row)].is_sorted()) {
+            Some(row) => Err(row),
+            None => Ok(Self { rows, times }),
+        }
+    }
+
+    /// Number of events of a row at or before `moment`.
+    pub(crate) fn up_to(&self, row: usize, moment: i64) -> usize {
+        self.times[self.rows.range(row)].partition_point(|time| *time <= moment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Offsets;
+
+    #[test]
+    fn the_moment_itself_is_known() {
+        let rows: Layout = Offsets::from_lengths([3, 0, 2]).unwrap().into();
+        let history = History::try_new(rows.clone(), vec![1, 4, 4, -7, 9].into()).unwrap();
+        let known = |row| [i64::MIN, -7, 1, 3, 4, i64::MAX].map(|t| history.up_to(row, t));
+        assert_eq!(known(0), [0, 0, 1, 1, 3, 3]);
+        assert_eq!(known(1), [0; 6]);
+        assert_eq!(known(2), [0, 1, 1, 1, 1, 2]);
+        assert_eq!(History::try_new(rows, vec![1, 4, 4, 9, -7].into()).unwrap_err(), 2);
+    }
+}

@@ -1,0 +1,277 @@
+//! Application of the items of an index to a table, axis by axis.
+
+use super::items::{AxisItem, Pick};
+use crate::array::Layout;
+use crate::error::{Error, Result};
+use crate::index::{Span, resolve};
+use crate::table::RaggedTable;
+use crate::table::gather::{Parents, Picks, lists_like};
+use crate::table::index::CommonNulls;
+
+/// Maps the rows of the current table to those of the original.
+#[derive(Debug)]
+enum Origin {
+    Same,
+    Span(Span),
+    Picked(Vec<usize>),
+    /// Axis 0 is dropped: everything belongs to this row.
+    One(usize),
+}
+
+/// A table during indexing, with the axis of the next item.
+pub(super) struct Cursor {
+    pub(super) table: RaggedTable,
+    /// Axis of the original table that the next item applies to.
+    axis: usize,
+    /// The same axis in `table`.
+    at: usize,
+    rows: Origin,
+}
+
+impl Cursor {
+    pub(super) fn new(table: &RaggedTable) -> Self {
+        Self { table: table.clone(), axis: 0, at: 0, rows: Origin::Same }
+    }
+
+    /// Applies all items; with `by_row`, arrays after the first run of arrays have one element per
+    /// row.
+    pub(super) fn apply(&mut self, items: &[AxisItem], by_row: bool) -> Result<()> {
+        let mut rest = items;
+        while let Some(item) = rest.first() {
+            let used = match item {
+                AxisItem::Slice(None) => {
+                    (self.axis, self.at) = (self.axis + 1, self.at + 1);
+                    1
+                }
+                AxisItem::Slice(Some(slice)) => {
+                    self.apply_slice(*slice)?;
+                    1
+                }
+                AxisItem::At(pick) if self.at == 0 && !by_row => {
+                    self.take_row(pick)?;
+                    1
+                }
+                AxisItem::At(_) => {
+                    let run = leading_picks(rest, |i| matches!(i, AxisItem::At(_)));
+                    self.take_elements(&run, PickMode::Constant)?;
+                    run.len()
+                }
+                AxisItem::Picks(_) => {
+                    let run = leading_picks(rest, |i| !matches!(i, AxisItem::Slice(_)));
+                    let later = by_row && self.at > 0;
+                    self.take_elements(
+                        &run,
+                        if later { PickMode::Row } else { PickMode::Element },
+                    )?;
+                    run.len()
+                }
+            };
+            rest = &rest[used..];
+        }
+        Ok(())
+    }
+
+    fn apply_slice(&mut self, (start, stop, step): (Option<i64>, Option<i64>, i64)) -> Result<()> {
+        if self.at == 0 {
+            let span = Span::new(start, stop, step, self.table.num_rows());
+            self.table = match span.range() {
+                Some(rows) => self.table.slice(rows)?,
+                None => self.table.gather_rows(span.positions().map(|p| p..p + 1))?,
+            };
+            self.set_origin(Origin::Span(span));
+        } else {
+            let layout = self.table.layout(self.at)?.clone();
+            let span = |list: usize| Span::new(start, stop, step, layout.length(list));
+            let lists = 0..layout.lists();
+            if !lists.clone().all(|l| span(l).is_whole(layout.length(l))) {
+                let over = match layout {
+                    Layout::Uniform { size, lists } => {
+                        Layout::Uniform { size: Span::new(start, stop, step, size).count, lists }
+                    }
+                    Layout::Ragged(_) => lists_like(&layout, lists.clone().map(|l| span(l).count))?,
+                };
+                let ranges = lists.flat_map(|list| {
+                    let (base, span) = (layout.range(list).start, span(list));
+                    let whole = span.range().map(|r| base + r.start..base + r.end);
+                    let single = if whole.is_some() { 0..0 } else { 0..span.count };
+                    let single = single.map(move |i| base + span.at(i)..base + span.at(i) + 1);
+                    whole.into_iter().chain(single)
+                });
+                let picks = Picks::ranges(ranges);
+                self.table = self.table.gather(self.at, Parents::Lists(over), &[picks])?;
+            }
+        }
+        (self.axis, self.at) = (self.axis + 1, self.at + 1);
+        Ok(())
+    }
+
+    /// Takes one row and drops axis 0.
+    fn take_row(&mut self, pick: &Pick) -> Result<()> {
+        let size = self.table.num_rows();
+        let row = self.resolve_position(pick, 0, size, || 0, 0)?.unwrap_or(0);
+        self.table = self.table.slice(row..row + 1)?.into_row()?;
+        self.rows = Origin::One(self.original_row(row));
+        self.axis += 1;
+        Ok(())
+    }
+
+    /// Takes elements by position along as many axes as there are picks.
+    fn take_elements(&mut self, run: &[&Pick], each: PickMode) -> Result<()> {
+        let at = self.at;
+        let layouts: Vec<Option<Layout>> =
+            (at..at + run.len()).map(|axis| self.table.layout(axis).ok().cloned()).collect();
+        let missing: Vec<CommonNulls> = (at..at + run.len())
+            .map(|axis| if axis == 0 { CommonNulls(None) } else { self.table.missing(axis) })
+            .collect();
+        let rows = self.table.num_rows();
+        let lists = layouts[0].as_ref().map_or(1, Layout::lists);
+        let all = match each {
+            // A run starts with an array; integers after it apply to each of its elements.
+            PickMode::Element => 0..run.first().map_or(0, |p| p.positions.len()),
+            PickMode::Row | PickMode::Constant => 0..1,
+        };
+        if all.is_empty() {
+            // A mask that takes nothing must still be as long as the lists. Axes below are not
+            // reached.
+            for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
+                let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
+                if !missing[0].get(list) {
+                    self.check_length(pick, 0, size, || self.row_of(at, list))?;
+                }
+            }
+        }
+        let mut picks: Vec<Vec<Option<usize>>> = vec![Vec::new(); run.len()];
+        let mut lengths = Vec::with_capacity(lists);
+        for list in 0..lists {
+            let gone = missing[0].get(list);
+            let kept = if gone && each == PickMode::Element { 0..0 } else { all.clone() };
+            lengths.push(kept.len());
+            for j in kept {
+                let j = if each == PickMode::Row { self.row_of(at, list) } else { j };
+                let mut here = Some(list);
+                for (depth, pick) in run.iter().enumerate() {
+                    let element = match here {
+                        None => None,
+                        Some(list) if missing[depth].get(list) => None,
+                        Some(list) => {
+                            let range = layouts[depth].as_ref().map_or(0..rows, |l| l.range(list));
+                            let row = || self.row_of(at + depth, list);
+                            self.resolve_position(pick, j, range.len(), row, depth)?
+                                .map(|p| range.start + p)
+                        }
+                    };
+                    picks[depth].push(element);
+                    here = element;
+                }
+            }
+        }
+        if each == PickMode::Element && at == 0 {
+            let origin = Origin::Picked(picks[0].iter().flatten().copied().collect());
+            self.set_origin(origin);
+        }
+        let over = match (each, &layouts[0]) {
+            (PickMode::Element, None) => Parents::Rows,
+            (PickMode::Element, Some(_)) if lengths.iter().all(|n| *n == all.len()) => {
+                Parents::Lists(Layout::Uniform { size: all.len(), lists })
+            }
+            (PickMode::Element, Some(layout)) => Parents::Lists(lists_like(layout, lengths)?),
+            (PickMode::Row | PickMode::Constant, _) => Parents::Nothing,
+        };
+        let picks: Vec<Picks> = picks.into_iter().map(Picks::positions).collect();
+        self.table = self.table.gather(at, over, &picks)?;
+        self.axis += run.len();
+        self.at += usize::from(each == PickMode::Element);
+        Ok(())
+    }
+
+    /// Resolves position `j` of a pick in a list of `size` elements, `depth` axes below the next
+    /// one.
+    fn resolve_position(
+        &self,
+        pick: &Pick,
+        j: usize,
+        size: usize,
+        row: impl Fn() -> usize,
+        depth: usize,
+    ) -> Result<Option<usize>> {
+        self.check_length(pick, depth, size, &row)?;
+        // A single position applies to every element.
+        let Some(index) = pick.positions.get(j).or(pick.positions.first()).copied() else {
+            return Ok(None);
+        };
+        let axis = self.axis + depth;
+        match resolve(index, size) {
+            Some(p) => Ok(Some(p)),
+            None if self.at + depth == 0 || matches!(self.rows, Origin::One(_)) => {
+                Err(Error::OutOfRange { axis, index, size })
+            }
+            None => Err(Error::OutOfRangeIn { row: self.original_row(row()), axis, index, size }),
+        }
+    }
+
+    fn check_length(
+        &self,
+        pick: &Pick,
+        depth: usize,
+        size: usize,
+        row: impl Fn() -> usize,
+    ) -> Result<()> {
+        match pick.length {
+            Some(length) if length != size => {
+                let axis = self.axis + depth;
+                let place = match axis {
+                    0 => String::new(),
+                    _ => format!(" in row {}", self.original_row(row())),
+                };
+                Err(Error::invalid(format!(
+                    "a mask of {length} values cannot select from axis {axis} of size {size}{place}"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the row of `table` that contains list `list` of axis `axis`.
+    fn row_of(&self, axis: usize, list: usize) -> usize {
+        let above = &self.table.axes()[..axis.saturating_sub(1)];
+        above.iter().rev().fold(list, |at, a| a.layout().list_of(at))
+    }
+
+    fn original_row(&self, row: usize) -> usize {
+        match &self.rows {
+            Origin::Same => row,
+            Origin::Span(span) => span.at(row),
+            Origin::Picked(rows) => rows.get(row).copied().unwrap_or(row),
+            Origin::One(row) => *row,
+        }
+    }
+
+    /// Records the rows taken. That happens at most once, as the next item is for another axis.
+    fn set_origin(&mut self, rows: Origin) {
+        if !matches!(self.rows, Origin::One(_)) {
+            self.rows = rows;
+        }
+    }
+}
+
+/// The positions of a pick that apply to a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PickMode {
+    /// All of them, under a new list.
+    Element,
+    /// The position chosen for the list's row; drops the axis.
+    Row,
+    /// The only one; drops the axis.
+    Constant,
+}
+
+fn leading_picks(items: &[AxisItem], belongs: impl Fn(&AxisItem) -> bool) -> Vec<&Pick> {
+    items
+        .iter()
+        .take_while(|i| belongs(i))
+        .filter_map(|i| match i {
+            AxisItem::At(p) | AxisItem::Picks(p) => Some(p),
+            AxisItem::Slice(_) => None,
+        })
+        .collect()
+}

@@ -1,0 +1,120 @@
+//! Preparation of index items: one per axis, arrays broadcast to one length, new axes apart.
+
+use crate::error::{Error, Result};
+use crate::index::{Index, positions_of};
+
+/// Positions of arrays and new axes in the result.
+#[derive(Debug)]
+pub(super) struct Arrangement {
+    /// Whether another item stands between the arrays, so that their axis comes first.
+    pub(super) apart: bool,
+    /// Positions of new axes in the result, ascending.
+    pub(super) new_axes: Vec<i64>,
+}
+
+impl Arrangement {
+    pub(super) fn from_items(items: &[Index]) -> Self {
+        let array = |i: &Index| matches!(i, Index::Array(_) | Index::Mask(_));
+        let any = items.iter().any(array);
+        // An integer next to an array counts as an array of one element.
+        let advanced = |i: &Index| any && (array(i) || matches!(i, Index::At(_)));
+        let first = items.iter().position(advanced).unwrap_or(0);
+        let last = items.iter().rposition(advanced).map_or(0, |l| l + 1);
+        let apart = any && !items[first..last].iter().all(advanced);
+        let mut axis = i64::from(apart);
+        let mut seen = apart;
+        let mut new_axes = Vec::new();
+        for item in items {
+            match item {
+                Index::NewAxis => {
+                    new_axes.push(axis);
+                    axis += 1;
+                }
+                Index::Slice { .. } => axis += 1,
+                item if array(item) && !seen => {
+                    seen = true;
+                    axis += 1;
+                }
+                _ => {}
+            }
+        }
+        Self { apart, new_axes }
+    }
+}
+
+/// An item for one axis, with arrays broadcast to one length.
+#[derive(Clone, Debug)]
+pub(super) enum AxisItem {
+    /// A slice as start, stop and step; `None` for a whole axis.
+    Slice(Option<(Option<i64>, Option<i64>, i64)>),
+    At(Pick),
+    /// An index array or mask.
+    Picks(Pick),
+}
+
+/// Positions along one axis.
+#[derive(Clone, Debug)]
+pub(super) struct Pick {
+    pub(super) positions: Vec<i64>,
+    /// Required length of the list: a mask must be as long as its list.
+    pub(super) length: Option<usize>,
+}
+
+impl AxisItem {
+    pub(super) fn count(&self) -> Option<usize> {
+        match self {
+            Self::Picks(p) => Some(p.positions.len()),
+            _ => None,
+        }
+    }
+
+    /// Returns the item for element `j` of the arrays; arrays without elements pick a null.
+    pub(super) fn at_element(&self, j: usize) -> Self {
+        match self {
+            Self::Picks(p) => {
+                let positions = p.positions.get(j).copied().into_iter().collect();
+                Self::At(Pick { positions, length: p.length })
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+pub(super) fn prepare_items(index: &[Index]) -> Result<Vec<AxisItem>> {
+    let mut items = Vec::with_capacity(index.len());
+    for item in index {
+        items.push(match item {
+            Index::Rest | Index::NewAxis => continue,
+            all if *all == Index::ALL => AxisItem::Slice(None),
+            Index::Slice { start, stop, step } => {
+                AxisItem::Slice(Some((*start, *stop, step.unwrap_or(1))))
+            }
+            Index::At(i) => AxisItem::At(Pick { positions: vec![*i], length: None }),
+            Index::Array(a) => {
+                AxisItem::Picks(Pick { positions: a.flat()?.to_vec(), length: None })
+            }
+            Index::Mask(m) => {
+                let mask = m.flat()?;
+                AxisItem::Picks(Pick { positions: positions_of(mask), length: Some(mask.len()) })
+            }
+        });
+    }
+    let counts: Vec<usize> = items.iter().filter_map(AxisItem::count).collect();
+    let common = counts.iter().copied().find(|n| *n != 1).or(counts.first().copied());
+    if let Some(common) = common {
+        if counts.iter().any(|n| *n != 1 && *n != common) {
+            return Err(Error::invalid(format!(
+                "index arrays of lengths {counts:?} cannot be broadcast together; use arrays of one length"
+            )));
+        }
+        for item in &mut items {
+            if let AxisItem::Picks(p) = item
+                && p.positions.len() != common
+                && let [one] = p.positions[..]
+            {
+                p.positions = vec![one; common];
+            }
+        }
+    }
+    Ok(items)
+}

@@ -1,0 +1,129 @@
+//! Indexing of tables in numpy's terms.
+
+mod cursor;
+mod items;
+
+use arrow::buffer::NullBuffer;
+
+use self::cursor::Cursor;
+use self::items::{Arrangement, AxisItem, prepare_items};
+use super::RaggedTable;
+use crate::error::Result;
+use crate::index::Index;
+
+impl RaggedTable {
+    /// Indexes all columns at once, as numpy does between brackets: the first item applies to axis
+    /// 0 (the rows), the next to axis 1, and so on. Axes without an item stay whole; a column takes
+    /// only the items for its axes.
+    ///
+    /// | item | result | copies |
+    /// |---|---|---|
+    /// | integer on axis 0 | that row; axis 1 becomes axis 0 and columns of axis 0 become [`scalars`](Self::scalars) | nothing |
+    /// | integer on an inner axis | that element of every list; drops the axis | the elements |
+    /// | slice of step 1 on axis 0 | those rows | nothing |
+    /// | other slices | their elements, in order, clipped to the list | the elements, unless they are one range |
+    /// | array of integers | those elements, repeats allowed | the elements |
+    /// | boolean mask, as long as the axis | the elements that are true | the elements |
+    /// | `...` | as many whole axes as the other items leave | nothing |
+    /// | new axis | an axis of size 1, as [`unsqueeze`](Self::unsqueeze) adds it | nothing |
+    ///
+    /// Negatives count from the end. Nothing is copied if every list stays whole. Several arrays,
+    /// and integers next to them, are combined element by element, and their single axis takes the
+    /// position of the first. With a slice, `...` or new axis between them it comes first, as in
+    /// numpy (columns that no array reaches are then repeated along it).
+    ///
+    /// A list that is null in every column that has it yields null where an item takes one element,
+    /// and stays null otherwise. Only lists reached by the items before are checked: a position
+    /// that is out of range only for lists not selected is not an error. So nothing is out of range
+    /// after an array that takes nothing: `[], 99` has no rows whose axis 1 could lack element 99
+    /// (numpy, where all lists have the same length, refuses that), while `99, []` is an error, and
+    /// so is a mask that takes nothing but has another length than one of its lists.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::{AsArray, Int32Array, UInt16Array, types::UInt16Type};
+    /// use serrate::index::parse_index;
+    /// use serrate::table::RaggedTable;
+    ///
+    /// let t = RaggedTable::builder()
+    ///     .lengths([3, 1])?
+    ///     .lengths([2, 4, 1, 3])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 2, Arc::new(UInt16Array::from_iter_values(0..10)))
+    ///     .build()?;
+    /// // the last two events of the first row, and of each the first code
+    /// let part = t.index(&parse_index("0, -2:, 0")?)?;
+    /// assert_eq!(part.column("code")?.values().as_primitive::<UInt16Type>().values(), &[2, 6]);
+    /// assert_eq!(part.scalar("age")?.name(), "age");
+    /// let error = t.index(&[1.into(), 1.into()]).unwrap_err();
+    /// assert_eq!(error.to_string(), "index 1 is out of range for axis 1 of size 1");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there are more items than axes, a position is out of range (with axis, index and size,
+    /// and the row if lists differ), arrays differ in length or have more than one dimension, or a
+    /// mask has another length than one of its lists.
+    pub fn index(&self, index: &[Index]) -> Result<Self> {
+        let what = format!("a table with {} axes (the first index is axis 0)", self.ndim());
+        let expanded = Index::expand(index, self.ndim(), &what)?;
+        let arrangement = Arrangement::from_items(&expanded);
+        let items = prepare_items(&expanded)?;
+        let out = if arrangement.apart && !matches!(items.first(), Some(AxisItem::Picks(_))) {
+            self.index_apart(&items)?
+        } else {
+            let mut cursor = Cursor::new(self);
+            cursor.apply(&items, arrangement.apart)?;
+            cursor.table
+        };
+        arrangement.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
+    }
+
+    /// Indexes by arrays that are separated, after an axis without an array: one part of the result
+    /// per element of the arrays, as rows of a new axis 0.
+    fn index_apart(&self, items: &[AxisItem]) -> Result<Self> {
+        let count = items.iter().find_map(AxisItem::count).unwrap_or(0);
+        let bare = Self { scalars: Vec::new(), ..self.clone() };
+        let one = |j: usize| -> Result<Self> {
+            let items: Vec<AxisItem> = items.iter().map(|i| i.at_element(j)).collect();
+            let mut cursor = Cursor::new(&bare);
+            cursor.apply(&items, false)?;
+            cursor.table.unsqueeze(0)
+        };
+        let mut out = match count {
+            0 => {
+                // Items before the arrays are checked; items after them are not reached.
+                let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
+                Cursor::new(&bare).apply(items.get(..=first).unwrap_or(items), false)?;
+                // The result needs only axes and types: index zero rows, which have no lists.
+                let mut cursor = Cursor::new(&bare.unsqueeze(0)?.slice(0..0)?);
+                let mut below = vec![AxisItem::Slice(None)];
+                below.extend(items.iter().map(|i| i.at_element(0)));
+                cursor.apply(&below, false)?;
+                cursor.table
+            }
+            n => Self::concat(&(0..n).map(one).collect::<Result<Vec<_>>>()?)?,
+        };
+        out.scalars.clone_from(&self.scalars);
+        Ok(out)
+    }
+
+    /// For every list of axis `axis`, whether it is null in all columns that have it.
+    pub(super) fn missing(&self, axis: usize) -> CommonNulls {
+        let mut below = self.columns().iter().filter(|c| c.axis() >= axis).peekable();
+        if below.peek().is_none() {
+            return CommonNulls(None);
+        }
+        CommonNulls(below.map(|c| c.list_nulls().get(axis - 1).cloned().flatten()).collect())
+    }
+}
+
+/// Validity of the lists of one axis in every column; `None` if some column has no null there.
+pub(super) struct CommonNulls(Option<Vec<NullBuffer>>);
+
+impl CommonNulls {
+    pub(super) fn get(&self, list: usize) -> bool {
+        self.0.as_ref().is_some_and(|all| all.iter().all(|n| n.is_null(list)))
+    }
+}

@@ -1,0 +1,307 @@
+//! Conversion between long and ragged tables: the boundaries of runs of equal keys are the offsets.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, Int32Array, Int64Array, OffsetSizeTrait, RecordBatch, RecordBatchOptions,
+    UInt64Array,
+};
+use arrow::buffer::{OffsetBuffer, ScalarBuffer};
+use arrow::compute::take;
+use arrow::datatypes::{ArrowNativeType, Field, FieldRef, Schema};
+
+use super::runs::{KeyRuns, ORDER, describe_descent, find_runs};
+use super::sort::sort_rows;
+use super::{Column, RaggedTable};
+use crate::array::{Layout, Offsets};
+use crate::error::{Error, Result};
+use crate::with_offsets;
+
+/// Treatment of a long table whose rows are not sorted by its keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unsorted {
+    /// Return an error that names the first row out of order.
+    #[default]
+    Refuse,
+    /// Sort by a stable sort. Copies all columns.
+    Sort,
+}
+
+/// Options of [`RaggedTable::nest`].
+#[derive(Clone, Debug, Default)]
+pub struct NestOptions {
+    /// Treatment of rows that are not in the order of the keys.
+    pub unsorted: Unsorted,
+}
+
+/// Options of [`RaggedTable::to_long`].
+#[derive(Clone, Debug, Default)]
+pub struct LongOptions {
+    /// Keep an element whose list is empty or null as one row with nulls in the inner columns.
+    pub keep_empty: bool,
+}
+
+impl RaggedTable {
+    /// Nests a long table, which has one row per innermost element and is sorted by `keys`,
+    /// outermost first.
+    ///
+    /// Every key makes an axis, named after it. With the keys `subject_id` and `time`, axis 0 is
+    /// the subjects, axis 1 the times of each subject, and axis 2 the rows of the long table. The
+    /// column of a key holds one value per element of its axis; all other columns stay on the
+    /// innermost axis and keep their buffers. List columns of the long table get further axes
+    /// below.
+    ///
+    /// Keys must ascend, each within equal values of the keys before it. A null sorts before all
+    /// values and equals any other null. Floats are in the total order of IEEE 754 (-0 before 0,
+    /// NaN last and equal to itself), dictionaries in that of their values.
+    ///
+    /// # Errors
+    /// When a key is not a column or is a list, or rows are out of order and [`Unsorted::Refuse`]
+    /// is set.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::{Int64Array, RecordBatch, UInt16Array};
+    /// use serrate::table::{NestOptions, RaggedTable};
+    ///
+    /// let long = RecordBatch::try_from_iter([
+    ///     ("subject_id", Arc::new(Int64Array::from(vec![1, 1, 1, 7])) as _),
+    ///     ("time", Arc::new(Int64Array::from(vec![0, 0, 5, 2])) as _),
+    ///     ("code", Arc::new(UInt16Array::from(vec![10, 11, 12, 13])) as _),
+    /// ])?;
+    /// let table = RaggedTable::nest(&long, &["subject_id", "time"], &NestOptions::default())?;
+    /// assert_eq!(table.num_rows(), 2);
+    /// assert_eq!(table.array("time")?.lengths(1)?, [2, 1]);
+    /// assert_eq!(table.array("code")?.lengths(2)?, [2, 1, 1]);
+    /// assert_eq!(table.to_long(&Default::default())?, long);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn nest(batch: &RecordBatch, keys: &[&str], options: &NestOptions) -> Result<Self> {
+        Self::try_from_batch(batch)?.nest_rows(keys, options)
+    }
+
+    /// Nests a table whose rows are those of a long table, like [`nest`](Self::nest).
+    pub fn nest_rows(&self, keys: &[&str], options: &NestOptions) -> Result<Self> {
+        if keys.is_empty() {
+            return Err(Error::invalid("nesting a long table needs at least one key"));
+        }
+        if let Some(twice) = keys.iter().enumerate().find(|(i, k)| keys[..*i].contains(k)) {
+            return Err(Error::invalid(format!(
+                "the key {:?} is given twice; give each key once",
+                twice.1
+            )));
+        }
+        if i32::try_from(self.num_rows()).is_ok() {
+            self.nest_as::<i32>(keys, options)
+        } else {
+            self.nest_as::<i64>(keys, options)
+        }
+    }
+
+    fn key_columns(&self, keys: &[&str]) -> Result<Vec<ArrayRef>> {
+        keys.iter()
+            .map(|k| {
+                let column = self.column(k)?;
+                if column.axis() > 0 || column.data_type().is_nested() {
+                    let list = self.arrow_field(column)?;
+                    let what = format!("key {k:?}");
+                    return Err(Error::type_of(what, "one plain value per row", list.data_type()));
+                }
+                Ok(column.values().clone())
+            })
+            .collect()
+    }
+
+    fn nest_as<O: OffsetSizeTrait + Send>(
+        &self,
+        keys: &[&str],
+        options: &NestOptions,
+    ) -> Result<Self> {
+        let columns = self.key_columns(keys)?;
+        match find_runs::<O>(&columns)? {
+            Ok(found) => self.add_key_axes(keys, &columns, found),
+            Err(at) if options.unsorted == Unsorted::Refuse => {
+                Err(describe_descent(&columns, keys, at))
+            }
+            Err(_) => {
+                let sorted = self.take(&sort_rows(&columns, &vec![ORDER; columns.len()])?)?;
+                let columns = sorted.key_columns(keys)?;
+                match find_runs::<O>(&columns)? {
+                    Ok(found) => sorted.add_key_axes(keys, &columns, found),
+                    Err(at) => Err(describe_descent(&columns, keys, at)),
+                }
+            }
+        }
+    }
+
+    /// Adds the axes of the keys in front.
+    fn add_key_axes<O: OffsetSizeTrait>(
+        &self,
+        keys: &[&str],
+        key_columns: &[ArrayRef],
+        found: Vec<KeyRuns<O>>,
+    ) -> Result<Self> {
+        let depth = keys.len();
+        let rows = found.first().map_or(0, |r| r.starts.len());
+        let mut layouts: Vec<Layout> = Vec::with_capacity(depth + self.axes().len());
+        let mut values = Vec::with_capacity(depth);
+        let mut found = found.into_iter().peekable();
+        let mut level = 0;
+        while let Some(runs) = found.next() {
+            // The starts of the runs are both the positions of the key's values and the offsets.
+            let (layout, at): (Layout, ArrayRef) = match found.peek_mut() {
+                Some(inner) => {
+                    let mut first = std::mem::take(&mut inner.first);
+                    first.push(O::usize_as(inner.starts.len()));
+                    (offsets_layout(first.into()), indices_array(runs.starts.into()))
+                }
+                None => {
+                    let count = runs.starts.len();
+                    let mut starts = runs.starts;
+                    starts.push(O::usize_as(self.num_rows()));
+                    let starts = ScalarBuffer::from(starts);
+                    (offsets_layout(starts.clone()), indices_array(starts.slice(0, count)))
+                }
+            };
+            layouts.push(layout);
+            values.push(take(&key_columns[level], &at, None)?);
+            level += 1;
+        }
+        layouts.extend(self.axes().iter().map(|a| a.layout().clone()));
+        let columns = self
+            .columns()
+            .iter()
+            .map(|c| match keys.iter().position(|k| *k == c.name()) {
+                Some(k) => Column::with_field(Arc::clone(c.field()), k, values[k].clone()),
+                None => {
+                    let mut nulls = vec![None; depth];
+                    nulls.extend_from_slice(c.list_nulls());
+                    let field = Arc::clone(c.field());
+                    Column::with_field(field, c.axis() + depth, c.values().clone())
+                        .with_list_nulls(nulls)
+                }
+            })
+            .collect();
+        let name = |axis: usize| match axis.checked_sub(depth) {
+            None => Some(Arc::from(keys[axis])),
+            Some(inner) => self.axis_name(inner).map(Arc::from),
+        };
+        let axes = layouts.into_iter().enumerate().map(|(i, l)| (name(i + 1), l)).collect();
+        Self::try_new(rows, name(0), axes, columns)
+    }
+
+    /// Converts to a long table: one row per element of the innermost axis, values of outer axes
+    /// repeated.
+    ///
+    /// The inverse of [`nest`](Self::nest). Columns keep their order; those of the innermost axis
+    /// are not copied. An element whose list is empty or null has no row and is lost, unless
+    /// [`keep_empty`](LongOptions::keep_empty) gives it one row with nulls in the columns below it
+    /// (which reads back as a list of one null).
+    pub fn to_long(&self, options: &LongOptions) -> Result<RecordBatch> {
+        self.refuse_scalars("a long table")?;
+        let depth = self.axes().len();
+        let gaps = options.keep_empty
+            && self.axes().iter().any(|a| {
+                let layout = a.layout();
+                (0..layout.lists()).any(|i| layout.length(i) == 0)
+            });
+        let positions =
+            if gaps { self.element_positions_with_gaps()? } else { self.element_positions()? };
+        let mut fields: Vec<FieldRef> = Vec::with_capacity(self.columns().len());
+        let mut arrays = Vec::with_capacity(self.columns().len());
+        for column in self.columns() {
+            let array = match positions.get(column.axis()) {
+                Some(at) => take(column.values(), at, None)?,
+                None => column.values().clone(),
+            };
+            let nullable = column.field().is_nullable() || array.is_nullable();
+            fields.push(Arc::new(Field::clone(column.field()).with_nullable(nullable)));
+            arrays.push(array);
+        }
+        let length = match positions.first() {
+            Some(at) => at.len(),
+            None => self.axis_len(depth)?,
+        };
+        let options = RecordBatchOptions::new().with_row_count(Some(length));
+        Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
+    }
+
+    /// For every axis but the innermost, returns the element that each innermost element belongs
+    /// to.
+    fn element_positions(&self) -> Result<Vec<UInt64Array>> {
+        let mut out = Vec::with_capacity(self.axes().len());
+        let mut ends: Option<Vec<usize>> = None;
+        for axis in self.axes().iter().rev() {
+            let layout = axis.layout();
+            let own: Vec<usize> = match layout {
+                Layout::Ragged(o) => {
+                    let base = o.base();
+                    with_offsets!(o, o => o[1..].iter().map(|e| e.as_usize() - base).collect())
+                }
+                Layout::Uniform { size, lists } => (1..=*lists).map(|i| i * size).collect(),
+            };
+            // Ends of this axis' lists, counted in innermost elements.
+            let own = match &ends {
+                None => own,
+                Some(inner) => {
+                    own.into_iter().map(|e| if e == 0 { 0 } else { inner[e - 1] }).collect()
+                }
+            };
+            let total = own.last().copied().unwrap_or(0);
+            let mut at = Vec::new();
+            at.try_reserve_exact(total).map_err(|e| {
+                Error::invalid(format!("cannot allocate a long table of {total} rows: {e}"))
+            })?;
+            for (list, end) in (0u64..).zip(&own) {
+                at.resize(*end, list);
+            }
+            out.push(UInt64Array::from(at));
+            ends = Some(own);
+        }
+        out.reverse();
+        Ok(out)
+    }
+
+    /// For every axis, returns the element shown by each row of the long table; null where a list
+    /// is empty.
+    fn element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
+        let mut levels: Vec<Vec<Option<u64>>> =
+            vec![(0..self.num_rows() as u64).map(Some).collect()];
+        for axis in self.axes() {
+            let layout = axis.layout();
+            let last = &levels[levels.len() - 1];
+            let mut repeat = Vec::with_capacity(last.len());
+            let mut next: Vec<Option<u64>> = Vec::with_capacity(last.len());
+            for element in last {
+                let list = element.and_then(|e| usize::try_from(e).ok());
+                let children = list.map_or(0..0, |l| layout.range(l));
+                repeat.push(children.len().max(1));
+                if children.is_empty() {
+                    next.push(None);
+                } else {
+                    next.extend(children.map(|c| Some(c as u64)));
+                }
+            }
+            for level in &mut levels {
+                let repeated = level.iter().zip(&repeat);
+                *level = repeated.flat_map(|(e, n)| std::iter::repeat_n(*e, *n)).collect();
+            }
+            levels.push(next);
+        }
+        Ok(levels.into_iter().map(UInt64Array::from).collect())
+    }
+}
+
+fn offsets_layout<O: OffsetSizeTrait>(starts: ScalarBuffer<O>) -> Layout {
+    Offsets::from(OffsetBuffer::new(starts)).into()
+}
+
+fn indices_array<O: OffsetSizeTrait>(starts: ScalarBuffer<O>) -> ArrayRef {
+    let buffer = starts.into_inner();
+    if O::IS_LARGE {
+        Arc::new(Int64Array::new(buffer.into(), None))
+    } else {
+        Arc::new(Int32Array::new(buffer.into(), None))
+    }
+}

@@ -1,0 +1,398 @@
+//! Jointly ragged columns: a chain of axes whose offsets are stored once, and columns that each
+//! live on one axis.
+
+mod arrow;
+mod builder;
+mod column;
+mod concat;
+mod display;
+mod equal;
+mod gather;
+mod history;
+mod index;
+mod long;
+mod reshape;
+mod row;
+mod runs;
+mod scalar;
+mod sort;
+mod stats;
+mod take;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use ::arrow::array::Array;
+
+use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
+use crate::error::{Error, Result};
+
+pub use self::arrow::{AXES_METADATA, unzip, zip};
+pub(crate) use self::arrow::{Incoming, assemble};
+pub use builder::RaggedTableBuilder;
+pub use column::Column;
+pub(crate) use concat::join_layouts;
+pub use concat::promote_types;
+pub(crate) use history::History;
+pub use long::{LongOptions, NestOptions, Unsorted};
+pub use reshape::FlattenFill;
+pub use row::Row;
+pub use scalar::Scalar;
+pub use sort::SortKey;
+pub use stats::{ColumnStats, Lengths, TableStats};
+
+/// One axis of a table: its name, its parent and its layout.
+#[derive(Clone, Debug)]
+pub struct Axis {
+    name: Option<Arc<str>>,
+    parent: usize,
+    layout: Layout,
+}
+
+impl Axis {
+    /// The name, such as `event`.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Number of the axis whose elements are this axis' lists; in a chain, the number before.
+    pub fn parent(&self) -> usize {
+        self.parent
+    }
+
+    /// How the elements are divided among the elements of the parent.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+}
+
+/// Columns that share their nesting.
+///
+/// Axis 0 is the rows; axis `k` divides its elements among the elements of axis `k - 1` by one set
+/// of offsets, stored once for all columns. A column lives on an axis and is one flat Arrow array
+/// as long as that axis. The memory is the leaves plus one offset per list of each axis. A row is
+/// found in constant time; clones, slices and row views share all buffers.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::sync::Arc;
+/// use arrow::array::{Int32Array, UInt16Array};
+/// use serrate::table::RaggedTable;
+///
+/// // two patients with 3 and 1 visits, which have 2, 4, 1 and 3 codes
+/// let table = RaggedTable::builder()
+///     .names(["patient", "visit", "code"])
+///     .lengths([3, 1])?
+///     .lengths([2, 4, 1, 3])?
+///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+///     .column("code", 2, Arc::new(UInt16Array::from_iter_values(0..10)))
+///     .build()?;
+/// assert_eq!(table.num_rows(), 2);
+/// assert_eq!(table.array("code")?.max_shape(), [2, 3, 4]);
+/// assert_eq!(table.row(1)?.values("code")?.len(), 3);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RaggedTable {
+    rows: usize,
+    row_name: Option<Arc<str>>,
+    axes: Vec<Axis>,
+    columns: Vec<Column>,
+    scalars: Vec<Scalar>,
+    /// Whether axis 0 is gone, too: an integer index took the last axis and only scalars are left.
+    point: bool,
+}
+
+impl RaggedTable {
+    /// Starts a table from flat values and lengths, offsets or bounds.
+    pub fn builder() -> RaggedTableBuilder {
+        RaggedTableBuilder::default()
+    }
+
+    /// Builds a table from its parts.
+    ///
+    /// `axes[k - 1]`, a name and a layout, becomes axis `k` over axis `k - 1`.
+    ///
+    /// # Errors
+    /// When the axes do not chain, a column has another length than its axis, or two columns share
+    /// a name.
+    pub fn try_new(
+        rows: usize,
+        row_name: Option<Arc<str>>,
+        axes: Vec<(Option<Arc<str>>, Layout)>,
+        columns: Vec<Column>,
+    ) -> Result<Self> {
+        let mut expected = rows;
+        for (i, (_, layout)) in axes.iter().enumerate() {
+            if layout.lists() != expected {
+                return Err(Error::Offsets {
+                    what: format!("axis {}", i + 1),
+                    position: layout.lists().min(expected),
+                    message: format!(
+                        "{} lists for the {expected} elements of axis {i}",
+                        layout.lists()
+                    ),
+                });
+            }
+            if let Layout::Uniform { size, lists } = layout
+                && size.checked_mul(*lists).is_none()
+            {
+                return Err(Error::invalid(format!(
+                    "axis {} has {lists} lists of {size} elements each, and their total exceeds 64 bits",
+                    i + 1
+                )));
+            }
+            expected = layout.children();
+        }
+        let axes = axes
+            .into_iter()
+            .enumerate()
+            .map(|(parent, (name, layout))| Axis { name, parent, layout })
+            .collect();
+        let (scalars, point) = (Vec::new(), false);
+        let table = Self { rows, row_name, axes, columns: Vec::new(), scalars, point };
+        table.with_columns(columns)
+    }
+
+    /// Replaces the columns; the axes stay. The columns are checked as in
+    /// [`try_new`](Self::try_new).
+    pub fn with_columns(&self, columns: Vec<Column>) -> Result<Self> {
+        for (i, column) in columns.iter().enumerate() {
+            let same_name = |c: &Column| c.name() == column.name();
+            if columns[..i].iter().any(same_name) || self.scalar(column.name()).is_ok() {
+                return Err(Error::invalid(format!("two columns are named {:?}", column.name())));
+            }
+            let expected = self.axis_len(column.axis()).map_err(|_| Error::NoSuchAxis {
+                what: format!("the table of column {:?}", column.name()),
+                axis: i64::try_from(column.axis()).unwrap_or(i64::MAX),
+                ndim: self.ndim(),
+            })?;
+            if column.values().len() != expected {
+                return Err(Error::ColumnLength {
+                    column: column.name().into(),
+                    axis: column.axis(),
+                    expected,
+                    found: column.values().len(),
+                });
+            }
+            for (level, nulls) in column.list_nulls().iter().enumerate() {
+                // Only for its checks: the validity's length, and that null lists are empty.
+                ListAxis::try_new(self.axes[level].layout.clone(), nulls.clone())?;
+            }
+        }
+        Ok(Self { columns, ..self.clone() })
+    }
+
+    /// Number of rows: the length of axis 0.
+    pub fn num_rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of axes, rows included; 0 if only [`scalars`](Self::scalars) are left because an
+    /// integer index took the last axis.
+    pub fn ndim(&self) -> usize {
+        if self.point { 0 } else { self.axes.len() + 1 }
+    }
+
+    /// Smallest number of axes of any column: 1 if a column lives on axis 0, else 2, as every other
+    /// column has the lists of axis 1; `None` without columns.
+    pub fn min_ndim(&self) -> Option<usize> {
+        self.columns.iter().map(|c| c.axis().min(1) + 1).min()
+    }
+
+    /// Largest number of axes of any column; `None` without columns. Unlike [`ndim`](Self::ndim),
+    /// it does not count axes that no column reaches.
+    pub fn max_ndim(&self) -> Option<usize> {
+        self.columns.iter().map(|c| c.axis() + 1).max()
+    }
+
+    /// The axes after the rows; `axes()[k - 1]` is axis `k`.
+    pub fn axes(&self) -> &[Axis] {
+        &self.axes
+    }
+
+    /// Name of an axis; 0 is the rows. `None` if it has no name or does not exist.
+    pub fn axis_name(&self, axis: usize) -> Option<&str> {
+        match axis.checked_sub(1) {
+            None => self.row_name.as_deref(),
+            Some(i) => self.axes.get(i).and_then(Axis::name),
+        }
+    }
+
+    /// Number of elements of an axis.
+    pub fn axis_len(&self, axis: usize) -> Result<usize> {
+        match axis.checked_sub(1) {
+            None => Ok(self.rows),
+            Some(_) => Ok(self.layout(axis)?.children()),
+        }
+    }
+
+    /// The layout of axis `axis` (1..).
+    pub fn layout(&self, axis: usize) -> Result<&Layout> {
+        axis.checked_sub(1).and_then(|i| self.axes.get(i)).map(Axis::layout).ok_or_else(|| {
+            Error::NoSuchAxis {
+                what: "the table".into(),
+                axis: i64::try_from(axis).unwrap_or(i64::MAX),
+                ndim: self.ndim(),
+            }
+        })
+    }
+
+    /// Resolves the number of an axis; negatives count from the innermost.
+    pub fn resolve_axis(&self, axis: i64) -> Result<usize> {
+        resolve_axis(axis, self.ndim(), "the table")
+    }
+
+    /// The columns, in order.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// Names of the columns, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(Column::name)
+    }
+
+    /// The columns that live on one axis, in order.
+    pub fn columns_at(&self, axis: usize) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(move |c| c.axis() == axis)
+    }
+
+    /// A column by name.
+    pub fn column(&self, name: &str) -> Result<&Column> {
+        self.columns
+            .iter()
+            .find(|c| c.name() == name)
+            .ok_or_else(|| Error::NoSuchColumn { name: name.into(), available: self.known_names() })
+    }
+
+    /// Returns one column with its axes, sharing their buffers.
+    pub fn array(&self, name: &str) -> Result<RaggedArray> {
+        self.column_array(self.column(name)?)
+    }
+
+    /// Returns a column of this table with its axes, like [`array`](Self::array).
+    pub fn column_array(&self, column: &Column) -> Result<RaggedArray> {
+        let axes = self.axes[..column.axis()]
+            .iter()
+            .zip(column.list_nulls())
+            .map(|(axis, nulls)| ListAxis::try_new(axis.layout.clone(), nulls.clone()))
+            .collect::<Result<_>>()?;
+        RaggedArray::try_new(self.rows, axes, column.values().clone())
+    }
+
+    /// Keeps only the named columns and scalars, in that order; all axes stay.
+    pub fn select(&self, names: &[&str]) -> Result<Self> {
+        let (mut columns, mut scalars) = (Vec::with_capacity(names.len()), Vec::new());
+        for name in names {
+            match self.scalar(name) {
+                Ok(scalar) => scalars.push(scalar.clone()),
+                Err(_) => columns.push(self.column(name)?.clone()),
+            }
+        }
+        Ok(Self { columns, scalars, ..self.clone() })
+    }
+
+    /// Names the axes, rows first; axes without a given name become unnamed.
+    pub fn with_axis_names<S: AsRef<str>>(
+        mut self,
+        names: impl IntoIterator<Item = S>,
+    ) -> Result<Self> {
+        let mut names = names.into_iter().map(|n| Arc::<str>::from(n.as_ref()));
+        self.row_name = names.next();
+        for axis in &mut self.axes {
+            axis.name = names.next();
+        }
+        match names.next() {
+            None => Ok(self),
+            Some(_) => Err(Error::invalid(format!(
+                "more names than axes: the table has {} axes, rows included",
+                self.ndim()
+            ))),
+        }
+    }
+
+    /// Returns the elements of every axis that belong to the rows `rows`: one range per axis, rows
+    /// first.
+    pub fn windows(&self, rows: Range<usize>) -> Result<Vec<Range<usize>>> {
+        if rows.start > rows.end || rows.end > self.rows {
+            return Err(Error::OutOfRange {
+                axis: 0,
+                index: i64::try_from(rows.start.max(rows.end)).unwrap_or(i64::MAX),
+                size: self.rows,
+            });
+        }
+        let mut windows = Vec::with_capacity(self.ndim());
+        let mut window = rows;
+        for axis in &self.axes {
+            let next = axis.layout.ranges(window.clone());
+            windows.push(std::mem::replace(&mut window, next));
+        }
+        windows.push(window);
+        Ok(windows)
+    }
+
+    /// Returns the rows `rows` as a table that shares all buffers; O(axes + columns).
+    pub fn slice(&self, rows: Range<usize>) -> Result<Self> {
+        let windows = self.windows(rows)?;
+        let axes = self
+            .axes
+            .iter()
+            .zip(&windows)
+            .map(|(axis, w)| Axis {
+                name: axis.name.clone(),
+                parent: axis.parent,
+                layout: axis.layout.slice(w.start, w.len()),
+            })
+            .collect();
+        let columns = self.columns.iter().map(|c| c.slice(&windows)).collect();
+        let (row_name, scalars) = (self.row_name.clone(), self.scalars.clone());
+        Ok(Self { rows: windows[0].len(), row_name, axes, columns, scalars, point: self.point })
+    }
+
+    /// Returns one row as a view; O(axes), copies nothing.
+    pub fn row(&self, index: usize) -> Result<Row<'_>> {
+        Row::new(self, index)
+    }
+
+    /// Narrows a table of one row from the elements `whole` to the elements `windows`; both count
+    /// in the original table.
+    fn narrow(&self, windows: &[Range<usize>], whole: &[Range<usize>]) -> Result<Self> {
+        let within: Vec<Range<usize>> = windows
+            .iter()
+            .zip(whole)
+            .map(|(w, all)| w.start - all.start..w.end - all.start)
+            .collect();
+        let mut axes = Vec::with_capacity(self.axes.len());
+        for (i, axis) in self.axes.iter().enumerate() {
+            let layout = if i == 0 {
+                // Narrowing the row's own list changes its length.
+                crate::array::Offsets::from_lengths([within[1].len()])?.into()
+            } else {
+                axis.layout.slice(within[i].start, within[i].len())
+            };
+            axes.push(Axis { name: axis.name.clone(), parent: axis.parent, layout });
+        }
+        let columns = self.columns.iter().map(|c| c.slice(&within)).collect();
+        Ok(Self { axes, columns, ..self.clone() })
+    }
+
+    /// Bytes of values, validity and offsets, counting only what this table sees of each buffer.
+    pub fn nbytes(&self) -> usize {
+        let offsets: usize = self
+            .axes
+            .iter()
+            .map(|a| match &a.layout {
+                Layout::Ragged(crate::array::Offsets::I32(o)) => o.len() * 4,
+                Layout::Ragged(crate::array::Offsets::I64(o)) => o.len() * 8,
+                Layout::Uniform { .. } => 0,
+            })
+            .sum();
+        let values: usize = self
+            .columns
+            .iter()
+            .map(|c| c.values().to_data().get_slice_memory_size().unwrap_or(0))
+            .sum();
+        offsets + values
+    }
+}

@@ -1,0 +1,265 @@
+//! Adding, removing and merging axes; stacking tables as rows.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, UInt64Array, new_null_array};
+use arrow::compute::kernels::zip::zip;
+use arrow::compute::take;
+use arrow::datatypes::DataType;
+
+use super::gather::{Parents, Picks, lists_like};
+use super::{Axis, Column, RaggedTable};
+use crate::array::{Layout, Offsets, resolve_axis};
+use crate::error::{Error, Result};
+
+/// Value of a column in the slots added by flattening the axis below it: all but the first of each
+/// list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FlattenFill {
+    /// Zero or false; null for types that are neither numbers nor booleans.
+    #[default]
+    Zero,
+    /// Null.
+    Null,
+    /// The value of the first slot.
+    Repeat,
+}
+
+impl RaggedTable {
+    /// Removes an axis that has exactly one element in every list (negatives count from the
+    /// innermost). Columns on it and below move up by one; if axis 0 is removed, its columns become
+    /// [`scalars`](Self::scalars). Nothing is copied.
+    ///
+    /// A list that is null in all columns that have it yields null.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// let column = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let table = RaggedTable::builder().lengths([3])?.column("code", 1, column).build()?;
+    /// assert_eq!(table.squeeze(0)?.num_rows(), 3);
+    /// let error = table.squeeze(1).unwrap_err().to_string();
+    /// assert!(error.contains("list 0 has 3 elements"), "{error}");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no such axis, or a list has another length; the message names row and list.
+    pub fn squeeze(&self, axis: i64) -> Result<Self> {
+        let axis = self.resolve_axis(axis)?;
+        if axis == 0 {
+            if self.num_rows() != 1 {
+                return Err(Error::invalid(format!(
+                    "axis 0 has {} rows; squeeze needs exactly one",
+                    self.num_rows()
+                )));
+            }
+            return self.clone().into_row();
+        }
+        let layout = self.layout(axis)?;
+        let missing = self.missing(axis);
+        let mut positions = Vec::with_capacity(layout.lists());
+        for list in 0..layout.lists() {
+            let range = layout.range(list);
+            positions.push(match range.len() {
+                1 => Some(range.start),
+                _ if missing.get(list) => None,
+                n => {
+                    let above = self.axes()[..axis - 1].iter().rev();
+                    let row = above.fold(list, |at, a| a.layout().list_of(at));
+                    return Err(Error::invalid(format!(
+                        "axis {axis}: list {list} has {n} elements (in row {row}); squeeze needs exactly one element in every list"
+                    )));
+                }
+            });
+        }
+        self.gather(axis, Parents::Nothing, &[Picks::positions(positions)])
+    }
+
+    /// Adds an axis of one element per list at `axis`, like `None` in an index. Negatives count
+    /// from the end, -1 being a new innermost axis. Nothing is copied.
+    ///
+    /// At axis 0 the whole table becomes one row, and [`scalars`](Self::scalars) become columns of
+    /// axis 0, before the others. At a later axis, every element of axis `axis - 1` becomes a list
+    /// of one: columns on that axis and below move down by one.
+    ///
+    /// # Errors
+    /// When `axis` exceeds the number of axes.
+    pub fn unsqueeze(&self, axis: i64) -> Result<Self> {
+        let axis = resolve_axis(axis, self.ndim() + 1, "the table with a new axis")?;
+        let mut out = self.clone();
+        let unnamed = |parent, layout| Axis { name: None, parent, layout };
+        if axis == 0 {
+            out.rows = 1;
+            if !self.point {
+                let layout = Offsets::from_lengths([self.rows])?.into();
+                out.axes.insert(0, Axis { name: out.row_name.take(), parent: 0, layout });
+            }
+            out.point = false;
+        } else {
+            let lists = self.axis_len(axis - 1)?;
+            out.axes.insert(axis - 1, unnamed(axis - 1, Layout::Uniform { size: 1, lists }));
+        }
+        for (parent, axis) in out.axes.iter_mut().enumerate() {
+            axis.parent = parent;
+        }
+        for column in &mut out.columns {
+            // Only columns that have axis `axis - 1` move down.
+            if column.axis() + 1 >= axis {
+                let mut nulls = column.list_nulls().to_vec();
+                nulls.insert(axis.saturating_sub(1), None);
+                let (field, values) = (Arc::clone(column.field()), Arc::clone(column.values()));
+                *column =
+                    Column::with_field(field, column.axis() + 1, values).with_list_nulls(nulls);
+            }
+        }
+        if axis == 0 {
+            let scalars = std::mem::take(&mut out.scalars);
+            out.columns.splice(0..0, scalars.iter().map(super::Scalar::to_column));
+        }
+        Ok(out)
+    }
+
+    /// Merges axis `axis` (1.., negatives from the innermost) into the one above: an element of
+    /// axis `axis - 1` is replaced by the elements of its list. Merging axis 1 into the rows makes
+    /// every element of axis 1 a row.
+    ///
+    /// Columns of `axis` and below move up by one. A column of axis `axis - 1` keeps its value at
+    /// the first of the elements that replace it, with zero at the others
+    /// ([`flatten_with`](Self::flatten_with) offers other choices). **An element whose list is
+    /// empty or null has no slot in the result: its values in columns of its own axis are
+    /// dropped.** Offsets are rebuilt; the values of the other columns are shared.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{AsArray, UInt8Array, types::UInt8Type};
+    /// # use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 0, 1])?
+    ///     .column("time", 0, Arc::new(UInt8Array::from(vec![7, 8, 9])))
+    ///     .column("code", 1, Arc::new(UInt8Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// let flat = table.flatten(1)?;
+    /// assert_eq!(flat.num_rows(), 3);
+    /// assert_eq!(flat.column("time")?.values().as_primitive::<UInt8Type>().values(), &[7, 0, 9]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no such axis, or it is axis 0, which has no axis above.
+    pub fn flatten(&self, axis: i64) -> Result<Self> {
+        self.flatten_with(axis, FlattenFill::Zero)
+    }
+
+    /// Merges an axis like [`flatten`](Self::flatten), with a choice of the fill for columns of the
+    /// axis above.
+    ///
+    /// # Errors
+    /// As [`flatten`](Self::flatten).
+    pub fn flatten_with(&self, axis: i64, fill: FlattenFill) -> Result<Self> {
+        let axis = self.resolve_axis(axis)?;
+        if axis == 0 {
+            return Err(Error::invalid(
+                "axis 0 has no axis above to merge into; flatten axis 1 or a later one",
+            ));
+        }
+        let inner = self.layout(axis)?.clone();
+        let mut out = self.clone();
+        let gone = out.axes.remove(axis - 1);
+        match axis.checked_sub(2) {
+            None => (out.rows, out.row_name) = (inner.children(), gone.name),
+            Some(above) => {
+                let outer = &self.axes[above].layout;
+                let merged = match (outer, &inner) {
+                    (Layout::Uniform { size: a, lists }, Layout::Uniform { size: b, .. }) => {
+                        Layout::Uniform { size: a * b, lists: *lists }
+                    }
+                    _ => {
+                        let list = |l: usize| inner.ranges(outer.range(l)).len();
+                        lists_like(&inner, (0..outer.lists()).map(list))?
+                    }
+                };
+                (out.axes[above].layout, out.axes[above].name) = (merged, gone.name);
+            }
+        }
+        for (parent, axis) in out.axes.iter_mut().enumerate() {
+            axis.parent = parent;
+        }
+        for column in &mut out.columns {
+            let mut nulls = column.list_nulls().to_vec();
+            let field = Arc::clone(column.field());
+            if column.axis() >= axis {
+                nulls.remove(axis - 1);
+                let values = Arc::clone(column.values());
+                *column =
+                    Column::with_field(field, column.axis() - 1, values).with_list_nulls(nulls);
+            } else if column.axis() + 1 == axis {
+                let values = expand_values(column.values(), &inner, fill)?;
+                *column = Column::with_field(field, column.axis(), values).with_list_nulls(nulls);
+            }
+        }
+        Ok(out)
+    }
+
+    /// Stacks tables, each as one row of a new table: [`unsqueeze`](Self::unsqueeze) at axis 0,
+    /// then [`concat`](Self::concat). Collates indexed rows into a batch; scalars become columns of
+    /// axis 0 again.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// # let table = RaggedTable::builder()
+    /// #     .lengths([2, 0, 1])?
+    /// #     .column("age", 0, Arc::new(Int32Array::from(vec![7, 8, 9])))
+    /// #     .column("code", 1, Arc::new(Int32Array::from(vec![1, 2, 3])))
+    /// #     .build()?;
+    /// let rows = [table.index(&[2.into()])?, table.index(&[0.into()])?];
+    /// assert_eq!(RaggedTable::vstack(&rows)?, table.take(&[2, 0])?);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`concat`](Self::concat).
+    pub fn vstack(tables: &[Self]) -> Result<Self> {
+        let rows = tables.iter().map(|t| t.unsqueeze(0)).collect::<Result<Vec<_>>>()?;
+        Self::concat(&rows)
+    }
+}
+
+/// Expands one value per list to one slot per element.
+fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Result<ArrayRef> {
+    let lists = 0..layout.lists();
+    let fill = match fill {
+        FlattenFill::Zero if !has_zero(values.data_type()) => FlattenFill::Null,
+        fill => fill,
+    };
+    let indices: UInt64Array = lists
+        .flat_map(|list| {
+            (0..layout.length(list))
+                .map(move |i| (i == 0 || fill == FlattenFill::Repeat).then_some(list as u64))
+        })
+        .collect();
+    let spread = take(values, &indices, None)?;
+    if fill != FlattenFill::Zero || indices.null_count() == 0 {
+        return Ok(spread);
+    }
+    // Nulls of the column itself stay; only slots without a source become zero.
+    let zeros = zero_array(values.data_type(), spread.len())?;
+    let taken = arrow::compute::is_not_null(&indices)?;
+    Ok(zip(&taken, &spread, &zeros)?)
+}
+
+fn has_zero(data_type: &DataType) -> bool {
+    data_type.is_numeric() || *data_type == DataType::Boolean
+}
+
+fn zero_array(data_type: &DataType, length: usize) -> Result<ArrayRef> {
+    // The values under the nulls of a null array are zero.
+    let data = new_null_array(data_type, length).to_data();
+    Ok(arrow::array::make_array(data.into_builder().nulls(None).null_count(0).build()?))
+}

@@ -1,0 +1,117 @@
+//! [`Row`]: a view of one row of a table, or of a range of its events.
+
+use std::ops::Range;
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
+
+use super::RaggedTable;
+use crate::error::{Error, Result};
+
+/// One row: a range of elements on every axis. Borrows the table and copies nothing.
+#[derive(Clone, Debug)]
+pub struct Row<'a> {
+    table: &'a RaggedTable,
+    windows: Vec<Range<usize>>,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn new(table: &'a RaggedTable, index: usize) -> Result<Self> {
+        if index >= table.num_rows() {
+            return Err(Error::OutOfRange {
+                axis: 0,
+                index: i64::try_from(index).unwrap_or(i64::MAX),
+                size: table.num_rows(),
+            });
+        }
+        Ok(Self { table, windows: table.windows(index..index + 1)? })
+    }
+
+    /// Position of the row in its table.
+    pub fn index(&self) -> usize {
+        self.windows[0].start
+    }
+
+    /// The row's elements on axis `axis`, as positions in the flat columns.
+    ///
+    /// # Errors
+    /// When the table has no such axis.
+    pub fn range(&self, axis: usize) -> Result<Range<usize>> {
+        self.windows.get(axis).cloned().ok_or_else(|| Error::NoSuchAxis {
+            what: "the table".into(),
+            axis: i64::try_from(axis).unwrap_or(i64::MAX),
+            ndim: self.table.ndim(),
+        })
+    }
+
+    /// Number of elements on axis 1 (events); 0 in a table of flat columns.
+    pub fn len(&self) -> usize {
+        self.windows.get(1).map_or(0, Range::len)
+    }
+
+    /// Whether there are no elements on axis 1.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the row's flat values of a column, sharing the column's buffer.
+    pub fn values(&self, column: &str) -> Result<ArrayRef> {
+        let column = self.table.column(column)?;
+        let window = &self.windows[column.axis()];
+        Ok(column.values().slice(window.start, window.len()))
+    }
+
+    /// Returns the row's values of a primitive column as a Rust slice; values under nulls are
+    /// undefined.
+    ///
+    /// # Errors
+    /// When there is no such column or it has another type.
+    pub fn typed<T: ArrowPrimitiveType>(&self, column: &str) -> Result<&'a [T::Native]> {
+        let column = self.table.column(column)?;
+        let values = column.values().as_primitive_opt::<T>().ok_or_else(|| {
+            Error::type_of(
+                format!("column {:?}", column.name()),
+                T::DATA_TYPE.to_string(),
+                column.data_type(),
+            )
+        })?;
+        Ok(&values.values()[self.windows[column.axis()].clone()])
+    }
+
+    /// Returns a view of the elements `events` of axis 1, counted from the row's first.
+    ///
+    /// # Errors
+    /// When the range exceeds the row.
+    pub fn events(&self, events: Range<usize>) -> Result<Self> {
+        if events.start > events.end || events.end > self.len() {
+            return Err(Error::OutOfRange {
+                axis: 1,
+                index: i64::try_from(events.start.max(events.end)).unwrap_or(i64::MAX),
+                size: self.len(),
+            });
+        }
+        let mut windows = self.windows.clone();
+        let start = self.windows.get(1).map_or(0, |w| w.start);
+        let mut window = start + events.start..start + events.end;
+        for (axis, slot) in windows.iter_mut().enumerate().skip(1) {
+            *slot = window.clone();
+            if let Some(next) = self.table.axes().get(axis) {
+                window = next.layout().ranges(window);
+            }
+        }
+        Ok(Self { table: self.table, windows })
+    }
+
+    /// Returns the view as a table of one row, sharing all buffers.
+    ///
+    /// # Errors
+    /// Never in practice: the range was checked when the view was made.
+    pub fn to_table(&self) -> Result<RaggedTable> {
+        let index = self.index();
+        let row = self.table.slice(index..index + 1)?;
+        let whole = self.table.windows(index..index + 1)?;
+        if whole == self.windows {
+            return Ok(row);
+        }
+        row.narrow(&self.windows, &whole)
+    }
+}

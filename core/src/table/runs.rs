@@ -1,0 +1,243 @@
+//! Runs of equal values in sorted key columns.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowNativeTypeOp, AsArray, DynComparator, OffsetSizeTrait, PrimitiveArray,
+    downcast_primitive, make_comparator,
+};
+use arrow::compute::SortOptions;
+use arrow::compute::kernels::cmp::distinct;
+use arrow::datatypes::ArrowPrimitiveType;
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+
+/// Rows compared per task; fewer do not pay for another thread.
+const ROWS_PER_TASK: usize = 1 << 18;
+
+/// Order of key values: ascending, nulls first.
+pub(super) const ORDER: SortOptions = SortOptions { descending: false, nulls_first: true };
+
+/// The runs of one key within those of the keys before it.
+#[derive(Debug)]
+pub(super) struct KeyRuns<O> {
+    /// First row of every run.
+    pub(super) starts: Vec<O>,
+    /// For every run of the outer key, the index of its first run here.
+    pub(super) first: Vec<O>,
+}
+
+/// A key that is smaller than in the row before.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Descent {
+    pub(super) key: usize,
+    /// Row of the smaller key.
+    pub(super) row: usize,
+}
+
+/// Finds the runs of every key, outermost first, or the first row where the keys are not in order.
+///
+/// One pass per column. `O` must hold the number of rows.
+pub(super) fn find_runs<O: OffsetSizeTrait + Send>(
+    keys: &[ArrayRef],
+) -> Result<std::result::Result<Vec<KeyRuns<O>>, Descent>> {
+    let mut out: Vec<KeyRuns<O>> = Vec::with_capacity(keys.len());
+    let mut descent: Option<Descent> = None;
+    for (k, key) in keys.iter().enumerate() {
+        let outer = out.last().map(|r| r.starts.as_slice());
+        let (runs, row) = find_key_runs(key, outer)?;
+        // Report the first row that is out of order, whichever key it is.
+        if let Some(row) = row
+            && descent.is_none_or(|d| row < d.row)
+        {
+            descent = Some(Descent { key: k, row });
+        }
+        out.push(runs);
+    }
+    Ok(match descent {
+        None => Ok(out),
+        Some(d) => Err(d),
+    })
+}
+
+fn find_key_runs<O: OffsetSizeTrait + Send>(
+    key: &ArrayRef,
+    outer: Option<&[O]>,
+) -> Result<(KeyRuns<O>, Option<usize>)> {
+    if key.null_count() == 0 {
+        macro_rules! typed {
+            ($t:ty, $key:expr, $outer:expr) => {{
+                let values: &PrimitiveArray<$t> = $key.as_primitive::<$t>();
+                return Ok(find_primitive_runs::<$t, O>(values.values(), $outer));
+            }};
+        }
+        downcast_primitive! {
+            key.data_type() => (typed, key, outer),
+            _ => {}
+        }
+    }
+    find_other_runs(key, outer)
+}
+
+fn find_primitive_runs<T: ArrowPrimitiveType, O: OffsetSizeTrait + Send>(
+    values: &[T::Native],
+    outer: Option<&[O]>,
+) -> (KeyRuns<O>, Option<usize>) {
+    let n = values.len();
+    let find = |rows: Range<usize>| {
+        let mut out = Vec::new();
+        find_changes(values, rows, &mut out);
+        out
+    };
+    let changes = if n < 2 * ROWS_PER_TASK {
+        find(1.min(n)..n)
+    } else {
+        let parts: Vec<Vec<O>> = (0..n.div_ceil(ROWS_PER_TASK))
+            .into_par_iter()
+            .map(|t| find((t * ROWS_PER_TASK).max(1)..((t + 1) * ROWS_PER_TASK).min(n)))
+            .collect();
+        parts.concat()
+    };
+    split_runs(n, &changes, outer, |i| values[i].is_lt(values[i - 1]))
+}
+
+/// Collects the rows of `rows` whose value differs from that of the row before.
+fn find_changes<V: ArrowNativeTypeOp, O: OffsetSizeTrait>(
+    values: &[V],
+    rows: Range<usize>,
+    out: &mut Vec<O>,
+) {
+    /// Rows per block; the compiler compares them with SIMD instructions.
+    const BLOCK: usize = 16;
+    let mut row = rows.start;
+    while row + BLOCK <= rows.end {
+        let current = &values[row..row + BLOCK];
+        let previous = &values[row - 1..row - 1 + BLOCK];
+        let mut differs = false;
+        for (a, b) in current.iter().zip(previous) {
+            differs |= a.is_ne(*b);
+        }
+        if differs {
+            let mut bits = 0u32;
+            for (j, (a, b)) in current.iter().zip(previous).enumerate() {
+                bits |= u32::from(a.is_ne(*b)) << j;
+            }
+            while bits != 0 {
+                out.push(O::usize_as(row + bits.trailing_zeros() as usize));
+                bits &= bits - 1;
+            }
+        }
+        row += BLOCK;
+    }
+    out.extend((row..rows.end).filter(|i| values[*i].is_ne(values[i - 1])).map(O::usize_as));
+}
+
+/// Finds the runs of any other type, or of a key with nulls, with Arrow's comparisons.
+fn find_other_runs<O: OffsetSizeTrait>(
+    key: &ArrayRef,
+    outer: Option<&[O]>,
+) -> Result<(KeyRuns<O>, Option<usize>)> {
+    let n = key.len();
+    let compare: DynComparator = make_comparator(key, key, ORDER)?;
+    let changes: Vec<O> = if n < 2 || key.data_type().is_null() {
+        Vec::new()
+    } else {
+        let differs = distinct(&key.slice(1, n - 1), &key.slice(0, n - 1))?;
+        differs.values().set_indices().map(|i| O::usize_as(i + 1)).collect()
+    };
+    Ok(split_runs(n, &changes, outer, |i| compare(i, i - 1) == Ordering::Less))
+}
+
+/// Starts a run where the key changes or an outer run starts; also returns the first row that
+/// descends within an outer run.
+fn split_runs<O: OffsetSizeTrait>(
+    n: usize,
+    changes: &[O],
+    outer: Option<&[O]>,
+    descends: impl Fn(usize) -> bool,
+) -> (KeyRuns<O>, Option<usize>) {
+    let mut descent = None;
+    let Some(outer) = outer else {
+        let mut starts = Vec::with_capacity(changes.len() + 1);
+        if n > 0 {
+            starts.push(O::usize_as(0));
+        }
+        starts.extend_from_slice(changes);
+        descent = changes.iter().map(|c| c.as_usize()).find(|i| descends(*i));
+        return (KeyRuns { starts, first: Vec::new() }, descent);
+    };
+    let mut starts = Vec::with_capacity(changes.len() + outer.len());
+    let mut first = Vec::with_capacity(outer.len());
+    let mut next = changes.iter().copied().peekable();
+    for (i, start) in outer.iter().enumerate() {
+        first.push(O::usize_as(starts.len()));
+        starts.push(*start);
+        next.next_if_eq(start);
+        let end = outer.get(i + 1);
+        while let Some(change) = next.next_if(|c| end.is_none_or(|e| c < e)) {
+            if descent.is_none() && descends(change.as_usize()) {
+                descent = Some(change.as_usize());
+            }
+            starts.push(change);
+        }
+    }
+    (KeyRuns { starts, first }, descent)
+}
+
+/// Describes the first place where the keys descend.
+pub(super) fn describe_descent(keys: &[ArrayRef], names: &[&str], at: Descent) -> Error {
+    let text = |row| {
+        arrow::util::display::array_value_to_string(&keys[at.key], row)
+            .ok()
+            .filter(|_| keys[at.key].is_valid(row))
+            .unwrap_or_else(|| "null".into())
+    };
+    let scope = match at.key {
+        0 => String::new(),
+        k => format!(" within one {}", names[k - 1]),
+    };
+    Error::invalid(format!(
+        "the rows are not sorted by {}: row {} has {:?} = {} after {}{scope}; sort them first or use a stable sort",
+        names.join(", "),
+        at.row,
+        names[at.key],
+        text(at.row),
+        text(at.row - 1),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_found_in_blocks_and_at_their_borders() {
+        for n in 0..70usize {
+            for step in [1, 2, 3, 16, 17, 100] {
+                let values: Vec<i32> = (0..n).map(|i| i32::try_from(i / step).unwrap()).collect();
+                for start in 1..n.max(1) {
+                    let mut found: Vec<i32> = Vec::new();
+                    find_changes(&values, start..n, &mut found);
+                    let expected: Vec<i32> = (start..n)
+                        .filter(|i| values[*i] != values[i - 1])
+                        .map(|i| i32::try_from(i).unwrap())
+                        .collect();
+                    assert_eq!(found, expected, "{n} {step} {start}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_descent_counts_whichever_key_has_it() {
+        let key =
+            |v: Vec<i64>| -> ArrayRef { std::sync::Arc::new(arrow::array::Int64Array::from(v)) };
+        let keys = [key(vec![1, 1, 1, 0]), key(vec![5, 5, 4, 9])];
+        let at = find_runs::<i32>(&keys).unwrap().unwrap_err();
+        assert_eq!((at.key, at.row), (1, 2));
+        let text = describe_descent(&keys, &["a", "b"], at).to_string();
+        assert!(text.contains("row 2 has \"b\" = 4 after 5 within one a"), "{text}");
+    }
+}

@@ -1,0 +1,149 @@
+//! [`Scalar`]: the value that remains of a column when an integer index takes its only axis.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
+use arrow::datatypes::{DataType, FieldRef};
+
+use super::{Column, RaggedTable};
+use crate::error::{Error, Result};
+
+/// A named value that a table carries in addition to its columns.
+///
+/// Indexing axis 0 with an integer, or squeezing it, turns every column of that axis into a scalar.
+/// Scalars are kept by everything that selects rows or elements;
+/// [`unsqueeze`](RaggedTable::unsqueeze) at axis 0, and so [`vstack`](RaggedTable::vstack), turns
+/// them back into columns.
+#[derive(Clone, Debug)]
+pub struct Scalar {
+    field: FieldRef,
+    value: ArrayRef,
+}
+
+impl Scalar {
+    /// The name of the original column.
+    pub fn name(&self) -> &str {
+        self.field.name()
+    }
+
+    /// Name, type and metadata.
+    pub fn field(&self) -> &FieldRef {
+        &self.field
+    }
+
+    /// Type of the value.
+    pub fn data_type(&self) -> &DataType {
+        self.value.data_type()
+    }
+
+    /// The value, as an array of length 1.
+    pub fn value(&self) -> &ArrayRef {
+        &self.value
+    }
+
+    /// The value of a primitive scalar; `None` if it is null.
+    ///
+    /// # Errors
+    /// When the scalar has another type.
+    pub fn typed<T: ArrowPrimitiveType>(&self) -> Result<Option<T::Native>> {
+        let value = self.value.as_primitive_opt::<T>().ok_or_else(|| {
+            Error::type_of(
+                format!("scalar {:?}", self.name()),
+                T::DATA_TYPE.to_string(),
+                self.data_type(),
+            )
+        })?;
+        Ok(value.is_valid(0).then(|| value.value(0)))
+    }
+
+    /// The scalar as a column with one row.
+    pub(super) fn to_column(&self) -> Column {
+        Column::with_field(Arc::clone(&self.field), 0, Arc::clone(&self.value))
+    }
+}
+
+/// Scalars are equal when name, type and value are equal.
+impl PartialEq for Scalar {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name() && *self.value == *other.value
+    }
+}
+
+impl RaggedTable {
+    /// The scalars of an indexed table, in the order of their columns.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::{Int32Array, types::Int32Type};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(Int32Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// let second = table.index(&[1.into()])?;
+    /// assert_eq!(second.scalar("age")?.typed::<Int32Type>()?, Some(38));
+    /// assert_eq!(second.unsqueeze(0)?, table.slice(1..2)?);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    pub fn scalars(&self) -> &[Scalar] {
+        &self.scalars
+    }
+
+    /// A scalar by name.
+    ///
+    /// # Errors
+    /// When there is no scalar of that name.
+    pub fn scalar(&self, name: &str) -> Result<&Scalar> {
+        self.scalars
+            .iter()
+            .find(|s| s.name() == name)
+            .ok_or_else(|| Error::NoSuchColumn { name: name.into(), available: self.known_names() })
+    }
+
+    pub(super) fn known_names(&self) -> String {
+        let scalars = self.scalars.iter().map(|s| format!("{} (a scalar)", s.name()));
+        self.names().map(str::to_owned).chain(scalars).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Refuses a table with scalars where `what`, the target form, cannot hold them.
+    pub(crate) fn refuse_scalars(&self, what: &str) -> Result<()> {
+        if self.scalars.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<String> = self.scalars.iter().map(|s| format!("{:?}", s.name())).collect();
+        Err(Error::invalid(format!(
+            "{what} cannot hold the scalar(s) {} of an indexed table; unsqueeze axis 0 to make the table one row, or select only the columns",
+            names.join(", ")
+        )))
+    }
+
+    /// Drops axis 0 of a table of one row: the elements of axis 1 become the rows, and columns of
+    /// axis 0 become scalars. Shares all buffers. If the row's list is null, the result has no
+    /// rows.
+    pub(super) fn into_row(mut self) -> Result<Self> {
+        self.scalars.extend(
+            self.columns
+                .iter()
+                .filter(|c| c.axis() == 0)
+                .map(|c| Scalar { field: Arc::clone(c.field()), value: Arc::clone(c.values()) }),
+        );
+        self.columns.retain(|c| c.axis() > 0);
+        for column in &mut self.columns {
+            let nulls = column.list_nulls()[1..].to_vec();
+            let (field, values) = (Arc::clone(column.field()), Arc::clone(column.values()));
+            *column = Column::with_field(field, column.axis() - 1, values).with_list_nulls(nulls);
+        }
+        if self.axes.is_empty() {
+            (self.rows, self.row_name, self.point) = (0, None, true);
+            return Ok(self);
+        }
+        let outer = self.axes.remove(0);
+        for axis in &mut self.axes {
+            axis.parent -= 1;
+        }
+        (self.rows, self.row_name) = (outer.layout.children(), outer.name);
+        Ok(self)
+    }
+}

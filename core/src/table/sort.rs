@@ -1,0 +1,148 @@
+//! Sorting of rows by columns.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::SortOptions;
+use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
+use arrow::row::{RowConverter, SortField};
+use half::f16;
+use rayon::prelude::*;
+
+use super::RaggedTable;
+use crate::error::{Error, Result};
+
+/// A column to sort rows by.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::table::SortKey;
+/// let key = SortKey { descending: true, ..SortKey::from("age") };
+/// assert!(!key.nulls_first);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SortKey {
+    /// Name of a column of axis 0.
+    pub column: String,
+    /// Largest first.
+    pub descending: bool,
+    /// Nulls before all values; otherwise after them, whichever the direction.
+    pub nulls_first: bool,
+}
+
+/// Ascending, nulls last.
+impl From<&str> for SortKey {
+    fn from(column: &str) -> Self {
+        Self { column: column.into(), descending: false, nulls_first: false }
+    }
+}
+
+impl RaggedTable {
+    /// Sorts the rows by columns of axis 0, first key first; the sort is stable. NaN is larger than
+    /// all numbers. The rows are copied as by [`take`](Self::take), which applies any given order.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 0, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38, 50])))
+    ///     .column("code", 1, Arc::new(Int32Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// let sorted = table.sort(&["age".into()])?;
+    /// assert_eq!(sorted.array("code")?.lengths(1)?, [0, 1, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`sort_indices`](Self::sort_indices).
+    pub fn sort(&self, keys: &[SortKey]) -> Result<Self> {
+        self.take(&self.sort_indices(keys)?)
+    }
+
+    /// Returns the order of the rows that [`sort`](Self::sort) uses.
+    ///
+    /// # Errors
+    /// When there are no keys, or a key is not a column, is on another axis, or has a type without
+    /// an order.
+    pub fn sort_indices(&self, keys: &[SortKey]) -> Result<Vec<usize>> {
+        if keys.is_empty() {
+            return Err(Error::invalid("sorting rows needs at least one column to sort by"));
+        }
+        let (mut columns, mut options) = (Vec::new(), Vec::new());
+        for key in keys {
+            let column = self.column(&key.column)?;
+            if column.axis() != 0 {
+                return Err(Error::invalid(format!(
+                    "column {:?} is on axis {}; rows are sorted by columns of axis 0, which have one value per row",
+                    key.column,
+                    column.axis()
+                )));
+            }
+            columns.push(Arc::clone(column.values()));
+            options.push(SortOptions { descending: key.descending, nulls_first: key.nulls_first });
+        }
+        sort_rows(&columns, &options)
+    }
+}
+
+/// Returns the rows in the order of the keys; the sort is stable.
+pub(super) fn sort_rows(keys: &[ArrayRef], options: &[SortOptions]) -> Result<Vec<usize>> {
+    let fields = keys
+        .iter()
+        .zip(options)
+        .map(|(k, o)| SortField::new_with_options(k.data_type().clone(), *o))
+        .collect();
+    let keys: Vec<ArrayRef> = keys.iter().map(canonicalize_floats).collect();
+    let converted = RowConverter::new(fields)?.convert_columns(&keys)?;
+    let mut rows: Vec<usize> = (0..converted.num_rows()).collect();
+    rows.par_sort_by(|a, b| converted.row(*a).cmp(&converted.row(*b)));
+    Ok(rows)
+}
+
+/// Canonicalizes floats for the row format: -0 becomes 0, and every NaN becomes the one that sorts
+/// last, whatever its sign (that of 0/0 differs between processors).
+fn canonicalize_floats(key: &ArrayRef) -> ArrayRef {
+    match key.data_type() {
+        DataType::Float16 => Arc::new(key.as_primitive::<Float16Type>().unary::<_, Float16Type>(
+            |v| {
+                if v.is_nan() { f16::NAN } else { v + f16::ZERO }
+            },
+        )),
+        DataType::Float32 => Arc::new(
+            key.as_primitive::<Float32Type>()
+                .unary::<_, Float32Type>(|v| if v.is_nan() { f32::NAN } else { v + 0.0 }),
+        ),
+        DataType::Float64 => Arc::new(
+            key.as_primitive::<Float64Type>()
+                .unary::<_, Float64Type>(|v| if v.is_nan() { f64::NAN } else { v + 0.0 }),
+        ),
+        _ => Arc::clone(key),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Float32Array, Float64Array};
+
+    use super::*;
+
+    #[test]
+    fn floats_sort_as_numbers() {
+        let ascending = [SortOptions { descending: false, nulls_first: false }];
+        let sort = |key: ArrayRef| sort_rows(&[key], &ascending).unwrap();
+        let key: ArrayRef =
+            Arc::new(Float64Array::from(vec![0.0, -0.0, -f64::NAN, -1.0, f64::INFINITY]));
+        assert_eq!(sort(key), [3, 0, 1, 4, 2]);
+        let key: ArrayRef = Arc::new(Float32Array::from(vec![
+            Some(f32::NAN),
+            None,
+            Some(-f32::NAN),
+            Some(-2.0),
+            Some(-0.0),
+        ]));
+        assert_eq!(sort(key), [3, 4, 0, 2, 1]);
+    }
+}

@@ -1,0 +1,395 @@
+//! Statistics of tables: lengths per axis, missing values per column.
+
+use std::collections::BTreeMap;
+
+use arrow::array::{Array, AsArray, BooleanArray, PrimitiveArray};
+use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
+
+use super::RaggedTable;
+use crate::array::Layout;
+use crate::error::{Error, Result};
+
+/// Histogram of list lengths, over any number of tables.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::table::Lengths;
+/// let lengths: Lengths = [3, 0, 2, 2].into_iter().collect();
+/// assert_eq!((lengths.min(), lengths.quantile(0.5), lengths.max()), (Some(0), Some(2), Some(3)));
+/// assert_eq!((lengths.lists(), lengths.total()), (4, 7));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lengths {
+    /// Counts of lengths below [`SMALL`], by length.
+    small: Vec<u64>,
+    large: BTreeMap<usize, u64>,
+    lists: u64,
+    total: u64,
+}
+
+const SMALL: usize = 4096;
+
+impl Lengths {
+    /// Counts one more list.
+    pub fn push(&mut self, length: usize) {
+        self.push_many(length, 1);
+    }
+
+    fn push_many(&mut self, length: usize, lists: u64) {
+        if length < SMALL {
+            if self.small.len() <= length {
+                self.small.resize(length + 1, 0);
+            }
+            self.small[length] += lists;
+        } else {
+            *self.large.entry(length).or_default() += lists;
+        }
+        self.lists += lists;
+        self.total = self.total.saturating_add((length as u64).saturating_mul(lists));
+    }
+
+    /// Counts every list of an axis.
+    pub fn push_layout(&mut self, layout: &Layout) {
+        match layout {
+            Layout::Uniform { lists: 0, .. } => {}
+            Layout::Uniform { size, lists } => self.push_many(*size, *lists as u64),
+            Layout::Ragged(offsets) => offsets.lengths().for_each(|n| self.push(n)),
+        }
+    }
+
+    /// Number of lists.
+    pub fn lists(&self) -> u64 {
+        self.lists
+    }
+
+    /// Sum of all lengths.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Length of the shortest list; `None` without lists.
+    pub fn min(&self) -> Option<usize> {
+        self.counts().next().map(|(n, _)| n)
+    }
+
+    /// Length of the longest list; `None` without lists.
+    pub fn max(&self) -> Option<usize> {
+        self.counts().last().map(|(n, _)| n)
+    }
+
+    /// The smallest length that at least the share `q` of all lists do not exceed; 0.5 is the
+    /// (lower) median. `None` without lists.
+    pub fn quantile(&self, q: f64) -> Option<usize> {
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a rank between 0 and the number of lists"
+        )]
+        let rank = ((self.lists as f64 * q.clamp(0.0, 1.0)).ceil() as u64).max(1);
+        let mut seen = 0;
+        self.counts().find_map(|(length, lists)| {
+            seen += lists;
+            (seen >= rank).then_some(length)
+        })
+    }
+
+    /// Lengths that occur, ascending, each with its number of lists.
+    pub fn counts(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let small = self.small.iter().copied().enumerate().filter(|(_, lists)| *lists > 0);
+        small.chain(self.large.iter().map(|(n, lists)| (*n, *lists)))
+    }
+}
+
+impl FromIterator<usize> for Lengths {
+    fn from_iter<I: IntoIterator<Item = usize>>(lengths: I) -> Self {
+        let mut counts = Self::default();
+        lengths.into_iter().for_each(|n| counts.push(n));
+        counts
+    }
+}
+
+/// Missing values of a column, over any number of tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnStats {
+    /// Name of the column.
+    pub name: String,
+    /// The axis it lives on.
+    pub axis: usize,
+    /// Common type of the values in all tables.
+    pub data_type: DataType,
+    /// Number of values, nulls and NaN included.
+    pub values: u64,
+    /// Values that are null.
+    pub nulls: u64,
+    /// Values that are NaN and not null.
+    pub nans: u64,
+    /// Null lists on all levels.
+    pub null_lists: u64,
+}
+
+/// Lengths per axis and missing values per column, over any number of tables with the same columns,
+/// such as the shards of a folder or the chunks of a file.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::sync::Arc;
+/// use arrow::array::Float32Array;
+/// use serrate::table::{RaggedTable, TableStats};
+/// let table = RaggedTable::builder()
+///     .lengths([2, 1])?
+///     .column("x", 1, Arc::new(Float32Array::from(vec![Some(1.0), None, Some(f32::NAN)])))
+///     .build()?;
+/// let stats = TableStats::of([&table])?;
+/// assert_eq!(stats.lengths(1)?.max(), Some(2));
+/// assert_eq!((stats.columns()[0].nulls, stats.columns()[0].nans), (1, 1));
+/// // 2 rows of at most 2 float32 values, and a mask of the same shape.
+/// assert_eq!(stats.dense_bytes(), 2 * 2 * 4 + 2 * 2);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableStats {
+    rows: u64,
+    tables: u64,
+    names: Vec<Option<String>>,
+    axes: Vec<Lengths>,
+    columns: Vec<ColumnStats>,
+}
+
+impl TableStats {
+    /// Collects the statistics of some tables.
+    pub fn of<'a>(tables: impl IntoIterator<Item = &'a RaggedTable>) -> Result<Self> {
+        let mut stats = Self::default();
+        for table in tables {
+            stats.push(table)?;
+        }
+        Ok(stats)
+    }
+
+    /// Adds a table.
+    ///
+    /// # Errors
+    /// When its columns or axes differ from those of the tables before, or two types have no common
+    /// type.
+    pub fn push(&mut self, table: &RaggedTable) -> Result<()> {
+        if self.tables == 0 {
+            self.names = (0..table.ndim()).map(|a| table.axis_name(a).map(str::to_owned)).collect();
+            self.axes = vec![Lengths::default(); table.axes().len()];
+            self.columns = table
+                .columns()
+                .iter()
+                .map(|c| ColumnStats {
+                    name: c.name().to_owned(),
+                    axis: c.axis(),
+                    data_type: c.data_type().clone(),
+                    values: 0,
+                    nulls: 0,
+                    nans: 0,
+                    null_lists: 0,
+                })
+                .collect();
+        } else if self.axes.len() != table.axes().len()
+            || self.columns.len() != table.columns().len()
+        {
+            return Err(Error::invalid(format!(
+                "this table has {} columns on {} axes, but the tables before have {} on {}; all must have the same",
+                table.columns().len(),
+                table.ndim(),
+                self.columns.len(),
+                self.ndim()
+            )));
+        }
+        self.tables += 1;
+        self.rows += table.num_rows() as u64;
+        for (lengths, axis) in self.axes.iter_mut().zip(table.axes()) {
+            lengths.push_layout(axis.layout());
+        }
+        for stats in &mut self.columns {
+            let column = table.column(&stats.name)?;
+            if column.axis() != stats.axis {
+                return Err(Error::invalid(format!(
+                    "column {:?} is on axis {} here but on axis {} in the tables before",
+                    stats.name,
+                    column.axis(),
+                    stats.axis
+                )));
+            }
+            let promoted = super::promote_types(&stats.data_type, column.data_type());
+            stats.data_type = promoted.ok_or_else(|| {
+                Error::type_of(
+                    format!("column {:?}", stats.name),
+                    stats.data_type.to_string(),
+                    column.data_type(),
+                )
+            })?;
+            stats.values += column.values().len() as u64;
+            stats.nulls += column.values().logical_null_count() as u64;
+            stats.nans += count_nans(column.values().as_ref());
+            stats.null_lists +=
+                column.list_nulls().iter().flatten().map(|n| n.null_count() as u64).sum::<u64>();
+        }
+        Ok(())
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Number of axes, rows included.
+    pub fn ndim(&self) -> usize {
+        self.axes.len() + 1
+    }
+
+    /// Name of an axis, if it has one; 0 is the rows.
+    pub fn axis_name(&self, axis: usize) -> Option<&str> {
+        self.names.get(axis)?.as_deref()
+    }
+
+    /// Lengths of the lists on axis `axis`, 1 or more.
+    ///
+    /// # Errors
+    /// When there is no such axis.
+    pub fn lengths(&self, axis: usize) -> Result<&Lengths> {
+        axis.checked_sub(1).and_then(|i| self.axes.get(i)).ok_or_else(|| Error::NoSuchAxis {
+            what: "the table".into(),
+            axis: i64::try_from(axis).unwrap_or(i64::MAX),
+            ndim: self.ndim(),
+        })
+    }
+
+    /// The columns, in the order of the first table.
+    pub fn columns(&self) -> &[ColumnStats] {
+        &self.columns
+    }
+
+    /// Cells of a dense tensor of axis `axis`: the rows times the longest list of every axis.
+    pub fn dense_cells(&self, axis: usize) -> u128 {
+        let longest = self.axes.iter().take(axis).map(|a| a.max().unwrap_or(0) as u128);
+        longest.fold(u128::from(self.rows), u128::saturating_mul)
+    }
+
+    /// Share of the cells of a dense tensor of axis `axis` that hold a value, 0 to 1; `None`
+    /// without cells.
+    pub fn occupied(&self, axis: usize) -> Option<f64> {
+        let elements = match axis.checked_sub(1) {
+            None => self.rows,
+            Some(i) => self.axes.get(i)?.total(),
+        };
+        let cells = self.dense_cells(axis);
+        #[expect(clippy::cast_precision_loss, reason = "a share")]
+        (cells > 0).then(|| elements as f64 / cells as f64)
+    }
+
+    /// Bytes of dense storage: every fixed-width column padded to the longest lists, in its own
+    /// type, and a mask of one byte per cell for every axis that has such a column.
+    pub fn dense_bytes(&self) -> u128 {
+        let fixed: Vec<_> =
+            self.columns.iter().filter_map(|c| Some((c, dense_width(c)?))).collect();
+        let columns = fixed.iter().map(|(c, w)| self.dense_cells(c.axis).saturating_mul(*w));
+        let masks = (1..self.ndim())
+            .filter(|axis| fixed.iter().any(|(c, _)| c.axis == *axis))
+            .map(|axis| self.dense_cells(axis));
+        columns.chain(masks).fold(0, u128::saturating_add)
+    }
+}
+
+/// Bytes of one value in a dense tensor; `None` for strings, which have no dense form.
+fn dense_width(column: &ColumnStats) -> Option<u128> {
+    match &column.data_type {
+        DataType::Boolean => Some(1),
+        other => other.primitive_width().map(|w| w as u128),
+    }
+}
+
+/// Counts the values that are NaN and not null.
+fn count_nans(values: &dyn Array) -> u64 {
+    fn count<T: arrow::datatypes::ArrowPrimitiveType>(
+        values: &PrimitiveArray<T>,
+        is_nan: impl Fn(T::Native) -> bool,
+    ) -> u64 {
+        BooleanArray::from_unary(values, is_nan).true_count() as u64
+    }
+    match values.data_type() {
+        DataType::Float16 => count(values.as_primitive::<Float16Type>(), |v| v.is_nan()),
+        DataType::Float32 => count(values.as_primitive::<Float32Type>(), f32::is_nan),
+        DataType::Float64 => count(values.as_primitive::<Float64Type>(), f64::is_nan),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{Float64Array, StringArray, UInt8Array, UInt16Array};
+
+    use super::*;
+
+    #[test]
+    fn quantiles_are_those_of_the_sorted_lengths() {
+        for lengths in [vec![0], vec![5, 1, 4], vec![9; 7], (0..10_000).rev().collect::<Vec<_>>()] {
+            let counts: Lengths = lengths.iter().copied().collect();
+            let mut sorted = lengths.clone();
+            sorted.sort_unstable();
+            for (q, rank) in [(0.0, 1), (0.5, sorted.len().div_ceil(2)), (1.0, sorted.len())] {
+                assert_eq!(counts.quantile(q), Some(sorted[rank - 1]), "{q}");
+            }
+            assert_eq!(counts.total(), sorted.iter().sum::<usize>() as u64);
+            assert_eq!((counts.min(), counts.max()), (Some(sorted[0]), sorted.last().copied()));
+        }
+        let none = Lengths::default();
+        assert_eq!((none.min(), none.quantile(0.5), none.max()), (None, None, None));
+    }
+
+    #[test]
+    fn a_uniform_axis_counts_as_its_lists() {
+        let mut uniform = Lengths::default();
+        uniform.push_layout(&Layout::Uniform { size: 3, lists: 4 });
+        uniform.push_layout(&Layout::Uniform { size: 3, lists: 0 });
+        assert_eq!(uniform, [3; 4].into_iter().collect());
+    }
+
+    fn table(lengths: &[usize], ids: arrow::array::ArrayRef) -> RaggedTable {
+        let leaves: usize = lengths.iter().sum();
+        RaggedTable::builder()
+            .lengths(lengths.iter().copied())
+            .unwrap()
+            .column("id", 0, ids)
+            .column("x", 1, Arc::new(Float64Array::from(vec![f64::NAN; leaves])))
+            .column("s", 1, Arc::new(StringArray::from(vec![None::<&str>; leaves])))
+            .build()
+            .unwrap()
+    }
+
+    #[test]
+    fn tables_add_up() {
+        let a = table(&[3, 0], Arc::new(UInt8Array::from(vec![1, 2])));
+        let b = table(&[1], Arc::new(UInt16Array::from(vec![300])));
+        let stats = TableStats::of([&a, &b]).unwrap();
+        assert_eq!((stats.rows(), stats.ndim()), (3, 2));
+        assert_eq!(stats.columns()[0].data_type, DataType::UInt16);
+        assert_eq!((stats.columns()[1].nans, stats.columns()[2].nulls), (4, 4));
+        assert_eq!(stats.dense_cells(1), 9);
+        assert_eq!(stats.occupied(1), Some(4.0 / 9.0));
+        // id, x, mask; strings have no dense form.
+        assert_eq!(stats.dense_bytes(), 3 * 2 + 9 * 8 + 9);
+    }
+
+    #[test]
+    fn other_columns_are_refused() {
+        let a = table(&[1], Arc::new(UInt8Array::from(vec![1])));
+        let b = a.select(&["id"]).unwrap();
+        assert!(TableStats::of([&a, &b]).is_err());
+        let c = table(&[1], Arc::new(StringArray::from(vec!["x"])));
+        let e = TableStats::of([&a, &c]).unwrap_err().to_string();
+        assert!(e.contains("\"id\""), "{e}");
+    }
+
+    #[test]
+    fn nothing_costs_nothing() {
+        let stats =
+            TableStats::of([&table(&[], Arc::new(UInt8Array::from(vec![0u8; 0])))]).unwrap();
+        assert_eq!((stats.dense_bytes(), stats.occupied(1)), (0, None));
+    }
+}

@@ -1,0 +1,120 @@
+//! Selection of rows by position or mask, and of elements of an axis by mask.
+
+use std::ops::Range;
+
+use arrow::array::{Array, BooleanArray};
+use arrow::buffer::BooleanBuffer;
+
+use super::RaggedTable;
+use super::gather::{Parents, Picks, lists_like};
+use crate::error::{Error, Result};
+
+impl RaggedTable {
+    /// Takes the rows `rows`, in that order; rows may repeat.
+    ///
+    /// Copies every element of these rows once, range by range. A single run of consecutive rows is
+    /// a [`slice`](Self::slice) and copies nothing.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for a row the table does not have.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::table::RaggedTable;
+    /// let t = RaggedTable::builder()
+    ///     .lengths([2, 0, 1])?
+    ///     .column("code", 1, Arc::new(Int32Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// let back = t.take(&[2, 1, 0])?;
+    /// assert_eq!(back.array("code")?.lengths(1)?, [1, 0, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    pub fn take(&self, rows: &[usize]) -> Result<Self> {
+        if let Some(bad) = rows.iter().find(|r| **r >= self.num_rows()) {
+            return Err(Error::OutOfRange {
+                axis: 0,
+                index: i64::try_from(*bad).unwrap_or(i64::MAX),
+                size: self.num_rows(),
+            });
+        }
+        self.gather_rows(rows.iter().map(|r| *r..r + 1))
+    }
+
+    /// Keeps the rows whose bit is true (null counts as false), copying like [`take`](Self::take).
+    ///
+    /// # Errors
+    /// When the mask is not as long as the table.
+    pub fn filter(&self, keep: &BooleanArray) -> Result<Self> {
+        if keep.len() != self.num_rows() {
+            return Err(Error::invalid(format!(
+                "the mask has {} bits for {} rows",
+                keep.len(),
+                self.num_rows()
+            )));
+        }
+        let bits = true_bits(keep);
+        self.gather_rows(bits.set_slices().map(|(start, end)| start..end))
+    }
+
+    /// Keeps the elements of axis `axis` (negatives from the innermost) whose bit is true, with
+    /// everything below them. The mask has one bit per element, in the order of the flat columns of
+    /// that axis; null counts as false. Lists stay: a list without a kept element is empty, a null
+    /// list stays null.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::{AsArray, Float32Array, UInt16Array, types::UInt16Type};
+    /// use arrow::compute::kernels::cmp::gt;
+    /// use serrate::table::RaggedTable;
+    /// let t = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .column("value", 1, Arc::new(Float32Array::from(vec![0.5, 2.0, 3.0])))
+    ///     .build()?;
+    /// let high = gt(t.column("value")?.values(), &Float32Array::new_scalar(1.0))?;
+    /// let t = t.filter_axis(1, &high)?;
+    /// assert_eq!(t.array("code")?.lengths(1)?, [1, 1]);
+    /// assert_eq!(t.column("code")?.values().as_primitive::<UInt16Type>().values(), &[8, 9]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no such axis, or the mask has another length than the axis.
+    pub fn filter_axis(&self, axis: i64, keep: &BooleanArray) -> Result<Self> {
+        let axis = self.resolve_axis(axis)?;
+        if axis == 0 {
+            return self.filter(keep);
+        }
+        let layout = self.layout(axis)?;
+        if keep.len() != layout.children() {
+            return Err(Error::invalid(format!(
+                "the mask has {} bits for the {} elements of axis {axis}",
+                keep.len(),
+                layout.children()
+            )));
+        }
+        let bits = true_bits(keep);
+        let kept = |list: usize| {
+            let range = layout.range(list);
+            bits.slice(range.start, range.len()).count_set_bits()
+        };
+        let over = lists_like(layout, (0..layout.lists()).map(kept))?;
+        let picks = Picks::ranges(bits.set_slices().map(|(start, end)| start..end));
+        self.gather(axis, Parents::Lists(over), &[picks])
+    }
+
+    /// Concatenates the rows of these ranges, which must be within the table.
+    pub(super) fn gather_rows(&self, ranges: impl Iterator<Item = Range<usize>>) -> Result<Self> {
+        self.gather(0, Parents::Rows, &[Picks::ranges(ranges)])
+    }
+}
+
+fn true_bits(keep: &BooleanArray) -> BooleanBuffer {
+    match keep.nulls() {
+        None => keep.values().clone(),
+        Some(n) => keep.values() & n.inner(),
+    }
+}

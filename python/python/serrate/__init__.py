@@ -1,0 +1,70 @@
+"""Nested ragged data: SQL over it, tables and tensors of it, and batches for training.
+
+>>> import serrate
+>>> visits = {"patient": ["a", "b"], "codes": [[3, 1, 2], [7]]}
+>>> serrate.sql("SELECT patient, ragged_sum(codes) AS total FROM visits ORDER BY patient", visits=visits)
+patient  total
+text     int64
+-------  -----
+a        6
+b        7
+"""
+
+from ._errors import (
+    Error,
+    ExistsError,
+    FileError,
+    InvalidError,
+    NoSuchColumnError,
+    NotFoundError,
+    OutOfRangeError,
+    TooLargeError,
+    TooWideError,
+    WrongTypeError,
+)
+from ._sql import Result, Session, connect, sql
+from ._tables import RaggedArray, RaggedTable, to_nested, to_torch
+from .joint import JointNestedRaggedTensorDict, is_ndim_list, pprint_dense
+from .loader import Loader, MedsLoader
+
+
+
+def patch() -> int:
+    """Puts our class where that of nested_ragged_tensors is known; see the module `serrate.patch`.
+
+    How many names were changed.
+    """
+    # The module takes the place of this function, and is called as it is.
+    from .patch import apply
+
+    return apply()
+
+
+__all__ = [
+    "Error",
+    "ExistsError",
+    "FileError",
+    "InvalidError",
+    "JointNestedRaggedTensorDict",
+    "Loader",
+    "MedsLoader",
+    "NoSuchColumnError",
+    "NotFoundError",
+    "OutOfRangeError",
+    "RaggedArray",
+    "RaggedTable",
+    "Result",
+    "Session",
+    "TooLargeError",
+    "TooWideError",
+    "WrongTypeError",
+    "connect",
+    "is_ndim_list",
+    "patch",
+    "pprint_dense",
+    "sql",
+    "to_nested",
+    "to_torch",
+]
+
+__version__ = "0.1.0"

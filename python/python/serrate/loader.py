@@ -1,0 +1,223 @@
+"""`MedsLoader` and `Loader`: epochs of batches for training, made in Rust.
+
+Both are iterables of dicts of torch tensors (numpy arrays without torch, or with `output="numpy"`), and
+datasets for a DataLoader with `batch_size=None` and any number of workers.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from typing import Any, Iterator
+
+from . import _serrate
+from ._errors import InvalidError
+from ._torch import jagged, share, torch_module
+
+
+def _has_torch() -> bool:
+    return "torch" in sys.modules or importlib.util.find_spec("torch") is not None
+
+
+class _Batches:
+    """What both loaders share: epochs, places in them, workers."""
+
+    def __init__(self, output: str | None, pin_memory: bool, nested: bool, options: dict[str, Any]):
+        if output not in (None, "torch", "numpy"):
+            raise InvalidError(f"the output is 'torch' or 'numpy', not {output!r}")
+        self._output = output or ("torch" if _has_torch() else "numpy")
+        if (pin_memory or nested) and self._output != "torch":
+            raise InvalidError("pinned memory and nested tensors are those of torch")
+        if nested and options.get("form") != "packed":
+            raise InvalidError("nested tensors are made of packed batches: form='packed'")
+        if self._output == "torch" or "torch" in sys.modules:
+            # A DataLoader tells what it iterates from what it indexes by this class.
+            torch_module().utils.data.IterableDataset.register(_Batches)
+        self._pin_memory = pin_memory
+        self._nested = nested
+        self._options = {name: value for name, value in options.items() if value is not None}
+        self._epoch = 0
+        self._batch = 0
+        self._made: tuple[int, _serrate.BatchLoader] | None = None
+        self._loader()
+
+    def _open(self, options: dict[str, Any]) -> _serrate.BatchLoader:
+        raise NotImplementedError
+
+    def _loader(self) -> _serrate.BatchLoader:
+        process = os.getpid()
+        if self._made is None or self._made[0] != process:
+            options = dict(self._options)
+            if self._made is not None or _worker() is not None:
+                # A worker's batches are made by the worker: its siblings are the other threads.
+                options.update(threads=1, prefetch=0)
+            self._made = (process, self._open(options))
+        return self._made[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        state["_made"] = None
+        return state
+
+    # Size and place.
+
+    @property
+    def num_items(self) -> int:
+        """Items of an epoch: windows that are stepped through, labels, or rows."""
+        return self._loader().num_items
+
+    def __len__(self) -> int:
+        """Batches of the epoch that comes next."""
+        return self._loader().num_batches(self._epoch)
+
+    @property
+    def epoch(self) -> int:
+        """Number of the epoch that iteration begins or goes on with."""
+        return self._epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Goes to the beginning of an epoch."""
+        self._epoch, self._batch = int(epoch), 0
+
+    def state_dict(self) -> dict[str, int]:
+        """Where iteration stands, for `load_state_dict`: the epoch and its next batch."""
+        return {"epoch": self._epoch, "batch": self._batch}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Goes to where `state_dict` was taken; batches before are not made."""
+        self._epoch, self._batch = int(state["epoch"]), int(state["batch"])
+
+    # Batches.
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rest of the epoch; the next iteration begins the next one.
+
+        In a worker of a DataLoader, the worker's share of the batches: the DataLoader gives them out in
+        order. Workers that are started anew for every epoch know nothing of those before: call `set_epoch`
+        before each, as for samplers.
+        """
+        worker = _worker()
+        share_of, shares = (worker.id, worker.num_workers) if worker is not None else (0, 1)
+        epoch, batch = self._epoch, self._batch
+        made = self._loader().epoch(epoch, batch + share_of, shares)
+        for arrays in made:
+            # The batch that is given counts as gone.
+            self._batch = made.position - 1 + shares - share_of
+            yield self._finished(arrays)
+        self._epoch, self._batch = epoch + 1, 0
+
+    def batch_of(self, items: list[int], epoch: int = 0) -> dict[str, Any]:
+        """One batch of items by their numbers in source order, for samplers of one's own."""
+        return self._finished(self._loader().batch_of(epoch, list(items)))
+
+    def _finished(self, arrays: dict[str, Any]) -> dict[str, Any]:
+        if self._output == "numpy":
+            return arrays
+        batch = {name: share(array) for name, array in arrays.items()}
+        if self._nested:
+            batch = _nested(batch, arrays)
+        if self._pin_memory:
+            batch = {name: tensor.pin_memory() for name, tensor in batch.items()}
+        return batch
+
+
+def _nested(batch: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Any]:
+    """Flat values of items as nested tensors; what has one value per item stays."""
+    elements = {}
+    for name, ends in arrays.items():
+        if name.endswith("/cu_seqlens"):
+            elements[int(ends[-1])] = ends
+    out = {}
+    for name, array in arrays.items():
+        if "/" in name and name.split("/")[1] in ("cu_seqlens", "offsets", "position_ids"):
+            continue
+        ends = elements.get(len(array)) if len(array) else None
+        out[name] = batch[name] if ends is None else jagged(array, ends)
+    return out
+
+
+def _worker() -> Any:
+    torch = sys.modules.get("torch")
+    return torch.utils.data.get_worker_info() if torch is not None else None
+
+
+class MedsLoader(_Batches):
+    """Batches of health records: of a MEDS data set, or a cohort that meds-torch-data tensorized.
+
+        loader = serrate.MedsLoader("cohort", split="train", batch_size=256, max_seq_len=512, shuffle=True)
+        for epoch in range(10):
+            for batch in loader:
+                loss = model(batch["code"], batch["time_delta_days"])
+
+    Options, all by keyword:
+
+    * `split`: `"train"`, `"tuning"`, `"held_out"` or another; all subjects unless given
+    * `labels`: folder or file of labels, or a table of them (`subject_id`, `prediction_time`, values)
+    * `batch_size`, `max_seq_len`; `unit`: `"measurement"` (SM) or `"event"` (SEM)
+    * `window`: `"random"`, `"balanced"`, `"start"`, `"end"`, `"step"` (with `stride` or `overlap`)
+    * `statics`: `"include"`, `"prepend"`, `"omit"`
+    * `measurements_per_event`, `fixed_shape`, `numeric_value`, `time_delta`, `window_counts`
+    * `compat`: exactly the tensors of meds-torch-data
+    * `form`: `"padded"` or `"packed"`; `nested=True` for nested tensors of packed ones; `position_ids`
+    * `padding_side`; `shuffle`, `seed`; `bucket`; `drop_last`; `rank`, `world` for distributed training
+    * `threads`, `prefetch`, `limit` (bytes of a batch), `pin_memory`, `output`: `"torch"` or `"numpy"`
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike,
+        *,
+        output: str | None = None,
+        pin_memory: bool = False,
+        nested: bool = False,
+        **options: Any,
+    ):
+        self._root = os.fspath(root)
+        super().__init__(output, pin_memory, nested, options)
+
+    def _open(self, options: dict[str, Any]) -> _serrate.BatchLoader:
+        return _serrate.BatchLoader.meds(self._root, options)
+
+    @property
+    def unknown_labels(self) -> int:
+        """Labels that were left out because their subjects are not there."""
+        return self._loader().unknown_labels
+
+    @property
+    def categories(self) -> list[str]:
+        """The categories that `categorical_value` counts."""
+        return self._loader().categories
+
+
+class Loader(_Batches):
+    """Batches of rows of `.nrt` files or of tables.
+
+    >>> table = serrate.RaggedTable({"code": [[1, 2, 3], [4], [5, 6]]})
+    >>> for batch in serrate.Loader(table, batch_size=2, output="numpy"):
+    ...     print(batch["code"].tolist())
+    [[1, 2, 3], [4, 0, 0]]
+    [[5, 6]]
+
+    Options, all by keyword: `batch_size`; `window` (elements of axis 1) with `sampling` `"start"`, `"end"`,
+    `"random"`, `"balanced"` or `"step"` (and `stride`); `columns`; `masks` (axes); `validity`; `sizes`;
+    `padding_side`; `fill` (a value, or a dict by column); `tokens_as_i64`; and `form`, `nested`,
+    `position_ids`, `shuffle`, `seed`, `bucket`, `drop_last`, `rank`, `world`, `threads`, `prefetch`,
+    `limit`, `pin_memory`, `output` as those of `MedsLoader`.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        output: str | None = None,
+        pin_memory: bool = False,
+        nested: bool = False,
+        **options: Any,
+    ):
+        self._source = source
+        super().__init__(output, pin_memory, nested, options)
+
+    def _open(self, options: dict[str, Any]) -> _serrate.BatchLoader:
+        return _serrate.BatchLoader.plain(self._source, options)
+

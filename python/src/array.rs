@@ -1,0 +1,829 @@
+//! `RaggedArray`.
+
+use std::sync::Arc;
+
+use numpy::PyArrayMethods;
+use pyo3::IntoPyObjectExt;
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyBool, PyCapsule, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyTuple,
+};
+use pyo3_arrow::ffi::to_array_pycapsules;
+use serrate::array::{Layout, Offsets, RaggedArray as Ragged};
+use serrate::arrow::array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array};
+use serrate::arrow::compute::{CastOptions, cast, cast_with_options};
+use serrate::arrow::datatypes::{DataType, Field};
+use serrate::dense::{DType, DenseOptions, DenseTensor, Fill};
+use serrate::index::{Index, IndexArray};
+use serrate::kernels::densify::{dense_bytes, densify_into};
+use serrate::kernels::elementwise::{self, Op, Operand};
+use serrate::kernels::reduce::{Reduction, reduce, total};
+use serrate::kernels::unary::{Unary, unary};
+use serrate::table::{Column, RaggedTable as Table};
+
+use crate::errors::{OrRaise, invalid, wrong_type};
+use crate::memory::{column_to_numpy, flat_from_numpy, to_numpy, zeroed};
+use crate::nested;
+use crate::run::{compute, here};
+use crate::sql::ragged_of;
+
+/// One column of nested lists: flat values over one set of offsets per axis. Axis 0 is the rows.
+#[pyclass(frozen, module = "serrate", sequence)]
+pub(crate) struct RaggedArray {
+    inner: Ragged,
+}
+
+impl From<Ragged> for RaggedArray {
+    fn from(inner: Ragged) -> Self {
+        Self { inner }
+    }
+}
+
+impl RaggedArray {
+    pub(crate) fn inner(&self) -> &Ragged {
+        &self.inner
+    }
+}
+
+/// Name of the one column of the table that an array is indexed as.
+const COLUMN: &str = "values";
+
+/// An array as a table of one column.
+pub(crate) fn as_table(array: &Ragged) -> serrate::Result<Table> {
+    let axes = array.axes().iter().map(|a| (None, a.layout().clone())).collect();
+    let nulls = array.axes().iter().map(|a| a.nulls().cloned()).collect();
+    let column =
+        Column::new(COLUMN, array.ndim() - 1, array.leaves().clone()).with_list_nulls(nulls);
+    Table::try_new(array.len(), None, axes, vec![column])
+}
+
+/// An index expression as it stands between brackets.
+pub(crate) fn index_of(index: &Bound<'_, PyAny>) -> PyResult<Vec<Index>> {
+    match index.cast::<PyTuple>() {
+        Ok(items) => items.iter().map(|item| index_item(&item)).collect(),
+        Err(_) => Ok(vec![index_item(index)?]),
+    }
+}
+
+fn index_item(item: &Bound<'_, PyAny>) -> PyResult<Index> {
+    let py = item.py();
+    if item.is_none() {
+        return Ok(Index::NewAxis);
+    }
+    if item.is_instance_of::<PyEllipsis>() {
+        return Ok(Index::Rest);
+    }
+    if item.is_instance_of::<PySlice>() {
+        let part = |name| -> PyResult<Option<i64>> {
+            let value = item.getattr(name)?;
+            match value.is_none() {
+                true => Ok(None),
+                false => Ok(Some(value.call_method0("__index__")?.extract()?)),
+            }
+        };
+        return Ok(Index::Slice {
+            start: part("start")?,
+            stop: part("stop")?,
+            step: part("step")?,
+        });
+    }
+    if !item.is_instance_of::<PyBool>()
+        && let Ok(at) = item.extract::<i64>()
+    {
+        return Ok(Index::At(at));
+    }
+    let numpy = py.import(intern!(py, "numpy"))?;
+    let source = match item.cast::<RaggedArray>() {
+        Ok(ours) => ours.get().numpy(py)?,
+        Err(_) => item.clone(),
+    };
+    let array = numpy.call_method1(intern!(py, "asarray"), (source,))?;
+    let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
+    let shape: Vec<usize> = array.getattr("shape")?.extract()?;
+    let flat = array.call_method1("reshape", (-1,))?;
+    let empty = shape.contains(&0) && item.is_instance_of::<PyList>();
+    match kind.as_str() {
+        "b" => Ok(Index::Mask(
+            IndexArray::try_new(shape, flat.call_method0("tolist")?.extract()?).or_raise()?,
+        )),
+        "i" | "u" => Ok(Index::Array(
+            IndexArray::try_new(shape, flat.call_method0("tolist")?.extract()?).or_raise()?,
+        )),
+        _ if empty => Ok(Index::Array(IndexArray::try_new(shape, Vec::new()).or_raise()?)),
+        _ => Err(wrong_type(format!(
+            "an index of {}; integers, slices, arrays of integers or booleans, ... and None are taken",
+            item.get_type().name()?
+        ))),
+    }
+}
+
+/// What one Python value becomes beside an array.
+enum Other {
+    Array(Ragged),
+    Scalar(ArrayRef),
+}
+
+impl Other {
+    fn operand(&self) -> Operand<'_> {
+        match self {
+            Self::Array(a) => Operand::Array(a),
+            Self::Scalar(s) => Operand::Scalar(s),
+        }
+    }
+}
+
+/// A value beside an array whose leaves are of type `leaf`; `None` for what is no operand.
+fn other(value: &Bound<'_, PyAny>, leaf: &DataType) -> PyResult<Option<Other>> {
+    if let Ok(ours) = value.cast::<RaggedArray>() {
+        return Ok(Some(Other::Array(ours.get().inner.clone())));
+    }
+    let py = value.py();
+    // A number of Python's takes the type of floats beside it, as in numpy.
+    if value.is_instance_of::<PyBool>() {
+        let value: bool = value.extract()?;
+        return Ok(Some(Other::Scalar(Arc::new(BooleanArray::from(vec![value])))));
+    }
+    if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() {
+        let array: ArrayRef = match value.is_instance_of::<PyFloat>() {
+            true => Arc::new(Float64Array::from(vec![value.extract::<f64>()?])),
+            false => Arc::new(Int64Array::from(vec![value.extract::<i64>()?])),
+        };
+        let array = match leaf.is_floating() {
+            true => cast(&array, leaf).or_raise()?,
+            false => array,
+        };
+        return Ok(Some(Other::Scalar(array)));
+    }
+    let has_shape = value.hasattr(intern!(py, "shape"))?;
+    if has_shape {
+        let shape: Vec<usize> = value.getattr(intern!(py, "shape"))?.extract()?;
+        if shape.is_empty() {
+            return other(&value.call_method0("item")?, leaf);
+        }
+        return Ok(Some(Other::Array(ragged_of(value, "the other operand")?)));
+    }
+    if value.is_instance_of::<PyList>() {
+        return Ok(Some(Other::Array(ragged_of(value, "the other operand")?)));
+    }
+    if value.is_instance_of::<pyo3::types::PyString>() || value.hasattr("isoformat")? {
+        let one = PyList::new(py, [value])?;
+        return Ok(Some(Other::Scalar(
+            nested::parse(one.as_any(), "the other operand", None)?.flat()?,
+        )));
+    }
+    Ok(None)
+}
+
+fn as_floats(array: &Ragged) -> serrate::Result<Ragged> {
+    match array.leaf_type().is_integer() || array.leaf_type() == &DataType::Boolean {
+        true => array.with_leaves(cast(array.leaves(), &DataType::Float64)?),
+        false => Ok(array.clone()),
+    }
+}
+
+/// The remainder with the sign of the divisor, as in Python.
+fn modulo(a: Operand<'_>, b: &Other) -> serrate::Result<Ragged> {
+    let rest = elementwise::binary(Op::Rem, a, b.operand())?;
+    let above = elementwise::binary(Op::Add, Operand::Array(&rest), b.operand())?;
+    elementwise::binary(Op::Rem, Operand::Array(&above), b.operand())
+}
+
+impl RaggedArray {
+    fn binary<'py>(
+        &self,
+        py: Python<'py>,
+        value: &Bound<'py, PyAny>,
+        op: Op,
+        reverse: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let Some(other) = other(value, self.inner.leaf_type())? else {
+            return Ok(py.NotImplemented());
+        };
+        let out = compute(py, || match reverse {
+            false => elementwise::binary(op, Operand::Array(&self.inner), other.operand()),
+            true => elementwise::binary(op, other.operand(), Operand::Array(&self.inner)),
+        })?;
+        Self::from(out).into_py_any(py)
+    }
+
+    fn divide<'py>(
+        &self,
+        py: Python<'py>,
+        value: &Bound<'py, PyAny>,
+        reverse: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let floats = here(|| as_floats(&self.inner))?;
+        let Some(other) = other(value, floats.leaf_type())? else { return Ok(py.NotImplemented()) };
+        let other = match other {
+            Other::Array(a) => Other::Array(here(|| as_floats(&a))?),
+            scalar => scalar,
+        };
+        let out = compute(py, || match reverse {
+            false => elementwise::binary(Op::Div, Operand::Array(&floats), other.operand()),
+            true => elementwise::binary(Op::Div, other.operand(), Operand::Array(&floats)),
+        })?;
+        Self::from(out).into_py_any(py)
+    }
+
+    fn reduced<'py>(
+        &self,
+        py: Python<'py>,
+        how: Reduction,
+        axis: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match axis {
+            None => {
+                let out = compute(py, || total(&self.inner, how))?;
+                nested::to_list(py, out.leaves())?.get_item(0)
+            }
+            Some(_) => {
+                let out = compute(py, || reduce(&self.inner, how, axis))?;
+                Self::from(out).into_bound_py_any(py)
+            }
+        }
+    }
+
+    fn applied(&self, py: Python<'_>, function: Unary) -> PyResult<Self> {
+        Ok(compute(py, || unary(function, &self.inner))?.into())
+    }
+
+    /// Where the elements of each row end among the leaves, from 0.
+    fn row_ends(&self) -> serrate::Result<Vec<usize>> {
+        let mut ends: Vec<usize> = (0..=self.inner.len()).collect();
+        for axis in self.inner.axes() {
+            let offsets = axis.layout().to_offsets()?.rebased();
+            for end in &mut ends {
+                *end = offsets.at(*end);
+            }
+        }
+        Ok(ends)
+    }
+}
+
+/// How padded results are asked for.
+pub(crate) fn dense_options(
+    side: &str,
+    fill: Option<&Bound<'_, PyAny>>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    limit: Option<u64>,
+) -> PyResult<DenseOptions> {
+    let fill = match fill {
+        None => None,
+        Some(v) if v.is_instance_of::<PyBool>() => Some(Fill::Bool(v.extract()?)),
+        Some(v) => match (v.extract::<i64>(), v.extract::<u64>()) {
+            (Ok(int), _) => Some(Fill::Int(int)),
+            (_, Ok(int)) => Some(Fill::UInt(int)),
+            _ => Some(Fill::Float(v.extract()?)),
+        },
+    };
+    let dtype = match dtype {
+        None => None,
+        Some(d) => {
+            let arrow = nested::dtype(d)?;
+            Some(DType::from_arrow(&arrow).ok_or_else(|| {
+                invalid(format!("a tensor holds numbers and booleans, not {arrow}"))
+            })?)
+        }
+    };
+    Ok(DenseOptions { side: side.parse().or_raise()?, fill, dtype, limit, ..Default::default() })
+}
+
+#[pymethods]
+impl RaggedArray {
+    /// From nested lists, numpy arrays, or anything that speaks Arrow.
+    #[new]
+    #[pyo3(signature = (values, dtype=None))]
+    fn new(values: &Bound<'_, PyAny>, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let dtype = dtype.map(nested::dtype).transpose()?;
+        let is_list = values.is_instance_of::<PyList>() || values.is_instance_of::<PyTuple>();
+        if is_list {
+            return Ok(nested::parse(values, "the values", dtype.as_ref())?.ragged().into());
+        }
+        let array = ragged_of(values, "the values")?;
+        let Some(dtype) = dtype else { return Ok(array.into()) };
+        let strict = CastOptions { safe: false, ..Default::default() };
+        Ok(here(|| array.with_leaves(cast_with_options(array.leaves(), &dtype, &strict)?))?.into())
+    }
+
+    /// From flat values and, per axis after the rows, the offsets of its lists (one more than lists).
+    #[staticmethod]
+    fn from_parts(values: &Bound<'_, PyAny>, offsets: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = values.py();
+        let numpy = py.import(intern!(py, "numpy"))?;
+        let flat = match values.cast::<RaggedArray>() {
+            Ok(ours) => ours.get().inner.leaves().clone(),
+            Err(_) => flat_from_numpy(&numpy.call_method1("asarray", (values,))?)?,
+        };
+        let mut axes = Vec::new();
+        for each in offsets.try_iter()? {
+            let each: Vec<i64> =
+                numpy.call_method1("asarray", (each?,))?.call_method0("tolist")?.extract()?;
+            axes.push(here(|| Offsets::try_new::<i64>(each))?);
+        }
+        let rows = axes.first().map_or(flat.len(), Offsets::lists);
+        let axes = axes.into_iter().map(Into::into).collect();
+        Ok(here(|| Ragged::try_new(rows, axes, flat))?.into())
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// Number of axes, the rows included.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.inner.ndim()
+    }
+
+    /// Sizes of the axes; None for an axis whose lists differ in length.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let shape = self.inner.shape();
+        PyTuple::new(py, shape.into_iter().map(|n| usize::try_from(n).ok()))
+    }
+
+    /// Sizes of the padded form: the longest list of every axis.
+    #[getter]
+    fn max_shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.inner.max_shape())
+    }
+
+    /// Type of the values.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let none = serrate::arrow::array::new_empty_array(self.inner.leaf_type());
+        crate::memory::flat_to_numpy(py, &none)?.getattr("dtype")
+    }
+
+    /// The values below all lists, flat: numpy, in place and read only.
+    #[getter]
+    fn leaves<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        column_to_numpy(py, self.inner.leaves())
+    }
+
+    /// Per axis after the rows, where its lists begin and end (one more than lists), from 0.
+    #[getter]
+    fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let mut out = Vec::with_capacity(self.inner.axes().len());
+        for axis in self.inner.axes() {
+            let offsets = here(|| Ok(axis.layout().to_offsets()?.to_i64()))?;
+            let base = offsets.first().copied().unwrap_or(0);
+            let from_zero: Int64Array = offsets.iter().map(|o| Some(o - base)).collect();
+            out.push(column_to_numpy(py, &(Arc::new(from_zero) as ArrayRef))?);
+        }
+        PyList::new(py, out)
+    }
+
+    /// Lengths of the lists of an axis (negatives count from the innermost).
+    #[pyo3(signature = (axis=-1))]
+    fn lengths<'py>(&self, py: Python<'py>, axis: i64) -> PyResult<Bound<'py, PyAny>> {
+        let lengths = here(|| self.inner.lengths(axis))?;
+        let lengths = Int64Array::from_iter_values(
+            lengths.into_iter().map(|n| i64::try_from(n).unwrap_or(i64::MAX)),
+        );
+        column_to_numpy(py, &(Arc::new(lengths) as ArrayRef))
+    }
+
+    /// Whether each value is missing.
+    fn is_null(&self, py: Python<'_>) -> PyResult<Self> {
+        self.applied(py, Unary::IsNull)
+    }
+
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        index: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let index = index_of(index)?;
+        let table = here(|| as_table(&self.inner)?.index(&index))?;
+        match table.array(COLUMN) {
+            Ok(array) => Self::from(array).into_bound_py_any(py),
+            Err(_) => {
+                let scalar = here(|| table.scalar(COLUMN).cloned())?;
+                nested::to_list(py, scalar.value())?.get_item(0)
+            }
+        }
+    }
+
+    fn __iter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let rows = (0..slf.get().inner.len())
+            .map(|i| {
+                let index = i.into_bound_py_any(py)?;
+                slf.get().__getitem__(py, &index)
+            })
+            .collect::<PyResult<Vec<_>>>()?;
+        Ok(PyList::new(py, rows)?.try_iter()?.into_any())
+    }
+
+    #[classattr]
+    fn __array_ufunc__() -> Option<bool> {
+        // numpy leaves operators to this class.
+        None
+    }
+
+    fn __add__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Add, false)
+    }
+
+    fn __radd__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Add, true)
+    }
+
+    fn __sub__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Sub, false)
+    }
+
+    fn __rsub__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Sub, true)
+    }
+
+    fn __mul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Mul, false)
+    }
+
+    fn __rmul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Mul, true)
+    }
+
+    fn __truediv__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.divide(py, value, false)
+    }
+
+    fn __rtruediv__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.divide(py, value, true)
+    }
+
+    fn __mod__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let Some(other) = other(value, self.inner.leaf_type())? else {
+            return Ok(py.NotImplemented());
+        };
+        let out = compute(py, || modulo(Operand::Array(&self.inner), &other))?;
+        Self::from(out).into_py_any(py)
+    }
+
+    fn __floordiv__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let Some(other) = other(value, self.inner.leaf_type())? else {
+            return Ok(py.NotImplemented());
+        };
+        let out = compute(py, || {
+            let rest = modulo(Operand::Array(&self.inner), &other)?;
+            let whole =
+                elementwise::binary(Op::Sub, Operand::Array(&self.inner), Operand::Array(&rest))?;
+            let out = elementwise::binary(Op::Div, Operand::Array(&whole), other.operand())?;
+            match out.leaf_type().is_floating() {
+                true => unary(Unary::Round(0), &out),
+                false => Ok(out),
+            }
+        })?;
+        Self::from(out).into_py_any(py)
+    }
+
+    fn __pow__(
+        &self,
+        py: Python<'_>,
+        value: &Bound<'_, PyAny>,
+        _modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Pow, false)
+    }
+
+    fn __and__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::And, false)
+    }
+
+    fn __or__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Or, false)
+    }
+
+    fn __xor__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Xor, false)
+    }
+
+    fn __invert__(&self, py: Python<'_>) -> PyResult<Self> {
+        self.applied(py, Unary::Not)
+    }
+
+    fn __neg__(&self, py: Python<'_>) -> PyResult<Self> {
+        self.applied(py, Unary::Neg)
+    }
+
+    fn __abs__(&self, py: Python<'_>) -> PyResult<Self> {
+        self.applied(py, Unary::Abs)
+    }
+
+    fn __richcmp__(
+        &self,
+        py: Python<'_>,
+        value: &Bound<'_, PyAny>,
+        op: CompareOp,
+    ) -> PyResult<Py<PyAny>> {
+        let op = match op {
+            CompareOp::Eq => Op::Eq,
+            CompareOp::Ne => Op::NotEq,
+            CompareOp::Lt => Op::Lt,
+            CompareOp::Le => Op::LtEq,
+            CompareOp::Gt => Op::Gt,
+            CompareOp::Ge => Op::GtEq,
+        };
+        self.binary(py, value, op, false)
+    }
+
+    fn __bool__(&self) -> PyResult<bool> {
+        Err(invalid("the truth value of an array is ambiguous; use .any() or .all()"))
+    }
+
+    /// Whether type, lists and values are the same; NaN equals NaN where `equal_nan`.
+    #[pyo3(signature = (other, equal_nan=false))]
+    fn equals(&self, other: &Self, equal_nan: bool) -> PyResult<bool> {
+        here(|| as_table(&self.inner)?.equals(&as_table(&other.inner)?, equal_nan))
+    }
+
+    /// Square roots.
+    fn sqrt(&self, py: Python<'_>) -> PyResult<Self> {
+        self.applied(py, Unary::Sqrt)
+    }
+
+    /// e to the power of each value.
+    fn exp(&self, py: Python<'_>) -> PyResult<Self> {
+        self.applied(py, Unary::Exp)
+    }
+
+    /// Natural logarithms.
+    fn log(&self, py: Python<'_>) -> PyResult<Self> {
+        self.applied(py, Unary::Ln)
+    }
+
+    /// Rounded to so many decimals, halves to even.
+    #[pyo3(signature = (decimals=0))]
+    fn round(&self, py: Python<'_>, decimals: i32) -> PyResult<Self> {
+        self.applied(py, Unary::Round(decimals))
+    }
+
+    /// Sum of all values, or of those along an axis. Missing values are skipped.
+    #[pyo3(signature = (axis=None))]
+    fn sum<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        self.reduced(py, Reduction::Sum, axis)
+    }
+
+    /// Product.
+    #[pyo3(signature = (axis=None))]
+    fn prod<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        self.reduced(py, Reduction::Prod, axis)
+    }
+
+    /// Mean; None of no values.
+    #[pyo3(signature = (axis=None))]
+    fn mean<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        self.reduced(py, Reduction::Mean, axis)
+    }
+
+    /// Least value; None of no values.
+    #[pyo3(signature = (axis=None))]
+    fn min<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        self.reduced(py, Reduction::Min, axis)
+    }
+
+    /// Greatest value; None of no values.
+    #[pyo3(signature = (axis=None))]
+    fn max<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        self.reduced(py, Reduction::Max, axis)
+    }
+
+    /// Whether any value is true.
+    #[pyo3(signature = (axis=None))]
+    fn any<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        self.reduced(py, Reduction::Any, axis)
+    }
+
+    /// Whether all values are true.
+    #[pyo3(signature = (axis=None))]
+    fn all<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        self.reduced(py, Reduction::All, axis)
+    }
+
+    /// Variance, as numpy's with `ddof`.
+    #[pyo3(signature = (axis=None, ddof=0))]
+    fn var<'py>(
+        &self,
+        py: Python<'py>,
+        axis: Option<i64>,
+        ddof: u32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.reduced(py, Reduction::Var { ddof }, axis)
+    }
+
+    /// Standard deviation, as numpy's with `ddof`.
+    #[pyo3(signature = (axis=None, ddof=0))]
+    fn std<'py>(
+        &self,
+        py: Python<'py>,
+        axis: Option<i64>,
+        ddof: u32,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.reduced(py, Reduction::Std { ddof }, axis)
+    }
+
+    /// Median; None of no values.
+    #[pyo3(signature = (axis=None))]
+    fn median<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        self.reduced(py, Reduction::Median, axis)
+    }
+
+    /// Position of the first least value.
+    #[pyo3(signature = (axis=None))]
+    fn argmin<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        self.reduced(py, Reduction::ArgMin, axis)
+    }
+
+    /// Position of the first greatest value.
+    #[pyo3(signature = (axis=None))]
+    fn argmax<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        self.reduced(py, Reduction::ArgMax, axis)
+    }
+
+    /// Number of values that are not missing.
+    #[pyo3(signature = (axis=None))]
+    fn count<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        self.reduced(py, Reduction::Count, axis)
+    }
+
+    /// The same lists with values of another type; a value that does not fit is an error.
+    fn astype(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let dtype = nested::dtype(dtype)?;
+        let strict = CastOptions { safe: false, ..Default::default() };
+        let out = compute(py, || {
+            self.inner.with_leaves(cast_with_options(self.inner.leaves(), &dtype, &strict)?)
+        })?;
+        Ok(out.into())
+    }
+
+    /// Padded, as a numpy array that owns its memory and may be written.
+    #[pyo3(signature = (padding_side="right", fill=None, sizes=None, dtype=None, limit=None))]
+    fn to_dense<'py>(
+        &self,
+        py: Python<'py>,
+        padding_side: &str,
+        fill: Option<&Bound<'py, PyAny>>,
+        sizes: Option<Vec<usize>>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        limit: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = dense_options(padding_side, fill, dtype, limit)?;
+        let (kind, shape, nbytes) = here(|| dense_bytes(&self.inner, sizes.as_deref(), &options))?;
+        let (bytes, typed) = zeroed(py, kind, &shape, nbytes)?;
+        let mut writable = bytes.readwrite();
+        let out = writable.as_slice_mut().map_err(|e| invalid(e.to_string()))?;
+        compute(py, || densify_into(&self.inner, sizes.as_deref(), &options, out))?;
+        Ok(typed)
+    }
+
+    /// Where the padded form of all axes (or the first ones, down to `axis`) has an element.
+    #[pyo3(signature = (padding_side="right", axis=None))]
+    fn mask<'py>(
+        &self,
+        py: Python<'py>,
+        padding_side: &str,
+        axis: Option<usize>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let axis = axis.unwrap_or(self.inner.ndim().saturating_sub(1));
+        if axis == 0 || axis >= self.inner.ndim() {
+            return Err(invalid(format!("axis {axis} has no lists that could be padded")));
+        }
+        // Values do not matter: a mask says where elements of the axis are.
+        let elements = here(|| {
+            let axes = self.inner.axes()[..axis].to_vec();
+            let length = self.inner.axis_len(axis)?;
+            let ones: ArrayRef = Arc::new(BooleanArray::from(vec![true; length]));
+            Ragged::try_new(self.inner.len(), axes, ones)
+        })?;
+        let options = dense_options(padding_side, None, None, None)?;
+        let (kind, shape, nbytes) = here(|| dense_bytes(&elements, None, &options))?;
+        let (bytes, typed) = zeroed(py, kind, &shape, nbytes)?;
+        let mut writable = bytes.readwrite();
+        let out = writable.as_slice_mut().map_err(|e| invalid(e.to_string()))?;
+        compute(py, || densify_into(&elements, None, &options, out))?;
+        Ok(typed)
+    }
+
+    /// The values flat, and where each row ends among them (int32, from 0): `(values, cu_seqlens)`.
+    fn to_packed<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let ends = here(|| self.row_ends())?;
+        let ends =
+            ends.into_iter().map(i32::try_from).collect::<Result<Vec<_>, _>>().map_err(|_| {
+                invalid("more than 2^31 - 1 values, the most that cu_seqlens count")
+            })?;
+        let ends = DenseTensor::from_vec([ends.len()], ends).or_raise()?;
+        Ok((self.leaves(py)?, to_numpy(py, &ends)?.call_method0("copy")?))
+    }
+
+    /// A numpy array: of one axis, or of lists of one length.
+    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let flat = column_to_numpy(py, self.inner.leaves())?;
+        if self.inner.ndim() == 1 {
+            return Ok(flat);
+        }
+        let mut shape = vec![self.inner.len()];
+        for axis in self.inner.axes() {
+            let layout = axis.layout();
+            let size = layout.max_length();
+            let uniform = match layout {
+                Layout::Uniform { .. } => true,
+                Layout::Ragged(o) => o.lengths().all(|n| n == size),
+            };
+            if !uniform || axis.nulls().is_some() {
+                return Err(invalid(
+                    "lists of different length are no numpy array; to_dense() pads them, .leaves are the values",
+                ));
+            }
+            shape.push(size);
+        }
+        flat.call_method1("reshape", (PyTuple::new(py, shape)?,))
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut array = self.numpy(py)?;
+        if let Some(dtype) = dtype {
+            array = array.call_method1("astype", (dtype,))?;
+        } else if copy == Some(true) {
+            array = array.call_method0("copy")?;
+        }
+        Ok(array)
+    }
+
+    /// Nested Python lists.
+    fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        nested::to_list(py, &here(|| self.inner.to_arrow())?)
+    }
+
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.to_list(py)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let array = here(|| self.inner.to_arrow())?;
+        let field = Field::new("", array.data_type().clone(), true);
+        Ok(to_array_pycapsules(py, Arc::new(field), array.as_ref(), requested_schema)?)
+    }
+
+    fn __reduce__<'py>(
+        slf: Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let py = slf.py();
+        let array = slf.get();
+        let nulls = array.inner.leaves().logical_null_count() > 0
+            || array.inner.axes().iter().any(|a| a.nulls().is_some())
+            || DType::from_arrow(array.inner.leaf_type()).is_none();
+        if nulls {
+            let args = PyTuple::new(py, [array.to_list(py)?.into_any(), array.dtype(py)?])?;
+            return Ok((slf.get_type().into_any(), args));
+        }
+        let args = PyTuple::new(
+            py,
+            [array.leaves(py)?.call_method0("copy")?, array.offsets(py)?.into_any()],
+        )?;
+        Ok((slf.get_type().getattr("from_parts")?, args))
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        let text = here(|| {
+            let array = self.inner.to_arrow()?;
+            Ok(crate::display::value(&array)?)
+        })?;
+        let shape: Vec<String> = self
+            .inner
+            .shape()
+            .iter()
+            .map(|n| if *n < 0 { "None".into() } else { n.to_string() })
+            .collect();
+        let comma = if shape.len() == 1 { "," } else { "" };
+        let kind = crate::display::type_name(self.inner.leaf_type());
+        Ok(format!("RaggedArray({text}, shape=({}{comma}), dtype={kind})", shape.join(", ")))
+    }
+
+    fn __hash__(&self) -> PyResult<isize> {
+        Err(PyTypeError::new_err("unhashable type: 'RaggedArray'"))
+    }
+
+    /// The values and lists as a dict that `from_parts` reads.
+    fn to_parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let out = PyDict::new(py);
+        out.set_item("values", self.leaves(py)?)?;
+        out.set_item("offsets", self.offsets(py)?)?;
+        Ok(out)
+    }
+}

@@ -1,0 +1,393 @@
+//! Loaders: epochs of batches of numpy arrays.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyString};
+use serrate::arrow::array::AsArray;
+use serrate::arrow::compute::{cast, concat_batches};
+use serrate::arrow::datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType};
+use serrate::dense::{DType, Fill, Size};
+use serrate::io::meds::{LabelKind, Labels};
+use serrate::loader::meds::{MedsLoader, MedsOptions, Window};
+use serrate::loader::{Batch, Epoch, Form, Loader, LoaderOptions, Sampling};
+use serrate::table::RaggedTable as Table;
+
+use crate::errors::{OrRaise, invalid, wrong_type};
+use crate::memory::into_numpy;
+use crate::run::compute;
+use crate::sql::batches_of;
+use crate::table::RaggedTable;
+
+/// A loader of the crate.
+#[derive(Clone)]
+enum Kind {
+    Meds(Box<MedsLoader>),
+    Plain(Loader),
+}
+
+/// What makes the batches of `MedsLoader` and `Loader`.
+#[pyclass(frozen, module = "serrate._serrate")]
+pub(crate) struct BatchLoader {
+    kind: Kind,
+}
+
+/// Keywords, each read once; what is left over is no option.
+struct Options<'py>(Bound<'py, PyDict>);
+
+impl<'py> Options<'py> {
+    /// An option that is there and not None.
+    fn any(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let value = self.0.get_item(name)?;
+        if value.is_some() {
+            self.0.del_item(name)?;
+        }
+        Ok(value.filter(|v| !v.is_none()))
+    }
+
+    fn get<T>(&self, name: &str) -> PyResult<Option<T>>
+    where
+        T: for<'a> FromPyObject<'a, 'py>,
+    {
+        let Some(value) = self.any(name)? else { return Ok(None) };
+        match value.extract::<T>() {
+            Ok(value) => Ok(Some(value)),
+            Err(_) => Err(wrong_type(format!(
+                "option {name}: {} is not of the type that it has",
+                value.repr()?
+            ))),
+        }
+    }
+
+    fn rest(self) -> PyResult<()> {
+        match self.0.keys().iter().next() {
+            None => Ok(()),
+            Some(name) => Err(wrong_type(format!("there is no option {name}"))),
+        }
+    }
+
+    fn form(&self) -> PyResult<Form> {
+        match self.get::<String>("form")?.as_deref() {
+            None | Some("padded") => Ok(Form::Padded),
+            Some("packed") => Ok(Form::Packed),
+            Some(other) => Err(invalid(format!("the form is 'padded' or 'packed', not {other:?}"))),
+        }
+    }
+
+    fn position_ids(&self) -> PyResult<Option<DType>> {
+        self.get::<String>("position_ids")?.map(|d| d.parse().or_raise()).transpose()
+    }
+}
+
+fn fill_of(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
+    if value.is_instance_of::<PyBool>() {
+        return Ok(Fill::Bool(value.extract()?));
+    }
+    if let Ok(v) = value.extract::<i64>() {
+        return Ok(Fill::Int(v));
+    }
+    Ok(Fill::Float(value.extract()?))
+}
+
+/// Labels from a folder or file, or from a table.
+fn labels_of(value: &Bound<'_, PyAny>, compat: bool) -> PyResult<Labels> {
+    let is_path = value.is_instance_of::<PyString>() || value.hasattr("__fspath__")?;
+    if is_path {
+        let path: PathBuf = value.extract()?;
+        return compute(value.py(), move || match compat {
+            true => Labels::read_in_text_order(path),
+            false => Labels::read(path),
+        });
+    }
+    let (schema, batches) = batches_of(value, "labels")?;
+    let batch = concat_batches(&schema, &batches).or_raise()?;
+    let column = |name: &str, to: &DataType| -> PyResult<_> {
+        let found = batch
+            .column_by_name(name)
+            .ok_or_else(|| invalid(format!("labels have no column {name:?}")))?;
+        cast(found, to).or_raise()
+    };
+    let subjects = column("subject_id", &DataType::Int64)?;
+    let times = column("prediction_time", &DataType::Timestamp(TimeUnit::Microsecond, None))?;
+    let mut values = Vec::new();
+    for kind in LabelKind::ALL {
+        if batch.column_by_name(kind.column()).is_some() {
+            values.push((kind, column(kind.column(), &kind.data_type())?));
+        }
+    }
+    Labels::try_new(
+        subjects.as_primitive::<Int64Type>().clone(),
+        times.as_primitive::<TimestampMicrosecondType>().clone(),
+        values,
+    )
+    .or_raise()
+}
+
+#[pymethods]
+impl BatchLoader {
+    /// Over a tensorized cohort or a MEDS data set.
+    #[staticmethod]
+    fn meds(root: PathBuf, options: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let py = options.py();
+        let o = Options(options.copy()?);
+        let batch_size = o.get("batch_size")?.unwrap_or(1);
+        let len: usize = o.get("max_seq_len")?.unwrap_or(256);
+        let compat = o.get("compat")?.unwrap_or(false);
+        let window: String = o.get("window")?.unwrap_or_else(|| "random".into());
+        let (stride, overlap) = (o.get("stride")?, o.get("overlap")?);
+        let mut m = MedsOptions::new(batch_size, len)
+            .window(Window::named(&window, len, stride, overlap).or_raise()?)
+            .compat(compat)
+            .form(o.form()?)
+            .position_ids(o.position_ids()?);
+        if let Some(unit) = o.get::<String>("unit")? {
+            m = m.unit(unit.parse().or_raise()?);
+        }
+        if let Some(statics) = o.get::<String>("statics")? {
+            m = m.statics(statics.parse().or_raise()?);
+        }
+        if let Some(most) = o.get("measurements_per_event")? {
+            m = m.measurements_per_event(most);
+        }
+        if let Some(v) = o.get("fixed_shape")? {
+            m = m.fixed_shape(v);
+        }
+        if let Some(v) = o.get("numeric_value")? {
+            m = m.numeric_value(v);
+        }
+        if let Some(v) = o.get("time_delta")? {
+            m = m.time_delta(v);
+        }
+        if let Some(v) = o.get("window_counts")? {
+            m = m.window_counts(v);
+        }
+        let seed = o.get::<u64>("seed")?.unwrap_or(0);
+        m = if o.get("shuffle")?.unwrap_or(false) { m.shuffle(seed) } else { m.seed(seed) };
+        if let Some(pool) = o.get("bucket")? {
+            m = m.bucket(pool);
+        }
+        if let Some(v) = o.get("drop_last")? {
+            m = m.drop_last(v);
+        }
+        m = m.part(o.get("rank")?.unwrap_or(0), o.get("world")?.unwrap_or(1));
+        if let Some(side) = o.get::<String>("padding_side")? {
+            m = m.side(side.parse().or_raise()?);
+        }
+        m = m.threads(o.get("threads")?.unwrap_or(1)).prefetch(o.get("prefetch")?.unwrap_or(0));
+        if let Some(limit) = o.get::<u64>("limit")? {
+            m = m.limit(limit);
+        }
+        let labels = o.any("labels")?.map(|l| labels_of(&l, compat)).transpose()?;
+        let split: Option<String> = o.get("split")?;
+        o.rest()?;
+        let loader =
+            compute(py, move || MedsLoader::open(root, split.as_deref(), labels.as_ref(), m))?;
+        Ok(Self { kind: Kind::Meds(Box::new(loader)) })
+    }
+
+    /// Over tables and `.nrt` files.
+    #[staticmethod]
+    fn plain(source: &Bound<'_, PyAny>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let py = options.py();
+        let o = Options(options.copy()?);
+        let mut l = LoaderOptions::new(o.get("batch_size")?.unwrap_or(1))
+            .form(o.form()?)
+            .threads(o.get("threads")?.unwrap_or(1))
+            .prefetch(o.get("prefetch")?.unwrap_or(0))
+            .part(o.get("rank")?.unwrap_or(0), o.get("world")?.unwrap_or(1));
+        let stride: Option<usize> = o.get("stride")?;
+        let sampling: Option<String> = o.get("sampling")?;
+        match (o.get::<usize>("window")?, sampling.as_deref().unwrap_or("start"), stride) {
+            (Some(len), "start", None) => l = l.window(len, Sampling::FromStart),
+            (Some(len), "end", None) => l = l.window(len, Sampling::ToEnd),
+            (Some(len), "random", None) => l = l.window(len, Sampling::Random),
+            (Some(len), "balanced", None) => l = l.window(len, Sampling::BalancedRandom),
+            (Some(len), "step", stride) => {
+                l = l.window(len, Sampling::Step { stride: stride.unwrap_or(len) });
+            }
+            (None, _, None) if sampling.is_none() => {}
+            (None, ..) => return Err(invalid("sampling and stride are those of a window")),
+            (_, _, Some(_)) => return Err(invalid("a stride is one of sampling='step'")),
+            (_, other, _) => {
+                return Err(invalid(format!(
+                    "sampling is 'start', 'end', 'random', 'balanced' or 'step', not {other:?}"
+                )));
+            }
+        }
+        let seed = o.get::<u64>("seed")?.unwrap_or(0);
+        l = if o.get("shuffle")?.unwrap_or(false) { l.shuffle(seed) } else { l.seed(seed) };
+        if let Some(pool) = o.get("bucket")? {
+            l = l.bucket(pool);
+        }
+        if let Some(v) = o.get("drop_last")? {
+            l = l.drop_last(v);
+        }
+        if let Some(columns) = o.get::<Vec<String>>("columns")? {
+            l = l.columns(columns);
+        }
+        if let Some(axes) = o.get::<Vec<usize>>("masks")? {
+            l = l.masks(axes);
+        }
+        if let Some(v) = o.get("validity")? {
+            l = l.validity(v);
+        }
+        if let Some(sizes) = o.get::<Vec<Option<usize>>>("sizes")? {
+            let sizes: Vec<Size> =
+                sizes.into_iter().map(|n| n.map_or(Size::Longest, Size::Exactly)).collect();
+            l = l.sizes(sizes);
+        }
+        if let Some(side) = o.get::<String>("padding_side")? {
+            l = l.side(side.parse().or_raise()?);
+        }
+        if let Some(fill) = o.any("fill")? {
+            match fill.cast::<PyDict>() {
+                Ok(each) => {
+                    for (name, value) in each.iter() {
+                        l = l.fill_column(name.extract::<String>()?, fill_of(&value)?);
+                    }
+                }
+                Err(_) => l = l.fill(fill_of(&fill)?),
+            }
+        }
+        if let Some(v) = o.get("tokens_as_i64")? {
+            l = l.tokens_as_i64(v);
+        }
+        if o.0.contains("position_ids")? {
+            l = l.position_ids(o.position_ids()?);
+        }
+        if let Some(limit) = o.get::<u64>("limit")? {
+            l = l.limit(limit);
+        }
+        o.rest()?;
+        let mut paths: Vec<PathBuf> = Vec::new();
+        let mut tables: Vec<Table> = Vec::new();
+        let is_one = source.cast::<RaggedTable>().is_ok()
+            || source.is_instance_of::<PyString>()
+            || source.hasattr("__fspath__")?;
+        let each = match is_one {
+            true => vec![source.clone()],
+            false => source.try_iter()?.collect::<PyResult<Vec<_>>>()?,
+        };
+        for shard in each {
+            match shard.cast::<RaggedTable>() {
+                Ok(table) => tables.push(table.get().inner().clone()),
+                Err(_) => paths.push(shard.extract()?),
+            }
+        }
+        if !tables.is_empty() && !paths.is_empty() {
+            return Err(invalid("shards are files or tables, not both"));
+        }
+        let loader = compute(py, move || match paths.is_empty() {
+            true => Loader::try_new(tables, l),
+            false => Loader::open(paths, l),
+        })?;
+        Ok(Self { kind: Kind::Plain(loader) })
+    }
+
+    /// Number of items of an epoch.
+    #[getter]
+    fn num_items(&self) -> usize {
+        self.loader().num_items()
+    }
+
+    /// Rows of all shards.
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.loader().num_rows()
+    }
+
+    /// Labels that were left out because their subjects are not there.
+    #[getter]
+    fn unknown_labels(&self) -> usize {
+        match &self.kind {
+            Kind::Meds(m) => m.unknown_labels(),
+            Kind::Plain(_) => 0,
+        }
+    }
+
+    /// The categories that `categorical_value` counts.
+    #[getter]
+    fn categories(&self) -> Vec<String> {
+        match &self.kind {
+            Kind::Meds(m) => m.categories().to_vec(),
+            Kind::Plain(_) => Vec::new(),
+        }
+    }
+
+    /// Batches of an epoch.
+    fn num_batches(&self, epoch: u64) -> usize {
+        self.loader().plan(epoch).num_batches()
+    }
+
+    /// The batches `start`, `start + step`, .. of an epoch.
+    fn epoch(&self, py: Python<'_>, epoch: u64, start: usize, step: usize) -> PyResult<Batches> {
+        let loader = self.loader().clone();
+        let epoch = compute(py, move || loader.epoch_from(epoch, start))?;
+        Ok(Batches { state: Mutex::new((epoch, false)), step: step.max(1) })
+    }
+
+    /// One batch of the items that are asked for.
+    fn batch_of<'py>(
+        &self,
+        py: Python<'py>,
+        epoch: u64,
+        items: Vec<usize>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let loader = self.loader();
+        let batch = compute(py, || loader.batch_of(epoch, &items))?;
+        arrays(py, batch)
+    }
+}
+
+impl BatchLoader {
+    fn loader(&self) -> &Loader {
+        match &self.kind {
+            Kind::Meds(m) => m.loader(),
+            Kind::Plain(l) => l,
+        }
+    }
+}
+
+/// Tensors of a batch as numpy arrays over their memory, which goes back to the loader with the last.
+fn arrays<'py>(py: Python<'py>, batch: Batch) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    for (name, tensor) in batch.into_tensors() {
+        out.set_item(&*name, into_numpy(py, tensor)?)?;
+    }
+    Ok(out)
+}
+
+/// The batches of one epoch.
+#[pyclass(frozen, module = "serrate._serrate")]
+pub(crate) struct Batches {
+    /// The epoch, and whether a batch was asked for.
+    state: Mutex<(Epoch, bool)>,
+    step: usize,
+}
+
+#[pymethods]
+impl Batches {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let step = self.step;
+        let next = py.detach(|| {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let (epoch, begun) = &mut *state;
+            let skip = if *begun { step - 1 } else { 0 };
+            *begun = true;
+            epoch.nth(skip)
+        });
+        py.check_signals()?;
+        next.transpose().or_raise()?.map(|batch| arrays(py, batch)).transpose()
+    }
+
+    /// Number of the batch that comes next.
+    #[getter]
+    fn position(&self) -> usize {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).0.position()
+    }
+}

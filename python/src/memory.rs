@@ -1,0 +1,254 @@
+//! Tensors of the crate as numpy arrays and back.
+
+use std::fmt::Write;
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use serrate::arrow::array::{Array, ArrayRef};
+use serrate::arrow::buffer::Buffer;
+use serrate::arrow::compute::cast;
+use serrate::arrow::datatypes::{DataType, TimeUnit};
+use serrate::dense::{DType, DenseTensor};
+
+use crate::errors::{OrRaise, wrong_type};
+
+/// Memory of Rust that numpy looks at in place, by `__array_interface__`.
+#[pyclass(frozen, module = "serrate._serrate")]
+pub(crate) struct Memory {
+    buffer: Buffer,
+    shape: Vec<usize>,
+    typestr: String,
+    read_only: bool,
+}
+
+#[pymethods]
+impl Memory {
+    /// numpy's description of the memory; read only where others may look at it, too.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let d = PyDict::new(py);
+        d.set_item(intern!(py, "version"), 3)?;
+        d.set_item(intern!(py, "shape"), PyTuple::new(py, &self.shape)?)?;
+        d.set_item(intern!(py, "typestr"), &self.typestr)?;
+        d.set_item(intern!(py, "data"), (self.buffer.as_ptr() as usize, self.read_only))?;
+        Ok(d)
+    }
+}
+
+/// numpy's name of a type; bfloat16, which numpy lacks, is widened before.
+pub(crate) fn typestr(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "|b1",
+        DType::U8 => "|u1",
+        DType::I8 => "|i1",
+        DType::U16 => "<u2",
+        DType::I16 => "<i2",
+        DType::F16 | DType::BF16 => "<f2",
+        DType::U32 => "<u4",
+        DType::I32 => "<i4",
+        DType::F32 => "<f4",
+        DType::U64 => "<u8",
+        DType::I64 => "<i8",
+        DType::F64 => "<f8",
+    }
+}
+
+/// An array over memory, which it keeps.
+fn view<'py>(
+    py: Python<'py>,
+    buffer: Buffer,
+    shape: Vec<usize>,
+    typestr: String,
+    read_only: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let memory = Bound::new(py, Memory { buffer, shape, typestr, read_only })?;
+    py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (memory,))
+}
+
+/// A tensor as a read-only numpy array over its memory; bfloat16 as float32.
+pub(crate) fn to_numpy<'py>(py: Python<'py>, tensor: &DenseTensor) -> PyResult<Bound<'py, PyAny>> {
+    let widened;
+    let tensor = match tensor.dtype() {
+        DType::BF16 => {
+            widened = tensor.cast(DType::F32).or_raise()?;
+            &widened
+        }
+        _ => tensor,
+    };
+    let text = typestr(tensor.dtype()).to_owned();
+    view(py, tensor.buffer().clone(), tensor.shape().to_vec(), text, true)
+}
+
+/// A tensor that nobody else has, as a numpy array over its memory that may be written.
+pub(crate) fn into_numpy<'py>(py: Python<'py>, tensor: DenseTensor) -> PyResult<Bound<'py, PyAny>> {
+    let text = typestr(tensor.dtype()).to_owned();
+    view(py, tensor.buffer().clone(), tensor.shape().to_vec(), text, false)
+}
+
+/// The unit of numpy's datetime64 for a type that is one.
+fn time_unit(data_type: &DataType) -> Option<(char, &'static str)> {
+    let unit = |u: &TimeUnit| match u {
+        TimeUnit::Second => "s",
+        TimeUnit::Millisecond => "ms",
+        TimeUnit::Microsecond => "us",
+        TimeUnit::Nanosecond => "ns",
+    };
+    match data_type {
+        DataType::Timestamp(u, _) => Some(('M', unit(u))),
+        DataType::Duration(u) => Some(('m', unit(u))),
+        DataType::Date32 => Some(('M', "D")),
+        DataType::Date64 => Some(('M', "ms")),
+        _ => None,
+    }
+}
+
+/// A flat Arrow array without nulls as a numpy array: numbers and times in place, texts as objects.
+pub(crate) fn flat_to_numpy<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
+    if let Some((kind, unit)) = time_unit(array.data_type()) {
+        // Dates of 32 bits have 64 in numpy.
+        let whole = match array.data_type() {
+            DataType::Date32 => {
+                let days = cast(array, &DataType::Int32).or_raise()?;
+                cast(&days, &DataType::Int64).or_raise()?
+            }
+            _ => array.clone(),
+        };
+        let tensor = DenseTensor::from_flat(whole.as_ref(), "a column").or_raise()?;
+        let mut text = String::new();
+        let _ = write!(text, "<{kind}8[{unit}]");
+        return view(py, tensor.buffer().clone(), tensor.shape().to_vec(), text, true);
+    }
+    if DType::from_arrow(array.data_type()).is_some() {
+        let tensor = DenseTensor::from_flat(array.as_ref(), "a column").or_raise()?;
+        return to_numpy(py, &tensor);
+    }
+    objects(py, array)
+}
+
+/// Any flat array as a numpy array of objects.
+pub(crate) fn objects<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
+    let values = crate::nested::to_list(py, array)?;
+    let numpy = py.import(intern!(py, "numpy"))?;
+    let out = numpy.call_method1(intern!(py, "empty"), (array.len(), intern!(py, "object")))?;
+    out.set_item(pyo3::types::PySlice::full(py), values)?;
+    Ok(out)
+}
+
+/// A flat Arrow array as numpy holds it: nulls are masked (`numpy.ma`), or None among objects.
+pub(crate) fn column_to_numpy<'py>(
+    py: Python<'py>,
+    array: &ArrayRef,
+) -> PyResult<Bound<'py, PyAny>> {
+    let nulls = array.logical_nulls().filter(|n| n.null_count() > 0);
+    let plain = flat_to_numpy(py, array)?;
+    let Some(nulls) = nulls else { return Ok(plain) };
+    let kind: String = plain.getattr("dtype")?.getattr("kind")?.extract()?;
+    if kind == "O" {
+        return Ok(plain);
+    }
+    let mask = serrate::arrow::array::BooleanArray::new(!nulls.inner(), None);
+    let mask = to_numpy(py, &DenseTensor::from_flat(&mask, "nulls").or_raise()?)?;
+    let masked = py.import("numpy.ma")?;
+    let kwargs = PyDict::new(py);
+    kwargs.set_item("mask", mask.call_method0("copy")?)?;
+    masked.call_method("MaskedArray", (plain.call_method0("copy")?,), Some(&kwargs))
+}
+
+/// A numpy array that owns `nbytes` of zeros, to be written by [`bytes_of`], under its type and shape.
+pub(crate) fn zeroed<'py>(
+    py: Python<'py>,
+    dtype: DType,
+    shape: &[usize],
+    nbytes: usize,
+) -> PyResult<(Bound<'py, PyArray1<u8>>, Bound<'py, PyAny>)> {
+    let bytes = PyArray1::<u8>::zeros(py, [nbytes], false);
+    let typed = bytes
+        .call_method1(intern!(py, "view"), (typestr(dtype),))?
+        .call_method1(intern!(py, "reshape"), (PyTuple::new(py, shape)?,))?;
+    Ok((bytes, typed))
+}
+
+/// A numpy array (or what numpy makes one of) as a tensor of its own memory.
+pub(crate) fn from_numpy(array: &Bound<'_, PyAny>) -> PyResult<DenseTensor> {
+    let py = array.py();
+    let numpy = py.import(intern!(py, "numpy"))?;
+    let array = numpy.call_method1(intern!(py, "asarray"), (array,))?;
+    let dtype = array.getattr(intern!(py, "dtype"))?;
+    let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;
+    let size: usize = dtype.getattr(intern!(py, "itemsize"))?.extract()?;
+    let found = match (kind.as_str(), size) {
+        ("b", 1) => DType::Bool,
+        ("u", 1) => DType::U8,
+        ("u", 2) => DType::U16,
+        ("u", 4) => DType::U32,
+        ("u", 8) => DType::U64,
+        ("i", 1) => DType::I8,
+        ("i", 2) => DType::I16,
+        ("i", 4) => DType::I32,
+        ("i" | "M" | "m", 8) => DType::I64,
+        ("f", 2) => DType::F16,
+        ("f", 4) => DType::F32,
+        ("f", 8) => DType::F64,
+        _ => {
+            return Err(wrong_type(format!(
+                "an array of {}; booleans, integers of 8 to 64 bits and floats of 16 to 64 bits are taken",
+                dtype.str()?
+            )));
+        }
+    };
+    let shape: Vec<usize> = array.getattr(intern!(py, "shape"))?.extract()?;
+    let order = dtype.call_method1(intern!(py, "newbyteorder"), ("=",))?;
+    let native = numpy.call_method1(intern!(py, "ascontiguousarray"), (array, order))?;
+    let bytes = native
+        .call_method1(intern!(py, "reshape"), (-1,))?
+        .call_method1(intern!(py, "view"), ("u1",))?;
+    let bytes: PyReadonlyArray1<'_, u8> = bytes.extract()?;
+    let buffer = match bytes.as_slice() {
+        Ok(bytes) => Buffer::from_slice_ref(bytes),
+        Err(_) => Buffer::from_vec(bytes.as_array().to_vec()),
+    };
+    DenseTensor::try_new(found, shape, buffer).or_raise()
+}
+
+/// A one-dimensional numpy array as an Arrow array; times keep their unit, texts and objects are parsed.
+pub(crate) fn flat_from_numpy(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+    let py = array.py();
+    let dtype = array.getattr(intern!(py, "dtype"))?;
+    let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;
+    if matches!(kind.as_str(), "O" | "U" | "T") {
+        let list = array.call_method0(intern!(py, "tolist"))?;
+        return crate::nested::parse(&list, "the array", None)?.flat();
+    }
+    let flat = from_numpy(array)?.to_flat().or_raise()?;
+    if !matches!(kind.as_str(), "M" | "m") {
+        return Ok(flat);
+    }
+    let name = dtype.str()?.to_string();
+    let unit = name.rsplit_once('[').map_or("", |(_, unit)| unit.trim_end_matches(']'));
+    let (unit, flat) = match unit {
+        "s" => (TimeUnit::Second, flat),
+        "ms" => (TimeUnit::Millisecond, flat),
+        "us" => (TimeUnit::Microsecond, flat),
+        "ns" => (TimeUnit::Nanosecond, flat),
+        _ => {
+            let whole = array.call_method1(
+                "astype",
+                (format!("{name}[us]").replace(&format!("[{unit}][us]"), "[us]"),),
+            )?;
+            (TimeUnit::Microsecond, from_numpy(&whole)?.to_flat().or_raise()?)
+        }
+    };
+    let target = match kind.as_str() {
+        "M" => DataType::Timestamp(unit, None),
+        _ => DataType::Duration(unit),
+    };
+    let times = cast(&flat, &target).or_raise()?;
+    // NaT is the least integer there is.
+    let missing = serrate::arrow::compute::kernels::cmp::eq(
+        &flat,
+        &serrate::arrow::array::Int64Array::new_scalar(i64::MIN),
+    );
+    serrate::arrow::compute::nullif(&times, &missing.or_raise()?).or_raise()
+}

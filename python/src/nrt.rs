@@ -1,0 +1,375 @@
+//! What the class `JointNestedRaggedTensorDict` is made of: lazily read files, tensors as files store
+//! them, stacks of tables. Nothing here uses threads, so all of it works in a forked process.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PySlice, PyTuple};
+use serrate::array::Offsets;
+use serrate::dense::DenseTensor;
+use serrate::io::nrt::{NrtFile, ReadOptions};
+use serrate::io::safetensors::{SaveOptions, dense};
+use serrate::table::{Column, RaggedTable as Table};
+
+use crate::errors::{OrRaise, invalid};
+use crate::memory::from_numpy;
+use crate::run::here;
+use crate::table::{RaggedTable, owned, owned_i64, without_scalars};
+
+/// A mapped `.nrt` file, all of its columns or some.
+#[pyclass(frozen, module = "serrate._serrate")]
+pub(crate) struct JointFile {
+    file: NrtFile,
+    /// Names of the columns that are seen; all when `None`.
+    columns: Option<Vec<String>>,
+    /// Names of the tensors that are seen, sorted.
+    names: Vec<String>,
+}
+
+/// Name of a column's tensor.
+fn tensor_name(axis: usize, column: &str) -> String {
+    let prefix = format!("dim{axis}/");
+    // Where names collide, the reader gives columns the whole name.
+    if column.starts_with(&prefix) { column.to_owned() } else { prefix + column }
+}
+
+#[pymethods]
+impl JointFile {
+    #[new]
+    #[pyo3(signature = (path, keys=None))]
+    fn new(path: PathBuf, keys: Option<Vec<String>>) -> PyResult<Self> {
+        let options = ReadOptions { mmap: true, large_lists: true };
+        let file = here(|| NrtFile::open(&path, &options))?;
+        let seen = |name: &str| {
+            let key =
+                name.split_once('/').filter(|(d, _)| d.starts_with("dim")).map_or(name, |(_, k)| k);
+            keys.as_ref().is_none_or(|keys| keys.iter().any(|k| k == name || k == key))
+        };
+        let found: Vec<_> = file.columns().iter().filter(|c| seen(c.name())).collect();
+        let deepest = match keys {
+            Some(_) => found.iter().map(|c| c.axis()).max().unwrap_or(0),
+            None => file.ndim().saturating_sub(1),
+        };
+        let mut names: Vec<String> =
+            found.iter().map(|c| tensor_name(c.axis(), c.name())).collect();
+        names.extend((1..=deepest).map(|axis| format!("dim{axis}/bounds")));
+        names.sort();
+        let columns = keys.is_some().then(|| found.iter().map(|c| c.name().to_owned()).collect());
+        Ok(Self { file, columns, names })
+    }
+
+    /// Names of the tensors, sorted.
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.names.clone()
+    }
+
+    fn __len__(&self) -> usize {
+        self.file.num_rows()
+    }
+
+    /// Axis and type of every column, as `RaggedTable._kinds`.
+    fn kinds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let none = self.read(0, 0)?;
+        Bound::new(py, RaggedTable::from(none))?.call_method0("_kinds")
+    }
+
+    /// All rows as a table over the map.
+    fn table(&self) -> PyResult<RaggedTable> {
+        Ok(self.read(0, self.file.num_rows())?.into())
+    }
+
+    /// Some rows and elements; see [`take`].
+    fn take(&self, index: &Bound<'_, PyAny>) -> PyResult<(RaggedTable, usize)> {
+        take(index, self.file.num_rows(), self.max_ndim(), &|start, stop| self.read(start, stop))
+    }
+}
+
+impl JointFile {
+    fn read(&self, start: usize, stop: usize) -> PyResult<Table> {
+        match &self.columns {
+            None => here(|| self.file.read(start..stop, None)),
+            Some(columns) => {
+                let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+                here(|| self.file.read(start..stop, Some(&columns)))
+            }
+        }
+    }
+
+    fn max_ndim(&self) -> usize {
+        let last = self
+            .names
+            .iter()
+            .filter_map(|n| n.strip_prefix("dim")?.split('/').next()?.parse().ok());
+        last.max().map_or(1, |d: usize| d + 1)
+    }
+}
+
+fn out_of_range(index: i64, axis: usize, size: usize) -> PyErr {
+    // Upstream's classes and texts: its users, and its tests, look at both.
+    PyIndexError::new_err(format!("Index {index} is out of range at dim {axis} (length {size})."))
+}
+
+/// A position, negative from the end.
+fn position(index: i64, axis: usize, size: usize) -> PyResult<usize> {
+    let length = i64::try_from(size).unwrap_or(i64::MAX);
+    let at = if index < 0 { index.saturating_add(length) } else { index };
+    usize::try_from(at).ok().filter(|at| *at < size).ok_or_else(|| out_of_range(index, axis, size))
+}
+
+/// Start and stop of a slice of `size` elements, clipped.
+fn span(slice: &Bound<'_, PySlice>, size: usize) -> PyResult<(usize, usize)> {
+    let step = slice.getattr("step")?;
+    if !step.is_none() && !step.extract::<i64>().is_ok_and(|s| s == 1) {
+        return Err(PyValueError::new_err(format!(
+            "Only slices with step size of None or 1 are supported; got {step}"
+        )));
+    }
+    let length = i64::try_from(size).unwrap_or(i64::MAX);
+    let clip = |name: &str, default: i64| -> PyResult<i64> {
+        let value = slice.getattr(name)?;
+        if value.is_none() {
+            return Ok(default);
+        }
+        let at: i64 = value.call_method0("__index__")?.extract()?;
+        Ok(if at < 0 { (at.saturating_add(length)).max(0) } else { at.min(length) })
+    };
+    let (start, stop) = (clip("start", 0)?, clip("stop", length)?);
+    let (start, stop) = (usize::try_from(start).unwrap_or(0), usize::try_from(stop).unwrap_or(0));
+    Ok((start, stop.max(start)))
+}
+
+/// An integer as upstream takes it: Python's own, and arrays of numpy without axes.
+fn integer(item: &Bound<'_, PyAny>) -> Option<i64> {
+    if item.is_instance_of::<pyo3::types::PyInt>() || item.is_instance_of::<PyBool>() {
+        return item.extract().ok();
+    }
+    let scalar = item.getattr("ndim").ok()?.extract::<usize>().ok()? == 0;
+    let kind: String = item.getattr("dtype").ok()?.getattr("kind").ok()?.extract().ok()?;
+    (scalar && matches!(kind.as_str(), "i" | "u")).then(|| item.extract().ok()).flatten()
+}
+
+/// The elements that an index takes, and how many axes went.
+fn take(
+    index: &Bound<'_, PyAny>,
+    rows: usize,
+    max_ndim: usize,
+    read: &dyn Fn(usize, usize) -> PyResult<Table>,
+) -> PyResult<(RaggedTable, usize)> {
+    if let Some(at) = integer(index) {
+        let at = position(at, 0, rows)?;
+        let row = read(at, at + 1)?;
+        return Ok((here(|| row.squeeze(0))?.into(), 1));
+    }
+    if let Ok(slice) = index.cast::<PySlice>() {
+        let (start, stop) = span(slice, rows)?;
+        return Ok((read(start, stop)?.into(), 0));
+    }
+    if let Ok(items) = index.cast::<PyTuple>() {
+        return take_path(items, rows, max_ndim, read);
+    }
+    let unsupported = || {
+        Err(PyTypeError::new_err(format!(
+            "{} not supported for JointNestedRaggedTensorDict slicing",
+            index.get_type().repr()?
+        )))
+    };
+    let is_array = index.hasattr("dtype")? && index.hasattr("tolist")?;
+    if !is_array || index.getattr("ndim")?.extract::<usize>()? != 1 {
+        return unsupported();
+    }
+    let kind: String = index.getattr("dtype")?.getattr("kind")?.extract()?;
+    if !matches!(kind.as_str(), "i" | "u") {
+        return unsupported();
+    }
+    let wanted: Vec<i64> = index.call_method0("tolist")?.extract()?;
+    let at = wanted.into_iter().map(|i| position(i, 0, rows)).collect::<PyResult<Vec<_>>>()?;
+    if at.is_empty() {
+        return Ok((read(0, 0)?.into(), 0));
+    }
+    let each = at.into_iter().map(|i| read(i, i + 1)).collect::<PyResult<Vec<_>>>()?;
+    Ok((here(|| Table::concat(&each))?.into(), 0))
+}
+
+/// Integers down one row, and at last a slice.
+fn take_path(
+    items: &Bound<'_, PyTuple>,
+    rows: usize,
+    max_ndim: usize,
+    read: &dyn Fn(usize, usize) -> PyResult<Table>,
+) -> PyResult<(RaggedTable, usize)> {
+    let mut table: Option<Table> = None;
+    let mut gone = 0;
+    let mut sliced = false;
+    for (axis, item) in items.iter().enumerate() {
+        if sliced {
+            return Err(PyValueError::new_err("Multi-level non-int slicing is not supported."));
+        }
+        let size = table.as_ref().map_or(rows, Table::num_rows);
+        if axis >= max_ndim || table.as_ref().is_some_and(|t| t.ndim() == 0) {
+            return Err(PyIndexError::new_err(format!(
+                "Too many indices for JointNestedRaggedTensorDict: got {} indices but max_n_dims is {max_ndim}.",
+                items.len()
+            )));
+        }
+        let whole = |start: usize, stop: usize| match &table {
+            None => read(start, stop),
+            Some(t) => here(|| t.slice(start..stop)),
+        };
+        if let Some(at) = integer(&item) {
+            let at = position(at, axis, size)?;
+            // What an integer before left is gone with the next one.
+            let row = without_scalars(&whole(at, at + 1)?)?;
+            table = Some(here(|| row.squeeze(0))?);
+            gone += 1;
+        } else if let Ok(slice) = item.cast::<PySlice>() {
+            let (start, stop) = span(slice, size)?;
+            table = Some(whole(start, stop)?);
+            sliced = true;
+        } else {
+            return Err(PyTypeError::new_err(format!(
+                "{} at index {axis} not supported for JointNestedRaggedTensorDict tuple slicing",
+                item.get_type().repr()?
+            )));
+        }
+    }
+    match table {
+        Some(table) => Ok((table.into(), gone)),
+        None => Ok((read(0, rows)?.into(), 0)),
+    }
+}
+
+/// Some rows and elements of a table in memory.
+#[pyfunction]
+pub(crate) fn take_table(
+    table: &Bound<'_, RaggedTable>,
+    index: &Bound<'_, PyAny>,
+) -> PyResult<(RaggedTable, usize)> {
+    let inner = &without_scalars(table.get().inner())?;
+    let deepest = inner.max_ndim().unwrap_or(0).max(1);
+    take(index, inner.num_rows(), deepest, &|start, stop| here(|| inner.slice(start..stop)))
+}
+
+/// Whether tables have the same columns of the same types on the same axes.
+#[pyfunction]
+pub(crate) fn same_kinds(tables: Vec<PyRef<'_, RaggedTable>>, stack: bool) -> bool {
+    let Some((first, rest)) = tables.split_first() else { return true };
+    let first = first.inner();
+    rest.iter().map(|t| t.inner()).all(|t| {
+        let scalars = stack
+            || (t.scalars().len() == first.scalars().len()
+                && t.scalars()
+                    .iter()
+                    .zip(first.scalars())
+                    .all(|(a, b)| a.name() == b.name() && a.data_type() == b.data_type()));
+        scalars
+            && t.axes().len() == first.axes().len()
+            && t.columns().len() == first.columns().len()
+            && t.columns().iter().zip(first.columns()).all(|(a, b)| {
+                a.name() == b.name() && a.axis() == b.axis() && a.data_type() == b.data_type()
+            })
+    })
+}
+
+/// The rows of all tables, or every table as one row. Values that indexing left are dropped.
+#[pyfunction]
+pub(crate) fn concat_tables(
+    py: Python<'_>,
+    tables: Vec<PyRef<'_, RaggedTable>>,
+    stack: bool,
+) -> PyResult<RaggedTable> {
+    let tables = tables.iter().map(|t| without_scalars(t.inner())).collect::<PyResult<Vec<_>>>()?;
+    let joined = py.detach(|| {
+        here(|| match stack {
+            true => Table::vstack(&tables),
+            false => Table::concat(&tables),
+        })
+    })?;
+    Ok(joined.into())
+}
+
+/// A table as the tensors of a file, each with memory of its own.
+pub(crate) fn stored<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    let mut next = 1;
+    let mut bounds = |out: &Bound<'py, PyDict>, to: usize| -> PyResult<()> {
+        while next <= to {
+            let offsets = here(|| Ok(table.layout(next)?.to_offsets()?.to_i64()))?;
+            let base = offsets.first().copied().unwrap_or(0);
+            let ends = offsets.iter().skip(1).map(|o| o - base).collect();
+            out.set_item(format!("dim{next}/bounds"), owned_i64(py, ends)?)?;
+            next += 1;
+        }
+        Ok(())
+    };
+    for column in table.columns() {
+        bounds(&out, column.axis())?;
+        out.set_item(tensor_name(column.axis(), column.name()), owned(py, column.values())?)?;
+    }
+    bounds(&out, table.axes().len())?;
+    for scalar in table.scalars() {
+        out.set_item(format!("dim-1/{}", scalar.name()), owned(py, scalar.value())?)?;
+    }
+    Ok(out)
+}
+
+/// Axis and key of a tensor's name.
+fn parts_of(name: &str) -> PyResult<(i64, &str)> {
+    name.strip_prefix("dim")
+        .and_then(|rest| rest.split_once('/'))
+        .and_then(|(axis, key)| Some((axis.parse().ok()?, key)))
+        .ok_or_else(|| {
+            invalid(format!("tensor {name:?}: names are dim0/KEY, dim1/bounds, dim1/KEY, .."))
+        })
+}
+
+/// A table of the tensors of a file. Tensors of axes below 0 are left out.
+#[pyfunction]
+pub(crate) fn table_of_stored(tensors: &Bound<'_, PyDict>) -> PyResult<RaggedTable> {
+    let mut axes: Vec<(usize, Offsets)> = Vec::new();
+    let mut columns: Vec<Column> = Vec::new();
+    for (name, values) in tensors.iter() {
+        let name: String = name.extract()?;
+        let (axis, key) = parts_of(&name)?;
+        let Ok(axis) = usize::try_from(axis) else { continue };
+        let values = from_numpy(&values)?;
+        if values.ndim() != 1 {
+            return Err(invalid(format!(
+                "tensor {name:?} has {} axes; tensors are flat",
+                values.ndim()
+            )));
+        }
+        if key == "bounds" {
+            let bounds = values.cast(serrate::dense::DType::I64).or_raise()?;
+            let bounds: Vec<i64> = bounds.as_slice().or_raise()?.to_vec();
+            axes.push((axis, here(|| Offsets::from_bounds(bounds, &name))?));
+        } else {
+            columns.push(Column::new(key, axis, values.to_flat().or_raise()?));
+        }
+    }
+    axes.sort_by_key(|(axis, _)| *axis);
+    for (expected, (axis, _)) in (1..).zip(&axes) {
+        if *axis != expected {
+            return Err(invalid(format!("there is dim{axis}/bounds, but no dim{expected}/bounds")));
+        }
+    }
+    let rows = match axes.first() {
+        Some((_, offsets)) => offsets.lists(),
+        None => columns.first().map_or(0, |c| c.values().len()),
+    };
+    let axes = axes.into_iter().map(|(_, offsets)| (None, offsets.into())).collect();
+    Ok(here(|| Table::try_new(rows, None, axes, columns))?.into())
+}
+
+/// Writes tensors as a safetensors file, replacing one that exists.
+#[pyfunction]
+pub(crate) fn save_stored(path: PathBuf, tensors: &Bound<'_, PyDict>) -> PyResult<()> {
+    let mut read: Vec<(String, DenseTensor)> = Vec::with_capacity(tensors.len());
+    for (name, values) in tensors.iter() {
+        read.push((name.extract()?, from_numpy(&values)?));
+    }
+    let each = read.iter().map(|(name, tensor)| (name.as_str(), tensor));
+    let options = SaveOptions { overwrite: true, ..Default::default() };
+    here(|| dense::write(&path, each, &options))
+}

@@ -1,0 +1,164 @@
+//! Running Rust for Python: without the interpreter's lock, on threads of this process, with Ctrl-C heard
+//! and no panic let through.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use rayon::ThreadPool;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::errors::{OrRaise, exception, invalid};
+
+/// How long a wait lasts between two looks at signals.
+const TICK: Duration = Duration::from_millis(50);
+
+/// The stack of each thread that plans and runs queries: expressions are as deep as they are written.
+const STACK: usize = 64 << 20;
+
+/// The process that loaded the module. One forked from it has none of its threads.
+static HOME: OnceLock<u32> = OnceLock::new();
+
+/// Notes the process that loads the module.
+pub(crate) fn remember_process() {
+    HOME.get_or_init(std::process::id);
+}
+
+/// Whether this process was forked from the one that loaded the module.
+pub(crate) fn is_forked() -> bool {
+    HOME.get().is_some_and(|home| *home != std::process::id())
+}
+
+/// Threads of one process.
+#[derive(Clone)]
+pub(crate) struct Threads {
+    process: u32,
+    runtime: Arc<Runtime>,
+    /// Where parallel kernels run in a forked process, whose global pool may be that of its parent.
+    pool: Option<Arc<ThreadPool>>,
+}
+
+static THREADS: Mutex<Option<Threads>> = Mutex::new(None);
+
+/// The threads of this process, started when they are first needed.
+///
+/// In a forked process queries run on one thread within a pool of its own: parallel kernels that they
+/// call find that pool, and not the one whose threads stayed with the parent.
+pub(crate) fn threads() -> PyResult<Threads> {
+    let process = std::process::id();
+    let mut known = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = known.as_ref().filter(|t| t.process == process) {
+        return Ok(found.clone());
+    }
+    let failed = |e: String| invalid(format!("threads could not be started: {e}"));
+    let forked = is_forked();
+    let mut builder =
+        if forked { Builder::new_current_thread() } else { Builder::new_multi_thread() };
+    let runtime = builder
+        .thread_stack_size(STACK)
+        .thread_name("serrate")
+        .enable_all()
+        .build()
+        .map_err(|e| failed(e.to_string()))?;
+    let pool = match forked {
+        true => {
+            let pool = rayon::ThreadPoolBuilder::new().stack_size(STACK).build();
+            Some(Arc::new(pool.map_err(|e| failed(e.to_string()))?))
+        }
+        false => None,
+    };
+    let threads = Threads { process, runtime: Arc::new(runtime), pool };
+    if let Some(parents) = known.replace(threads.clone()) {
+        // Its threads are not here to be joined.
+        std::mem::forget(parents);
+    }
+    Ok(threads)
+}
+
+impl Threads {
+    /// Waits for a future; an error when a signal handler raises meanwhile.
+    fn wait<T: Send>(&self, future: impl Future<Output = T> + Send) -> PyResult<T> {
+        if let Some(pool) = &self.pool {
+            // On another thread than the caller's, who may hold the interpreter: signals are not its.
+            return Ok(pool.install(|| self.runtime.block_on(future)));
+        }
+        self.runtime.block_on(async {
+            tokio::pin!(future);
+            loop {
+                match tokio::time::timeout(TICK, &mut future).await {
+                    Ok(done) => return Ok(done),
+                    Err(_) => Python::attach(|py| py.check_signals())?,
+                }
+            }
+        })
+    }
+
+    /// Runs a future on the threads and waits for it; Ctrl-C ends it. Called without the interpreter.
+    pub(crate) fn finish<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> PyResult<T> {
+        let task = self.runtime.spawn(future);
+        let abort = task.abort_handle();
+        match self.wait(task) {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(e)) if e.is_panic() => Err(panicked(e.into_panic().as_ref())),
+            Ok(Err(e)) => Err(exception("Error", e.to_string())),
+            Err(interrupt) => {
+                abort.abort();
+                Err(interrupt)
+            }
+        }
+    }
+
+    /// Waits for a future on this thread.
+    pub(crate) fn next<T: Send>(&self, future: impl Future<Output = T> + Send) -> PyResult<T> {
+        self.wait(future)
+    }
+
+    /// Starts a task.
+    pub(crate) fn spawn(
+        &self,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) -> tokio::task::AbortHandle {
+        self.runtime.spawn(future).abort_handle()
+    }
+}
+
+/// What a panic becomes.
+pub(crate) fn panicked(panic: &(dyn Any + Send)) -> PyErr {
+    exception("Error", format!("stopped by an internal error: {}", panic_text(panic)))
+}
+
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".into())
+}
+
+/// Runs `f` without the interpreter's lock. What is parallel in it runs on threads of this process.
+pub(crate) fn compute<T: Send>(
+    py: Python<'_>,
+    f: impl FnOnce() -> serrate::Result<T> + Send,
+) -> PyResult<T> {
+    let pool = if is_forked() { threads()?.pool } else { None };
+    py.detach(|| {
+        let guarded = || catch_unwind(AssertUnwindSafe(f));
+        match pool {
+            Some(pool) => pool.install(guarded),
+            None => guarded(),
+        }
+    })
+    .unwrap_or_else(|panic| Err(serrate::Error::invalid(panic_text(panic.as_ref()))))
+    .or_raise()
+}
+
+/// Runs short single-threaded `f` where it is called.
+pub(crate) fn here<T>(f: impl FnOnce() -> serrate::Result<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(f)).map_err(|panic| panicked(panic.as_ref()))?.or_raise()
+}

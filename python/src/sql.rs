@@ -1,0 +1,593 @@
+//! SQL: sessions and results.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
+use pyo3_arrow::input::AnyRecordBatch;
+use serrate::array::RaggedArray as Ragged;
+use serrate::arrow::array::{
+    Array, ArrayRef, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader,
+    StructArray,
+};
+use serrate::arrow::compute::concat_batches;
+use serrate::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use serrate::arrow::error::ArrowError;
+use serrate::datafusion::catalog::TableProvider;
+use serrate::datafusion::common::{ParamValues, ScalarValue, TableReference};
+use serrate::datafusion::datasource::MemTable;
+use serrate::datafusion::error::DataFusionError;
+use serrate::datafusion::execution::SendableRecordBatchStream;
+use serrate::datafusion::logical_expr::LogicalPlan;
+use serrate::datafusion::physical_plan::{ExecutionPlanProperties, execute_stream};
+use serrate::datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
+use serrate::dense::DenseTensor;
+use serrate::sql::{RaggedTableProvider, SourceOrderExec, in_source_order};
+use tokio::sync::{Mutex, mpsc};
+
+use crate::array::RaggedArray;
+use crate::display;
+use crate::errors::{OrRaise, invalid, wrong_type};
+use crate::memory::{column_to_numpy, to_numpy};
+use crate::run::{Threads, here, threads};
+use crate::table::RaggedTable;
+
+/// Batches of a stream that may wait for their reader.
+const WAITING: usize = 2;
+
+/// A session: settings, registered tables, views.
+#[pyclass(frozen, module = "serrate._serrate")]
+pub(crate) struct Session {
+    context: SessionContext,
+    /// Held while tables of one statement have their names.
+    names: Arc<Mutex<()>>,
+}
+
+type Providers = Vec<(String, Arc<dyn TableProvider>)>;
+
+#[pymethods]
+impl Session {
+    #[new]
+    #[pyo3(signature = (settings=None, threads=None))]
+    fn new(settings: Option<HashMap<String, String>>, threads: Option<usize>) -> PyResult<Self> {
+        let mut config = SessionConfig::new();
+        if let Some(threads) = threads {
+            if threads == 0 {
+                return Err(invalid("0 threads; 1 at least"));
+            }
+            config = config.with_target_partitions(threads);
+        }
+        let context = serrate::sql::session_with(config);
+        let session = Self { context, names: Arc::default() };
+        let mut settings: Vec<_> = settings.unwrap_or_default().into_iter().collect();
+        settings.sort();
+        for (name, value) in settings {
+            let safe = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+            if name.is_empty() || !name.chars().all(safe) {
+                return Err(invalid(format!("there is no setting {name:?}")));
+            }
+            let text = format!("SET {name} = '{}'", value.replace('\'', "''"));
+            let context = session.context.clone();
+            let threads = crate::run::threads()?;
+            threads
+                .finish(async move { serrate::sql::sql(&context, &text).await?.collect().await })?
+                .or_raise()?;
+        }
+        Ok(session)
+    }
+
+    /// Plans a statement; one that writes or defines something runs now.
+    #[pyo3(signature = (query, params=None, tables=None))]
+    fn sql(
+        &self,
+        py: Python<'_>,
+        query: String,
+        params: Option<&Bound<'_, PyAny>>,
+        tables: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Result> {
+        let params = params.map(param_values).transpose()?.flatten();
+        let mut providers: Providers = Vec::new();
+        for (name, table) in tables.iter().flat_map(|t| t.iter()) {
+            let name: String = name.extract()?;
+            let provider = provider_of(&table, &name)?;
+            // Names without quotes are read in lower case.
+            let lower = name.to_lowercase();
+            if lower != name && !providers.iter().any(|(n, _)| *n == lower) {
+                providers.push((lower, Arc::clone(&provider)));
+            }
+            providers.push((name, provider));
+        }
+        let (context, names) = (self.context.clone(), Arc::clone(&self.names));
+        let threads = threads()?;
+        py.detach(|| {
+            let planned = async move {
+                let mut frame = plan(&context, &names, &query, providers).await?;
+                if let Some(params) = params {
+                    frame = frame.with_param_values(params)?;
+                }
+                let now = matches!(
+                    frame.logical_plan(),
+                    LogicalPlan::Dml(_)
+                        | LogicalPlan::Copy(_)
+                        | LogicalPlan::Ddl(_)
+                        | LogicalPlan::Statement(_)
+                );
+                let done = OnceLock::new();
+                let mut schema: SchemaRef = Arc::new(frame.schema().as_arrow().clone());
+                if now {
+                    let (real, batches) = collect(frame.clone()).await?;
+                    schema = real;
+                    let _ = done.set(batches);
+                }
+                Ok::<_, DataFusionError>(Result { frame, schema, done })
+            };
+            threads.finish(planned)?.or_raise()
+        })
+    }
+
+    /// Gives a table a name, replacing what had it.
+    fn register(&self, name: &str, table: &Bound<'_, PyAny>) -> PyResult<()> {
+        let provider = provider_of(table, name)?;
+        self.context.deregister_table(TableReference::bare(name)).or_raise()?;
+        self.context.register_table(TableReference::bare(name), provider).or_raise()?;
+        Ok(())
+    }
+
+    /// Takes a name away; whether there was a table of it.
+    fn deregister(&self, name: &str) -> PyResult<bool> {
+        Ok(self.context.deregister_table(TableReference::bare(name)).or_raise()?.is_some())
+    }
+
+    /// Names of the tables and views.
+    fn tables(&self) -> Vec<String> {
+        let schema = self.context.catalog("datafusion").and_then(|c| c.schema("public"));
+        let mut names = schema.map(|s| s.table_names()).unwrap_or_default();
+        names.sort();
+        names
+    }
+}
+
+/// Plans a statement that sees `tables` by their names.
+async fn plan(
+    context: &SessionContext,
+    names: &Mutex<()>,
+    query: &str,
+    tables: Providers,
+) -> std::result::Result<DataFrame, DataFusionError> {
+    if tables.is_empty() {
+        return serrate::sql::sql(context, query).await;
+    }
+    let _held = names.lock().await;
+    let mut before = Vec::with_capacity(tables.len());
+    for (name, provider) in tables {
+        let known = context.deregister_table(TableReference::bare(name.as_str()))?;
+        context.register_table(TableReference::bare(name.as_str()), provider)?;
+        before.push((name, known));
+    }
+    let planned = serrate::sql::sql(context, query).await;
+    for (name, known) in before {
+        context.deregister_table(TableReference::bare(name.as_str()))?;
+        if let Some(known) = known {
+            context.register_table(TableReference::bare(name.as_str()), known)?;
+        }
+    }
+    planned
+}
+
+/// Runs a query. Its rows come in the order of their source where the plan keeps one.
+async fn stream_of(
+    frame: DataFrame,
+) -> std::result::Result<SendableRecordBatchStream, DataFusionError> {
+    let task = Arc::new(frame.task_ctx());
+    let plan = frame.create_physical_plan().await?;
+    let plan = match in_source_order(&plan) {
+        Ok(ordered) if ordered.output_partitioning().partition_count() > 1 => {
+            Arc::new(SourceOrderExec::new(ordered, None))
+        }
+        Ok(ordered) => ordered,
+        Err(_) => plan,
+    };
+    execute_stream(plan, task)
+}
+
+async fn collect(
+    frame: DataFrame,
+) -> std::result::Result<(SchemaRef, Vec<RecordBatch>), DataFusionError> {
+    use futures::TryStreamExt;
+    let stream = stream_of(frame).await?;
+    let schema = stream.schema();
+    Ok((schema, stream.try_collect().await?))
+}
+
+/// A table from Python: ours, a dict of columns, or anything that speaks Arrow.
+fn provider_of(table: &Bound<'_, PyAny>, name: &str) -> PyResult<Arc<dyn TableProvider>> {
+    if let Ok(ours) = table.cast::<RaggedTable>() {
+        let inner = ours.get().inner().clone();
+        return Ok(Arc::new(here(|| RaggedTableProvider::try_new(inner))?));
+    }
+    let (schema, batches) = batches_of(table, name)?;
+    Ok(Arc::new(MemTable::try_new(schema, vec![batches]).or_raise()?))
+}
+
+/// The batches of a table from Python.
+pub(crate) fn batches_of(
+    table: &Bound<'_, PyAny>,
+    name: &str,
+) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
+    let py = table.py();
+    if let Ok(ours) = table.cast::<RaggedTable>() {
+        let batch = here(|| ours.get().inner().to_batch())?;
+        return Ok((batch.schema(), vec![batch]));
+    }
+    if let Ok(dict) = table.cast::<PyDict>() {
+        let batch = batch_of_dict(dict)?;
+        return Ok((batch.schema(), vec![batch]));
+    }
+    let speaks = |what| table.hasattr(what).unwrap_or(false);
+    if speaks(intern!(py, "__arrow_c_stream__")) || speaks(intern!(py, "__arrow_c_array__")) {
+        let read: AnyRecordBatch = table.extract()?;
+        let (batches, schema) = read.into_table()?.into_inner();
+        // Schemas of batches may differ in metadata from that of their stream.
+        let batches = batches.into_iter().map(|b| b.with_schema(Arc::clone(&schema)));
+        return Ok((
+            Arc::clone(&schema),
+            batches.collect::<std::result::Result<_, _>>().or_raise()?,
+        ));
+    }
+    Err(wrong_type(format!(
+        "table {name:?}: a {} is none; a RaggedTable, a dict of lists or arrays, or an object with __arrow_c_stream__ (pyarrow, polars, pandas, DuckDB) is",
+        table.get_type().name()?
+    )))
+}
+
+/// One column from Python as an Arrow array.
+pub(crate) fn column_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
+    let py = value.py();
+    if let Ok(ours) = value.cast::<RaggedArray>() {
+        return here(|| ours.get().inner().to_arrow());
+    }
+    if value.hasattr(intern!(py, "__arrow_c_array__"))? {
+        return Ok(value.extract::<pyo3_arrow::PyArray>()?.into_inner().0);
+    }
+    if value.hasattr(intern!(py, "__arrow_c_stream__"))? {
+        let (chunks, field) = value.extract::<pyo3_arrow::PyChunkedArray>()?.into_inner();
+        let refs: Vec<&dyn Array> = chunks.iter().map(AsRef::as_ref).collect();
+        return match refs.is_empty() {
+            true => Ok(serrate::arrow::array::new_empty_array(field.data_type())),
+            false => serrate::arrow::compute::concat(&refs).or_raise(),
+        };
+    }
+    let is_flat = value.hasattr(intern!(py, "dtype"))?
+        && value
+            .getattr(intern!(py, "ndim"))
+            .and_then(|n| n.extract::<usize>())
+            .is_ok_and(|n| n == 1);
+    if is_flat {
+        let numpy = py.import(intern!(py, "numpy"))?;
+        let array = numpy.call_method1(intern!(py, "asarray"), (value,))?;
+        return crate::memory::flat_from_numpy(&array);
+    }
+    let array = ragged_of(value, name)?;
+    here(|| array.to_arrow())
+}
+
+/// One column from Python as a ragged array.
+pub(crate) fn ragged_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Ragged> {
+    let py = value.py();
+    if let Ok(ours) = value.cast::<RaggedArray>() {
+        return Ok(ours.get().inner().clone());
+    }
+    if value.hasattr(intern!(py, "__arrow_c_array__"))?
+        || value.hasattr(intern!(py, "__arrow_c_stream__"))?
+    {
+        let array = column_of(value, name)?;
+        return here(|| Ragged::try_from_arrow(&array));
+    }
+    if value.hasattr(intern!(py, "dtype"))? && value.hasattr(intern!(py, "shape"))? {
+        let numpy = py.import(intern!(py, "numpy"))?;
+        let array = numpy.call_method1(intern!(py, "asarray"), (value,))?;
+        let shape: Vec<usize> = array.getattr(intern!(py, "shape"))?.extract()?;
+        let Some(rows) = shape.first().copied() else {
+            return Err(wrong_type(format!("{name}: one value where a list is expected")));
+        };
+        let flat = crate::memory::flat_from_numpy(&array.call_method1("reshape", (-1,))?)?;
+        let mut axes = Vec::new();
+        let mut lists = rows;
+        for size in shape.iter().skip(1).copied() {
+            axes.push(serrate::array::Layout::Uniform { size, lists }.into());
+            lists = lists.checked_mul(size).ok_or_else(|| invalid("a shape beyond 64 bits"))?;
+        }
+        return here(|| Ragged::try_new(rows, axes, flat));
+    }
+    Ok(crate::nested::parse(value, name, None)?.ragged())
+}
+
+fn batch_of_dict(dict: &Bound<'_, PyDict>) -> PyResult<RecordBatch> {
+    let mut fields = Vec::with_capacity(dict.len());
+    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(dict.len());
+    for (name, value) in dict.iter() {
+        let name: String = name.extract()?;
+        let array = column_of(&value, &name)?;
+        if let Some(first) = arrays.first()
+            && first.len() != array.len()
+        {
+            return Err(invalid(format!(
+                "column {name:?} has {} rows, those before have {}",
+                array.len(),
+                first.len()
+            )));
+        }
+        fields.push(Field::new(name, array.data_type().clone(), true));
+        arrays.push(array);
+    }
+    let rows = arrays.first().map_or(0, |a| a.len());
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options).or_raise()
+}
+
+/// Parameters of a statement: a list for `$1`, `$2`, .., a dict for `$name`.
+fn param_values(params: &Bound<'_, PyAny>) -> PyResult<Option<ParamValues>> {
+    let scalar = |value: &Bound<'_, PyAny>| -> PyResult<ScalarValue> {
+        if value.is_none() {
+            return Ok(ScalarValue::Null);
+        }
+        let one = PyList::new(value.py(), [value])?;
+        let array = here_arrow(&one)?;
+        ScalarValue::try_from_array(&array, 0).or_raise()
+    };
+    if let Ok(dict) = params.cast::<PyDict>() {
+        let mut named = Vec::with_capacity(dict.len());
+        for (name, value) in dict.iter() {
+            named.push((name.extract::<String>()?, scalar(&value)?));
+        }
+        return Ok((!named.is_empty()).then(|| ParamValues::from(named)));
+    }
+    if params.cast::<PyList>().is_err() && params.cast::<PyTuple>().is_err() {
+        return Err(wrong_type(
+            "parameters are a list for $1, $2, .. or a dict for names such as $since",
+        ));
+    }
+    let mut all = Vec::new();
+    for value in params.try_iter()? {
+        all.push(scalar(&value?)?);
+    }
+    Ok((!all.is_empty()).then(|| ParamValues::from(all)))
+}
+
+fn here_arrow(one: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
+    let array = crate::nested::parse(one.as_any(), "a parameter", None)?.ragged();
+    here(|| array.to_arrow())
+}
+
+/// The result of a statement. Statements that only read run when the result is looked at.
+#[pyclass(frozen, module = "serrate._serrate")]
+pub(crate) struct Result {
+    frame: DataFrame,
+    schema: SchemaRef,
+    /// All batches, once they were asked for together.
+    done: OnceLock<Vec<RecordBatch>>,
+}
+
+impl Result {
+    fn batches(&self, py: Python<'_>) -> PyResult<&[RecordBatch]> {
+        if let Some(done) = self.done.get() {
+            return Ok(done);
+        }
+        let threads = threads()?;
+        let frame = self.frame.clone();
+        let (_, batches) = py.detach(|| threads.finish(collect(frame))?.or_raise())?;
+        Ok(self.done.get_or_init(|| batches))
+    }
+
+    /// The first rows, and whether there are more.
+    fn head(&self, py: Python<'_>, rows: usize) -> PyResult<(Vec<RecordBatch>, bool)> {
+        let batches = match self.done.get() {
+            Some(done) => done.clone(),
+            None => {
+                let threads = threads()?;
+                let frame = self.frame.clone();
+                let one_more = rows.saturating_add(1);
+                py.detach(|| {
+                    let first = async move {
+                        let explains = matches!(
+                            frame.logical_plan(),
+                            LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)
+                        );
+                        let frame =
+                            if explains { frame } else { frame.limit(0, Some(one_more))? };
+                        Ok::<_, DataFusionError>(collect(frame).await?.1)
+                    };
+                    threads.finish(first)?.or_raise()
+                })?
+            }
+        };
+        let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        Ok((batches, count > rows))
+    }
+
+    fn all(&self, py: Python<'_>) -> PyResult<RecordBatch> {
+        let batches = self.batches(py)?;
+        match batches {
+            [one] => Ok(one.clone()),
+            [] => Ok(RecordBatch::new_empty(Arc::clone(&self.schema))),
+            [first, ..] => {
+                let schema = first.schema();
+                concat_batches(&schema, batches).or_raise()
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Result {
+    /// Names of the columns.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.schema.fields().iter().map(|f| f.name().clone()).collect()
+    }
+
+    /// Types of the columns, such as `int64[]` for lists of integers.
+    #[getter]
+    fn types(&self) -> Vec<String> {
+        self.schema.fields().iter().map(|f| display::type_name(f.data_type())).collect()
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.batches(py)?.iter().map(RecordBatch::num_rows).sum())
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let reader: Box<dyn RecordBatchReader + Send> = match self.done.get() {
+            Some(done) => {
+                let schema = done.first().map_or_else(|| Arc::clone(&self.schema), |b| b.schema());
+                Box::new(RecordBatchIterator::new(done.clone().into_iter().map(Ok), schema))
+            }
+            None => {
+                let threads = threads()?;
+                let frame = self.frame.clone();
+                let starting = threads.clone();
+                let stream = py.detach(|| starting.finish(stream_of(frame))?.or_raise())?;
+                Box::new(Reader::new(threads, stream))
+            }
+        };
+        stream_capsule(py, reader, requested_schema)
+    }
+
+    /// Runs the statement and keeps all of its result.
+    fn collect(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        slf.get().batches(slf.py())?;
+        Ok(slf)
+    }
+
+    /// A dict of numpy arrays, without a copy where the result is one batch: flat columns as arrays
+    /// (masked where there are NULLs, objects for texts), FixedSizeList of numbers as arrays of more
+    /// axes, other lists as `RaggedArray`.
+    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let batch = self.all(py)?;
+        let out = PyDict::new(py);
+        for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+            let value = match column.data_type() {
+                DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
+                    match DenseTensor::try_from_arrow(column) {
+                        Ok(tensor) => to_numpy(py, &tensor)?,
+                        Err(_) => {
+                            let array = here(|| Ragged::try_from_arrow(column))?;
+                            Bound::new(py, RaggedArray::from(array))?.into_any()
+                        }
+                    }
+                }
+                _ => column_to_numpy(py, column)?,
+            };
+            out.set_item(field.name(), value)?;
+        }
+        Ok(out)
+    }
+
+    /// A `RaggedTable`: columns that share their lists.
+    fn table(&self, py: Python<'_>) -> PyResult<RaggedTable> {
+        let batch = self.all(py)?;
+        Ok(crate::run::compute(py, move || serrate::table::RaggedTable::try_from_batch(&batch))?
+            .into())
+    }
+
+    /// A dict of Python lists.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let batch = self.all(py)?;
+        let out = PyDict::new(py);
+        for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+            out.set_item(field.name(), crate::nested::to_list(py, column)?)?;
+        }
+        Ok(out)
+    }
+
+    /// The first rows as text.
+    #[pyo3(signature = (rows=20))]
+    fn to_text(&self, py: Python<'_>, rows: usize) -> PyResult<String> {
+        let (batches, more) = self.head(py, rows)?;
+        display::text(&self.schema, &batches, rows, more).or_raise()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        self.to_text(py, 10)
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let (batches, more) = self.head(py, 20)?;
+        display::html(&self.schema, &batches, 20, more).or_raise()
+    }
+}
+
+/// Batches of a running query, as they come.
+struct Reader {
+    schema: SchemaRef,
+    threads: Threads,
+    batches: mpsc::Receiver<std::result::Result<RecordBatch, DataFusionError>>,
+    task: tokio::task::AbortHandle,
+}
+
+impl Reader {
+    fn new(threads: Threads, mut stream: SendableRecordBatchStream) -> Self {
+        use futures::StreamExt;
+        let schema = stream.schema();
+        let (send, batches) = mpsc::channel(WAITING);
+        let task = threads.spawn(async move {
+            while let Some(batch) = stream.next().await {
+                // Nobody reads any more.
+                if send.send(batch).await.is_err() {
+                    break;
+                }
+            }
+        });
+        Self { schema, threads, batches, task }
+    }
+}
+
+impl Iterator for Reader {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.threads.next(self.batches.recv()) {
+            Ok(batch) => {
+                batch.map(|b| b.map_err(|e| ArrowError::ExternalError(e.strip_backtrace().into())))
+            }
+            Err(interrupt) => {
+                self.task.abort();
+                Some(Err(ArrowError::ExternalError(Box::new(interrupt))))
+            }
+        }
+    }
+}
+
+impl RecordBatchReader for Reader {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A reader as the capsule of Arrow's C stream.
+pub(crate) fn stream_capsule<'py>(
+    py: Python<'py>,
+    reader: Box<dyn RecordBatchReader + Send>,
+    requested_schema: Option<Bound<'py, PyCapsule>>,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = reader.schema();
+    let field = Field::new_struct("", schema.fields().clone(), false)
+        .with_metadata(schema.metadata().clone());
+    let arrays = reader.map(|batch| batch.map(|b| Arc::new(StructArray::from(b)) as ArrayRef));
+    let arrays = ArrayIterator::new(arrays, Arc::new(field));
+    Ok(to_stream_pycapsule(py, Box::new(arrays), requested_schema)?)
+}

@@ -1,0 +1,591 @@
+//! `RaggedTable`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use numpy::PyArrayMethods;
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
+use serrate::arrow::array::{RecordBatch, RecordBatchIterator};
+use serrate::arrow::compute::concat_batches;
+use serrate::dense::{DenseOptions, DenseTensor, Size, TableDenseOptions};
+use serrate::io::{arrow_ipc, json, nrt, parquet};
+use serrate::table::{Column, FlattenFill, NestOptions, RaggedTable as Table, SortKey};
+
+use crate::array::{RaggedArray, dense_options, index_of};
+use crate::errors::{OrRaise, invalid};
+use crate::memory::zeroed;
+use crate::nested;
+use crate::run::{compute, here};
+use crate::sql::{batches_of, ragged_of, stream_capsule};
+
+/// Columns that share their nesting: each a flat array on one of a chain of axes. Axis 0 is the rows.
+#[pyclass(frozen, module = "serrate")]
+pub(crate) struct RaggedTable {
+    inner: Table,
+}
+
+impl From<Table> for RaggedTable {
+    fn from(inner: Table) -> Self {
+        Self { inner }
+    }
+}
+
+impl RaggedTable {
+    pub(crate) fn inner(&self) -> &Table {
+        &self.inner
+    }
+}
+
+/// Writes tensors straight into numpy arrays.
+pub(crate) fn dense_dict<'py>(
+    py: Python<'py>,
+    table: &Table,
+    options: &TableDenseOptions,
+) -> PyResult<Bound<'py, PyDict>> {
+    let specs = here(|| table.dense_specs(options))?;
+    let mut memory = Vec::with_capacity(specs.len());
+    let out = PyDict::new(py);
+    for spec in &specs {
+        let (bytes, typed) = zeroed(py, spec.dtype, &spec.shape, spec.nbytes())?;
+        out.set_item(&spec.name, typed)?;
+        memory.push(bytes);
+    }
+    let mut writable: Vec<_> = memory.iter().map(|m| m.readwrite()).collect();
+    let mut pieces = writable
+        .iter_mut()
+        .map(|w| w.as_slice_mut().map_err(|e| invalid(e.to_string())))
+        .collect::<PyResult<Vec<_>>>()?;
+    compute(py, || table.to_dense_into(options, &mut pieces))?;
+    Ok(out)
+}
+
+/// A table whose columns come from Python, each with its lists.
+pub(crate) fn table_of_dict(
+    columns: &Bound<'_, PyDict>,
+    schema: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Table> {
+    let mut rows = None;
+    let mut axes = Vec::new();
+    let mut made = Vec::with_capacity(columns.len());
+    let mut set_by: Vec<String> = Vec::new();
+    for (name, value) in columns.iter() {
+        let name: String = name.extract()?;
+        let dtype = match schema {
+            Some(schema) => schema.get_item(&name)?,
+            None => None,
+        };
+        let array = match dtype {
+            Some(dtype) => {
+                let dtype = nested::dtype(&dtype)?;
+                let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
+                match is_list {
+                    true => nested::parse(&value, &name, Some(&dtype))?.ragged(),
+                    false => {
+                        let array = ragged_of(&value, &name)?;
+                        let strict = serrate::arrow::compute::CastOptions {
+                            safe: false,
+                            ..Default::default()
+                        };
+                        here(|| {
+                            let leaves = serrate::arrow::compute::cast_with_options(
+                                array.leaves(),
+                                &dtype,
+                                &strict,
+                            )?;
+                            array.with_leaves(leaves)
+                        })?
+                    }
+                }
+            }
+            None => ragged_of(&value, &name)?,
+        };
+        let first = *rows.get_or_insert(array.len());
+        if first != array.len() {
+            return Err(invalid(format!(
+                "column {name:?} has {} rows, those before have {first}",
+                array.len()
+            )));
+        }
+        for (level, axis) in array.axes().iter().enumerate() {
+            let Some((_, layout)) = axes.get(level) else {
+                axes.push((None, axis.layout().clone()));
+                set_by.push(name.clone());
+                continue;
+            };
+            if let Some(list) = serrate::array::Layout::first_difference(layout, axis.layout()) {
+                return Err(crate::errors::raised(&serrate::Error::Disagree {
+                    left: set_by[level].clone(),
+                    right: name,
+                    axis: level + 1,
+                    list,
+                    left_len: if list < layout.lists() { layout.length(list) } else { 0 },
+                    right_len: if list < axis.layout().lists() {
+                        axis.layout().length(list)
+                    } else {
+                        0
+                    },
+                }));
+            }
+        }
+        let nulls = array.axes().iter().map(|a| a.nulls().cloned()).collect();
+        made.push(
+            Column::new(name, array.ndim() - 1, array.leaves().clone()).with_list_nulls(nulls),
+        );
+    }
+    here(|| Table::try_new(rows.unwrap_or(0), None, axes, made))
+}
+
+fn one_batch(
+    schema: serrate::arrow::datatypes::SchemaRef,
+    batches: Vec<RecordBatch>,
+) -> PyResult<RecordBatch> {
+    match batches.as_slice() {
+        [one] => Ok(one.clone()),
+        [] => Ok(RecordBatch::new_empty(schema)),
+        all => concat_batches(&schema, all).or_raise(),
+    }
+}
+
+fn extension(path: &std::path::Path) -> String {
+    path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
+}
+
+#[pymethods]
+impl RaggedTable {
+    /// From a dict of nested lists, numpy arrays or Arrow arrays (types by name in `schema`), or from
+    /// anything with `__arrow_c_stream__`.
+    #[new]
+    #[pyo3(signature = (data, schema=None, axes=None))]
+    fn new(
+        data: &Bound<'_, PyAny>,
+        schema: Option<&Bound<'_, PyDict>>,
+        axes: Option<Vec<String>>,
+    ) -> PyResult<Self> {
+        let table = match data.cast::<PyDict>() {
+            Ok(columns) => table_of_dict(columns, schema)?,
+            Err(_) => {
+                let (schema, batches) = batches_of(data, "data")?;
+                let batch = one_batch(schema, batches)?;
+                compute(data.py(), move || Table::try_from_batch(&batch))?
+            }
+        };
+        match axes {
+            Some(names) => Ok(here(|| table.with_axis_names(names))?.into()),
+            None => Ok(table.into()),
+        }
+    }
+
+    /// From a file: `.nrt`, `.parquet`, `.arrow` (`.arrows`, `.feather`), `.json`, `.ndjson`.
+    #[staticmethod]
+    #[pyo3(signature = (path, columns=None))]
+    fn read(py: Python<'_>, path: PathBuf, columns: Option<Vec<String>>) -> PyResult<Self> {
+        let table = compute(py, move || {
+            let select = |t: Table| match &columns {
+                Some(c) => t.select(&c.iter().map(String::as_str).collect::<Vec<_>>()),
+                None => Ok(t),
+            };
+            match extension(&path).as_str() {
+                "parquet" => {
+                    let options = parquet::ParquetReadOptions {
+                        columns: columns.clone(),
+                        ..Default::default()
+                    };
+                    select(parquet::read(&path, &options)?)
+                }
+                "arrow" | "arrows" | "feather" | "ipc" => {
+                    let options = arrow_ipc::IpcReadOptions {
+                        columns: columns.clone(),
+                        ..Default::default()
+                    };
+                    select(arrow_ipc::read(&path, &options)?)
+                }
+                "json" => select(json::read_json(&path, &Default::default())?),
+                "ndjson" | "jsonl" => select(json::read_ndjson(&path, &Default::default())?),
+                _ => {
+                    let file = nrt::NrtFile::open(&path, &Default::default())?;
+                    let names: Option<Vec<&str>> =
+                        columns.as_ref().map(|c| c.iter().map(String::as_str).collect());
+                    file.read(0..file.num_rows(), names.as_deref())
+                }
+            }
+        })?;
+        Ok(table.into())
+    }
+
+    /// To a file, its form told by the ending as in `read`. A file that exists is refused unless
+    /// `overwrite`.
+    #[pyo3(signature = (path, overwrite=false))]
+    fn write(&self, py: Python<'_>, path: PathBuf, overwrite: bool) -> PyResult<()> {
+        let table = &self.inner;
+        compute(py, move || match extension(&path).as_str() {
+            "nrt" | "safetensors" | "pt" => {
+                nrt::write(&path, table, &nrt::WriteOptions { overwrite, plain: false })
+            }
+            "parquet" => {
+                let options = parquet::ParquetWriteOptions { overwrite, ..Default::default() };
+                parquet::write(&path, table, &options)
+            }
+            "arrow" | "feather" | "ipc" => {
+                let options = arrow_ipc::IpcWriteOptions { overwrite, ..Default::default() };
+                arrow_ipc::write(&path, table, &options)
+            }
+            "arrows" => {
+                let form = arrow_ipc::IpcForm::Stream;
+                let options = arrow_ipc::IpcWriteOptions { overwrite, form, ..Default::default() };
+                arrow_ipc::write(&path, table, &options)
+            }
+            "json" => {
+                let options = json::JsonWriteOptions { overwrite, ..Default::default() };
+                json::write_json(&path, table, &options)
+            }
+            "ndjson" | "jsonl" => {
+                let options = json::JsonWriteOptions { overwrite, ..Default::default() };
+                json::write_ndjson(&path, table, &options)
+            }
+            other => Err(serrate::Error::invalid(format!(
+                "no format is named .{other}; tables are written as .nrt, .parquet, .arrow, .arrows, .json or .ndjson"
+            ))),
+        })
+    }
+
+    /// Rows of a long table under keys: one row per value of the first key, one list per further key.
+    #[staticmethod]
+    #[pyo3(signature = (data, keys, sort=false))]
+    fn nest(data: &Bound<'_, PyAny>, keys: Vec<String>, sort: bool) -> PyResult<Self> {
+        let (schema, batches) = batches_of(data, "data")?;
+        let batch = one_batch(schema, batches)?;
+        let options = match sort {
+            true => NestOptions { unsorted: serrate::table::Unsorted::Sort },
+            false => NestOptions::default(),
+        };
+        let table = compute(data.py(), move || {
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            Table::nest(&batch, &keys, &options)
+        })?;
+        Ok(table.into())
+    }
+
+    /// The rows of all tables, one after the other.
+    #[staticmethod]
+    fn concat(py: Python<'_>, tables: Vec<PyRef<'_, RaggedTable>>) -> PyResult<Self> {
+        let tables: Vec<Table> = tables.iter().map(|t| t.inner.clone()).collect();
+        Ok(compute(py, move || Table::concat(&tables))?.into())
+    }
+
+    /// Every table as one row of a new table.
+    #[staticmethod]
+    fn vstack(py: Python<'_>, tables: Vec<PyRef<'_, RaggedTable>>) -> PyResult<Self> {
+        let tables: Vec<Table> = tables.iter().map(|t| t.inner.clone()).collect();
+        Ok(compute(py, move || Table::vstack(&tables))?.into())
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.num_rows()
+    }
+
+    /// Number of axes, the rows included.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.inner.ndim()
+    }
+
+    /// Names of the columns.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.inner.names().map(str::to_owned).collect()
+    }
+
+    /// Names of the columns.
+    fn keys(&self) -> Vec<String> {
+        self.columns()
+    }
+
+    /// The axis that each column lives on.
+    #[getter]
+    fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let out = PyDict::new(py);
+        for column in self.inner.columns() {
+            out.set_item(column.name(), column.axis())?;
+        }
+        Ok(out)
+    }
+
+    /// Names of the axes, the rows first; None for those without a name.
+    #[getter]
+    fn axis_names(&self) -> Vec<Option<String>> {
+        (0..self.inner.ndim()).map(|a| self.inner.axis_name(a).map(str::to_owned)).collect()
+    }
+
+    /// Values that an index left of columns whose last axis it took.
+    #[getter]
+    fn scalars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let out = PyDict::new(py);
+        for scalar in self.inner.scalars() {
+            out.set_item(scalar.name(), nested::to_list(py, scalar.value())?.get_item(0)?)?;
+        }
+        Ok(out)
+    }
+
+    /// Bytes of all values and offsets.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.inner.nbytes()
+    }
+
+    fn __contains__(&self, name: &str) -> bool {
+        self.inner.column(name).is_ok()
+    }
+
+    /// A column by its name, columns by a list of names, or rows and elements by an index.
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        index: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(name) = index.cast::<PyString>() {
+            let name: String = name.extract()?;
+            if let Ok(scalar) = self.inner.scalar(&name) {
+                return nested::to_list(py, scalar.value())?.get_item(0);
+            }
+            return RaggedArray::from(here(|| self.inner.array(&name))?).into_bound_py_any(py);
+        }
+        if let Ok(names) = index.cast::<PyList>()
+            && !names.is_empty()
+            && let Ok(names) = names.extract::<Vec<String>>()
+        {
+            return self.select(names)?.into_bound_py_any(py);
+        }
+        let index = index_of(index)?;
+        Self::from(here(|| self.inner.index(&index))?).into_bound_py_any(py)
+    }
+
+    /// Only these columns, in this order.
+    fn select(&self, names: Vec<String>) -> PyResult<Self> {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Ok(here(|| self.inner.select(&names))?.into())
+    }
+
+    /// Rows in a stable order of the columns named, which live on axis 0; `"-name"` descends.
+    fn sort(&self, py: Python<'_>, by: Vec<String>) -> PyResult<Self> {
+        let keys: Vec<SortKey> = by
+            .iter()
+            .map(|name| match name.strip_prefix('-') {
+                Some(name) => SortKey { descending: true, ..name.into() },
+                None => name.as_str().into(),
+            })
+            .collect();
+        Ok(compute(py, || self.inner.sort(&keys))?.into())
+    }
+
+    /// Merges an axis into the one above; columns of that one have their value at the first of the
+    /// elements that take its place, and zero (`fill="repeat"`: their value, `"null"`: None) elsewhere.
+    #[pyo3(signature = (axis=-1, fill="zero"))]
+    fn flatten(&self, py: Python<'_>, axis: i64, fill: &str) -> PyResult<Self> {
+        let fill = match fill {
+            "zero" => FlattenFill::Zero,
+            "null" => FlattenFill::Null,
+            "repeat" => FlattenFill::Repeat,
+            _ => return Err(invalid(format!("fill is 'zero', 'null' or 'repeat', not {fill:?}"))),
+        };
+        Ok(compute(py, || self.inner.flatten_with(axis, fill))?.into())
+    }
+
+    /// Removes an axis of one element in every list.
+    #[pyo3(signature = (axis=0))]
+    fn squeeze(&self, axis: i64) -> PyResult<Self> {
+        Ok(here(|| self.inner.squeeze(axis))?.into())
+    }
+
+    /// Adds an axis of one element in every list.
+    #[pyo3(signature = (axis=0))]
+    fn unsqueeze(&self, axis: i64) -> PyResult<Self> {
+        Ok(here(|| self.inner.unsqueeze(axis))?.into())
+    }
+
+    /// Whether columns, lists and values are the same, by name; NaN equals NaN where `equal_nan`.
+    #[pyo3(signature = (other, equal_nan=false))]
+    fn equals(&self, other: &Self, equal_nan: bool) -> PyResult<bool> {
+        here(|| self.inner.equals(&other.inner, equal_nan))
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| self.inner == other.get().inner)
+    }
+
+    /// Padded numpy arrays by name, which own their memory and may be written: every column, a mask
+    /// `dim{d}/mask` per axis, and `{column}/valid` for columns with missing values.
+    #[pyo3(signature = (padding_side="right", fill=None, sizes=None, columns=None, tokens_as_i64=false, masks=true, limit=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+    fn to_dense<'py>(
+        &self,
+        py: Python<'py>,
+        padding_side: &str,
+        fill: Option<&Bound<'py, PyAny>>,
+        sizes: Option<Vec<Option<usize>>>,
+        columns: Option<Vec<String>>,
+        tokens_as_i64: bool,
+        masks: bool,
+        limit: Option<u64>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let sizes = sizes.unwrap_or_default();
+        let sizes = sizes.into_iter().map(|n| n.map_or(Size::Longest, Size::Exactly)).collect();
+        let options = TableDenseOptions {
+            dense: dense_options(padding_side, fill, None, limit)?,
+            rows: None,
+            columns,
+            sizes,
+            tokens_as_i64,
+            masks,
+        };
+        dense_dict(py, &self.inner, &options)
+    }
+
+    /// A dict of nested Python lists.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let out = PyDict::new(py);
+        for column in self.inner.columns() {
+            let array = here(|| self.inner.column_array(column)?.to_arrow())?;
+            out.set_item(column.name(), nested::to_list(py, &array)?)?;
+        }
+        Ok(out)
+    }
+
+    /// The rows of each table as a stream of one batch; lists beside each other.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let batch = here(|| self.inner.to_batch())?;
+        let schema = batch.schema();
+        let reader = RecordBatchIterator::new(std::iter::once(Ok(batch)), schema);
+        stream_capsule(py, Box::new(reader), requested_schema)
+    }
+
+    /// Tensors as `.nrt` files have them: `dim{d}/bounds` before the first column of an axis.
+    fn _stored<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        crate::nrt::stored(py, &self.inner)
+    }
+
+    /// What `JointNestedRaggedTensorDict.to_dense` gives, without threads.
+    fn _to_dense_joint<'py>(&self, py: Python<'py>, side: &str) -> PyResult<Bound<'py, PyDict>> {
+        let names: Vec<String> = self.inner.names().map(str::to_owned).collect();
+        let dense = DenseOptions {
+            side: side.parse().or_raise()?,
+            limit: None,
+            parallel: false,
+            ..Default::default()
+        };
+        let options = TableDenseOptions { dense, columns: Some(names), ..Default::default() };
+        let all = dense_dict(py, &self.inner, &options)?;
+        let out = PyDict::new(py);
+        let deepest = self.inner.max_ndim().unwrap_or(0);
+        for axis in 0..deepest {
+            let mask = format!("dim{axis}/mask");
+            if let Some(mask_values) = all.get_item(&mask)? {
+                out.set_item(mask, mask_values)?;
+            }
+            for column in self.inner.columns_at(axis) {
+                // A key without values has no tensor.
+                if axis == 0 || !column.values().is_empty() {
+                    out.set_item(column.name(), all.get_item(column.name())?)?;
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Axis and type of every column and scalar (axis -1), for schemas.
+    fn _kinds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let numpy = py.import("numpy")?;
+        let kind = |t: &serrate::arrow::datatypes::DataType| -> PyResult<Bound<'py, PyAny>> {
+            let dtype = serrate::dense::DType::of_leaves(t, "a column").or_raise()?;
+            numpy.call_method1("dtype", (crate::memory::typestr(dtype),))
+        };
+        let out = PyList::empty(py);
+        for scalar in self.inner.scalars() {
+            out.append((scalar.name(), -1, kind(scalar.data_type())?))?;
+        }
+        for column in self.inner.columns() {
+            out.append((column.name(), column.axis(), kind(column.data_type())?))?;
+        }
+        Ok(out)
+    }
+
+    /// Number of elements of an axis.
+    fn _axis_len(&self, axis: usize) -> PyResult<usize> {
+        here(|| self.inner.axis_len(axis))
+    }
+
+    /// The columns alone.
+    fn _without_scalars(&self) -> PyResult<Self> {
+        Ok(without_scalars(&self.inner)?.into())
+    }
+
+    fn __reduce__<'py>(
+        slf: Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let py = slf.py();
+        let batch = here(|| slf.get().inner.to_batch())?;
+        let bytes = compute(py, move || {
+            let mut writer =
+                serrate::arrow::ipc::writer::StreamWriter::try_new(Vec::new(), &batch.schema())?;
+            writer.write(&batch)?;
+            Ok(writer.into_inner()?)
+        })?;
+        let args = PyTuple::new(py, [pyo3::types::PyBytes::new(py, &bytes)])?;
+        Ok((slf.get_type().getattr("_from_ipc")?, args))
+    }
+
+    #[staticmethod]
+    fn _from_ipc(bytes: &[u8]) -> PyResult<Self> {
+        let table = here(|| {
+            let mut reader = serrate::arrow::ipc::reader::StreamReader::try_new(bytes, None)?;
+            let schema = reader.schema();
+            let batch = match reader.next() {
+                Some(batch) => batch?,
+                None => RecordBatch::new_empty(schema),
+            };
+            Table::try_from_batch(&batch)
+        })?;
+        Ok(table.into())
+    }
+
+    fn __repr__(&self) -> String {
+        self.inner.to_string()
+    }
+
+    fn _repr_html_(&self) -> PyResult<String> {
+        let plain = without_scalars(&self.inner)?;
+        let batch = here(|| plain.slice(0..plain.num_rows().min(20))?.to_batch())?;
+        let more = plain.num_rows() > 20;
+        crate::display::html(&batch.schema(), &[batch], 20, more).or_raise()
+    }
+}
+
+/// The columns alone.
+pub(crate) fn without_scalars(table: &Table) -> PyResult<Table> {
+    if table.scalars().is_empty() {
+        return Ok(table.clone());
+    }
+    let names: Vec<&str> = table.names().collect();
+    here(|| table.select(&names))
+}
+
+/// Values of a flat array as an owned numpy array.
+pub(crate) fn owned<'py>(
+    py: Python<'py>,
+    values: &serrate::arrow::array::ArrayRef,
+) -> PyResult<Bound<'py, PyAny>> {
+    let tensor = DenseTensor::from_flat(values.as_ref(), "a column").or_raise()?;
+    crate::memory::to_numpy(py, &tensor)?.call_method0("copy")
+}
+
+/// An array of integers, as numpy has it.
+pub(crate) fn owned_i64<'py>(py: Python<'py>, values: Vec<i64>) -> PyResult<Bound<'py, PyAny>> {
+    let array = serrate::arrow::array::Int64Array::from(values);
+    owned(py, &(Arc::new(array) as serrate::arrow::array::ArrayRef))
+}

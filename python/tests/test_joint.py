@@ -1,0 +1,211 @@
+import copy
+import multiprocessing
+import pickle
+
+import numpy as np
+import pytest
+
+import serrate
+from serrate import JointNestedRaggedTensorDict as J
+
+RAW = {
+    "S": [1, 2],
+    "T": [[1, 2, 3], [4, 5]],
+    "id": [[[1, 2, 3], [3, 4], [1, 2]], [[3], [3, 2, 2]]],
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    J(RAW).save(tmp_path / "a.nrt")
+    return tmp_path / "a.nrt"
+
+
+def both(path):
+    return [J(RAW), J(tensors_fp=path)]
+
+
+def test_right_where_upstream_is_wrong(path):
+    for j in both(path):
+        assert j[-1:].tensors["dim1/T"].tolist() == [4, 5]
+        assert j[0:99] == j[:] and len(j[5:9]) == 0 and len(j[1:0]) == 0
+        assert sorted(j[np.array([1, 0])].keys()) == ["S", "T", "id"]
+        assert j[np.array([1, 1])].tensors["dim0/S"].tolist() == [2, 2]
+        assert j[1, -1:].tensors["dim1/id"].tolist() == [3, 2, 2]
+        assert len(j[np.array([], dtype=int)]) == 0
+        assert j[1:1].to_dense()["dim1/mask"].shape == (0, 0)
+    with pytest.raises(ValueError, match="numbers of rows"):
+        J({"a": [1, 2, 3], "b": [[1], [2]]})
+    with pytest.raises(ValueError):
+        J(RAW).squeeze(0)
+    slash = J({"a/b": [[1], [2, 3]]})
+    assert slash.keys() == {"a/b"} and slash[1].to_dense()["a/b"].tolist() == [2, 3]
+    deep = J({"id": [[[1, 2], [3]], [[4]]]})
+    assert deep[0, 1].tensors["dim0/id"].tolist() == [3]
+    assert J({"x": [[[]], [[1, 2]]]}).flatten().tensors["dim1/bounds"].tolist() == [0, 2]
+
+
+def test_schema_is_one_dict():
+    schema = {"T": np.int64}
+    j = J({"T": [[1], [2]], "x": [[1], [300]]}, schema=schema)
+    assert j.schema is schema and schema["x"] is np.uint16
+    # As meds-torch-data puts static facts before events.
+    row = j[0, :]
+    facts = J({"T": [7], "y": [1]}, schema=row.schema)
+    assert row.schema is facts.schema and row.schema["y"] is np.uint8
+    assert j[0:1].schema.keys() == {"dim1/bounds", "dim1/T", "dim1/x"}
+    assert j.unsqueeze(0).schema is schema and j.flatten().schema is schema
+    assert J.vstack([j[0], j[1]]).schema == {"T": np.int64, "x": np.uint16}
+
+
+def test_numbers_widen_when_schemas_agree():
+    schema = {}
+    a, b = J({"c": [1, 2]}, schema=schema), J(processed_tensors={"dim0/c": np.array([300])}, schema=schema)
+    out = J.concatenate([a, b])
+    assert out.tensors["dim0/c"].tolist() == [1, 2, 300]
+
+
+def test_dense_results_are_owned(path):
+    for j in both(path):
+        dense = j.to_dense()
+        assert all(a.flags.writeable for a in dense.values())
+        dense["T"][:] = 0
+        assert j.to_dense()["T"].tolist() == [[1, 2, 3], [4, 5, 0]]
+
+
+def test_tensors_of_a_file_are_owned(path):
+    j = J(tensors_fp=path)
+    j.tensors["dim1/T"][:] = 0
+    assert J(tensors_fp=path).tensors["dim1/T"].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_save(path, tmp_path):
+    j = J(tensors_fp=str(path))
+    with pytest.raises(ValueError, match="Already saved"):
+        j.save(tmp_path / "b.nrt")
+    J.save(j[0:1], tmp_path / "b.nrt")
+    assert J(tensors_fp=tmp_path / "b.nrt") == J(RAW)[0:1]
+    J({}).save(tmp_path / "c.nrt")
+    J(RAW).save(tmp_path / "c.nrt")
+    assert J(tensors_fp=tmp_path / "c.nrt") == J(RAW)
+
+
+def test_upstream_reads_what_is_saved(path):
+    rn = pytest.importorskip("nested_ragged_tensors.ragged_numpy")
+    theirs_class = getattr(rn, "_upstream", rn.JointNestedRaggedTensorDict)
+    theirs = theirs_class(tensors_fp=path)
+    assert isinstance(theirs, J) and J(tensors_fp=path) == theirs and J(RAW).equals(theirs)
+    assert J.concatenate([theirs, J(tensors_fp=path)]).tensors["dim0/S"].tolist() == [1, 2, 1, 2]
+    assert not isinstance({}, J) and not isinstance(theirs, type("Other", (J,), {}))
+
+
+@pytest.mark.parametrize("how", [lambda j: pickle.loads(pickle.dumps(j)), copy.copy, copy.deepcopy])
+def test_copies(path, how):
+    for j in [*both(path), J(tensors_fp=path, keys=["T"]), J(RAW)[0], J(RAW)[0:1]]:
+        other = how(j)
+        assert other == j and other.schema == j.schema and repr(other) == repr(j)
+    lazy = how(J(tensors_fp=path))
+    assert lazy._tensors is None and len(lazy) == 2
+
+
+def test_random_tables_are_as_upstream_has_them(tmp_path):
+    rn = pytest.importorskip("nested_ragged_tensors.ragged_numpy")
+    theirs_class = getattr(rn, "_upstream", rn.JointNestedRaggedTensorDict)
+    rng = np.random.default_rng(0)
+    for number in range(20):
+        rows = int(rng.integers(1, 9))
+        t = [[float(x) for x in rng.normal(size=rng.integers(1, 6))] for _ in range(rows)]
+        c = [[[int(x) for x in rng.integers(0, 300, rng.integers(1, 5))] for _ in row] for row in t]
+        raw = {"t": t, "c": c}
+        a, b = J(raw), theirs_class(raw)
+        a.save(tmp_path / f"{number}.nrt")
+        lazy = J(tensors_fp=tmp_path / f"{number}.nrt")
+        for ours in (a, lazy):
+            for i in range(rows):
+                start = int(rng.integers(0, len(t[i])))
+                for index in (i, (i, slice(start, start + 2)), slice(i, rows), np.array([i, 0])):
+                    x, y = ours[index], b[index]
+                    assert {k: v.tolist() for k, v in x.tensors.items()} == {
+                        k: v.tolist() for k, v in y.tensors.items()
+                    }
+                    assert x.schema == y.schema
+            order = rng.integers(0, rows, 3)
+            for side in ("left", "right"):
+                x = J.vstack([ours[int(i)] for i in order]).to_dense(side)
+                y = theirs_class.vstack([b[int(i)] for i in order]).to_dense(side)
+                assert x.keys() == y.keys()
+                for k in x:
+                    assert x[k].dtype == y[k].dtype and np.array_equal(x[k], y[k])
+            x, y = ours.flatten().to_dense(), b.flatten().to_dense()
+            assert all(np.array_equal(x[k], y[k]) for k in y)
+
+
+def test_a_forked_worker(path, in_child):
+    # The parent has threads of its own by now.
+    serrate.sql("SELECT sum(x) FROM (SELECT unnest(range(100000)) AS x)").collect()
+    serrate.RaggedTable({"a": np.arange(1 << 20)}).to_dense()
+    j = J(tensors_fp=path)
+    assert len(j) == 2
+
+    def collate():
+        return J.vstack([j[0], j[1, 0:1]]).to_dense()["T"].tolist()
+
+    assert in_child(collate) == repr([[1, 2, 3], [4, 0, 0]])
+
+
+def _collate(j):
+    return J.vstack([j[0], j[1]]).to_dense()["T"].tolist()
+
+
+@pytest.mark.parametrize("how", ["fork", "spawn"])
+def test_workers_of_a_data_loader(path, how):
+    data = pytest.importorskip("torch.utils.data")
+    loader = data.DataLoader(
+        Rows(path), batch_size=2, num_workers=2, multiprocessing_context=how, collate_fn=stack
+    )
+    assert [b["T"].tolist() for b in loader] == [[[1, 2, 3], [4, 5, 0]]]
+
+
+class Rows:
+    def __init__(self, path):
+        self.j = J(tensors_fp=path)
+        len(self.j)
+
+    def __len__(self):
+        return len(self.j)
+
+    def __getitem__(self, i):
+        return self.j[i]
+
+
+def stack(items):
+    return J.vstack(items).to_dense()
+
+
+def test_processes(path):
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.map(_collate, [J(tensors_fp=path)]) == [[[1, 2, 3], [4, 5, 0]]]
+
+
+def test_keys_of_a_file(path):
+    j = J(tensors_fp=path, keys={"T", "S"})
+    assert j.keys() == {"T", "S"} and j.max_n_dims == 2 and j.keys_at_dim(0) == {"S"}
+    assert set(j[0].tensors) == {"dim0/T", "dim-1/S"}
+    assert len(j) == 2 and j.min_n_dims == 1
+
+
+def test_scalars_go_with_the_next_index():
+    j = J(RAW)
+    assert set(j[0].tensors) == {"dim-1/S", "dim0/T", "dim1/bounds", "dim1/id"}
+    assert set(j[0, 1].tensors) == {"dim-1/T", "dim0/id"}
+    assert "S" not in J.vstack([j[0], j[1]]).keys()
+
+
+def test_reductions_to_nothing():
+    with pytest.raises(ValueError):
+        len(J({}))
+    for bad in ([1, 2], "T", 1.5, None, ..., np.array([True, False])):
+        with pytest.raises(TypeError):
+            J(RAW)[bad]
+    assert J(RAW)[np.array(1)].to_dense()["T"].tolist() == [4, 5]
+    assert J(RAW)[True] == J(RAW)[1]

@@ -1,0 +1,238 @@
+import datetime
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import serrate
+
+
+def test_tables_of_all_kinds():
+    pa = pytest.importorskip("pyarrow")
+    pl = pytest.importorskip("polars")
+    pd = pytest.importorskip("pandas")
+    duckdb = pytest.importorskip("duckdb")
+    rows = {"id": [1, 2, 3], "codes": [[1, 2], [], [3]]}
+    tables = [
+        rows,
+        pa.table(rows),
+        pl.DataFrame(rows),
+        pd.DataFrame(rows),
+        duckdb.sql("SELECT * FROM (VALUES (1, [1, 2]), (2, []), (3, [3])) t(id, codes)"),
+        serrate.RaggedTable(rows),
+        serrate.sql("SELECT * FROM t", t=rows),
+        pa.table(rows).to_reader(),
+    ]
+    for table in tables:
+        found = serrate.sql("SELECT id, ragged_sum(codes) AS s FROM t ORDER BY id", t=table).to_dict()
+        assert found == {"id": [1, 2, 3], "s": [3, 0, 3]}, type(table)
+
+
+def test_several_tables_and_names():
+    a, b = {"k": [1, 2]}, {"k": [2, 3], "V": [[7], [8, 9]]}
+    found = serrate.sql('SELECT a.k, "V" AS v FROM a JOIN B ON a.k = B.k', a=a, B=b).to_dict()
+    assert found == {"k": [2], "v": [[7]]}
+    # Names of one statement are gone with it.
+    with pytest.raises(serrate.Error):
+        serrate.sql("SELECT * FROM a").collect()
+
+
+def test_registered_tables_come_back():
+    session = serrate.connect()
+    session.register("t", {"x": [1]})
+    assert session.sql("SELECT x FROM t", t={"x": [5]}).to_dict() == {"x": [5]}
+    assert session.sql("SELECT x FROM t").to_dict() == {"x": [1]}
+    assert session.deregister("t") and not session.deregister("t")
+    assert session.tables() == []
+
+
+def test_results():
+    pa = pytest.importorskip("pyarrow")
+    result = serrate.sql("SELECT i, [i, i + 1] AS l, i * 0.5 AS f FROM (SELECT unnest(range(3)) AS i) ORDER BY i")
+    table = pa.table(result)
+    assert table.column("l").to_pylist() == [[0, 1], [1, 2], [2, 3]]
+    assert result.arrow().equals(table)
+    assert result.polars().shape == (3, 3)
+    assert list(result.pandas()["i"]) == [0, 1, 2]
+    numpy = result.numpy()
+    assert numpy["i"].tolist() == [0, 1, 2] and numpy["l"].to_list() == [[0, 1], [1, 2], [2, 3]]
+    assert len(result) == 3 and result.columns == ["i", "l", "f"]
+    batches = list(result.reader())
+    assert sum(b.num_rows for b in batches) == 3
+
+
+def test_numpy_does_not_copy():
+    pa = pytest.importorskip("pyarrow")
+    values = pa.array(np.arange(100_000))
+    t = serrate.RaggedTable(pa.table({"x": values}))
+    out = serrate.sql("SELECT x FROM t", t=t).numpy()["x"]
+    ours = values.buffers()[1]
+    start = out.__array_interface__["data"][0]
+    # One batch shares the memory it came in; several are joined.
+    if len(list(serrate.sql("SELECT x FROM t", t=t).reader())) == 1:
+        assert ours.address <= start < ours.address + ours.size
+    assert out.tolist() == list(range(100_000))
+
+
+def test_nulls_texts_and_times():
+    now = datetime.datetime(2024, 1, 2, 3, 4, 5, 6)
+    day = datetime.date(2024, 1, 2)
+    rows = {"i": [1, None], "t": ["a", None], "at": [now, None], "day": [day, None], "l": [[1, None], None]}
+    result = serrate.sql("SELECT * FROM t", t=rows)
+    assert result.to_dict() == rows
+    out = result.numpy()
+    assert out["i"].tolist() == [1, None] and out["t"].tolist() == ["a", None]
+    assert out["at"][0] == np.datetime64(now)
+    assert out["day"][0] == np.datetime64(day)
+
+
+def test_numpy_columns():
+    rows = {
+        "f": np.array([1.5, 2.5], "f4"),
+        "b": np.array([True, False]),
+        "m": np.arange(4, dtype="u2").reshape(2, 2),
+        "s": np.array(["x", "yy"]),
+        "at": np.array(["2024-01-01", "NaT"], "M8[us]"),
+        "big": np.array([1, 2], ">i4"),
+    }
+    out = serrate.sql("SELECT * FROM t", t=rows).to_dict()
+    assert out["f"] == [1.5, 2.5] and out["b"] == [True, False] and out["m"] == [[0, 1], [2, 3]]
+    assert out["s"] == ["x", "yy"] and out["at"] == [datetime.datetime(2024, 1, 1), None]
+    assert out["big"] == [1, 2]
+
+
+def test_torch():
+    torch = pytest.importorskip("torch")
+    out = serrate.sql("SELECT [1, 2] AS l UNION ALL SELECT [3]").torch()
+    assert sorted(out) == ["dim1/mask", "l"]
+    assert sorted(out["l"].tolist()) == [[1, 2], [3, 0]] and out["l"].dtype == torch.int64
+
+
+@pytest.mark.parametrize(
+    "params, query, expected",
+    [
+        ([1, 2.5], "SELECT $1 + 1 AS a, $2 AS b", {"a": [2], "b": [2.5]}),
+        ({"x": "a"}, "SELECT $x AS a", {"a": ["a"]}),
+        ([[1, 2, 3]], "SELECT ragged_sum($1) AS a", {"a": [6]}),
+        ([None], "SELECT coalesce($1, 7) AS a", {"a": [7]}),
+        ((True,), "SELECT $1 AS a", {"a": [True]}),
+        ([datetime.datetime(2024, 1, 1)], "SELECT $1 AS a", {"a": [datetime.datetime(2024, 1, 1)]}),
+    ],
+)
+def test_params(params, query, expected):
+    assert serrate.sql(query, params).to_dict() == expected
+
+
+def test_files_and_statements(tmp_path):
+    out = tmp_path / "t.parquet"
+    serrate.sql(f"COPY (SELECT 1 AS a, [1, 2] AS l) TO '{out}'")
+    assert out.exists()
+    assert serrate.sql(f"SELECT l FROM '{out}'").to_dict() == {"l": [[1, 2]]}
+    with pytest.raises(FileNotFoundError):
+        serrate.sql(f"SELECT * FROM '{tmp_path}/none.parquet'").collect()
+    session = serrate.connect()
+    session.sql("CREATE TABLE t AS SELECT 1 AS x")
+    session.sql("INSERT INTO t VALUES (2)")
+    assert session.sql("SELECT sum(x) AS s FROM t").to_dict() == {"s": [3]}
+
+
+@pytest.mark.parametrize(
+    "query, error, text",
+    [
+        ("SELEC 1", ValueError, "SELEC"),
+        ("SELECT nothing FROM (SELECT 1 AS a)", ValueError, "nothing"),
+        ("SELECT 1; SELECT 2", ValueError, "2 statements"),
+        ("SELECT ragged_get([1, 2], '5')", ValueError, "out of range"),
+    ],
+)
+def test_errors(query, error, text):
+    with pytest.raises(error, match=text) as caught:
+        serrate.sql(query).collect()
+    assert isinstance(caught.value, serrate.Error)
+
+
+def test_memory_limit_is_a_memory_error():
+    session = serrate.connect(memory_limit="1M", threads=1)
+    query = "SELECT count(*) FROM (SELECT DISTINCT v FROM (SELECT unnest(range(2000000)) AS v))"
+    with pytest.raises(MemoryError):
+        session.sql(query).collect()
+    with pytest.raises(ValueError):
+        serrate.connect({"serrate.nothing": 1})
+    with pytest.raises(ValueError):
+        serrate.connect(threads=0)
+
+
+def test_wrong_tables():
+    for table in (1, object(), None):
+        with pytest.raises(TypeError):
+            serrate.sql("SELECT 1", t=table)
+    with pytest.raises(ValueError, match="rows"):
+        serrate.sql("SELECT 1", t={"a": [1], "b": [1, 2]})
+
+
+def test_display():
+    result = serrate.sql("SELECT range(100) AS l, '<b>' AS t")
+    assert "92 more" in repr(result) and "int64[]" in repr(result)
+    html = result._repr_html_()
+    assert "&lt;b&gt;" in html and "<table" in html and "92 more" in html
+
+
+SLOW = "SELECT sum(a.x * b.x) FROM (SELECT unnest(range(60000)) AS x) a, (SELECT unnest(range(60000)) AS x) b"
+
+
+def test_ctrl_c_stops_a_query():
+    code = f"""
+import serrate, sys
+sys.stdout.write("go\\n"); sys.stdout.flush()
+try:
+    serrate.sql({SLOW!r}).collect()
+except KeyboardInterrupt:
+    print("stopped")
+    print(serrate.sql("SELECT 1 AS a").to_dict())
+"""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "go\n"
+    time.sleep(1)
+    started = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=60)
+    assert "stopped\n{'a': [1]}" in out
+    assert time.monotonic() - started < 30
+
+
+def test_queries_release_the_interpreter():
+    ticks = 0
+    done = threading.Event()
+
+    def work():
+        query = "SELECT sum(x * 2) FROM (SELECT unnest(range(3000000)) AS x)"
+        serrate.sql(query).collect()
+        done.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not done.is_set():
+        ticks += 1
+        time.sleep(0.001)
+    thread.join()
+    assert ticks > 3
+
+
+def test_queries_after_a_fork(in_child):
+    query = "SELECT ragged_sum([1, 2, 3]) AS s, count(*) AS n FROM (SELECT unnest(range(100000)))"
+    expected = serrate.sql(query).to_dict()
+    assert in_child(lambda: serrate.sql(query).to_dict()) == repr(expected)
+
+
+def test_import_is_quick():
+    code = "import time, numpy; t = time.perf_counter(); import serrate, sys; print(time.perf_counter() - t); print([m for m in ('torch', 'pyarrow', 'polars', 'pandas') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    seconds, modules = out.splitlines()
+    assert modules == "[]"
+    # A build without optimisation is large: 100 ms is measured with that of a release.
+    assert float(seconds) < 2.0

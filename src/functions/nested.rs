@@ -1,0 +1,18 @@
+//! The order of lists and structs: element by element, a NULL element being greater than any value, and the
+//! shorter of two lists first. All NaN are one, greater than any number, and 0.0 equals -0.0.
+
+use arrow::array::{ArrayRef, DynComparator, make_comparator};
+use arrow::compute::SortOptions;
+
+use crate::error::Result;
+use serrate_core::internal::canonical_floats;
+
+/// How a row of one array compares with a row of another of its type. A NULL row is greater than others.
+///
+/// # Errors
+/// When the types differ or have no order.
+pub(crate) fn compare_nested(left: &ArrayRef, right: &ArrayRef) -> Result<DynComparator> {
+    let order = SortOptions { descending: false, nulls_first: false };
+    let (left, right) = (canonical_floats(left)?, canonical_floats(right)?);
+    Ok(make_comparator(&left, &right, order)?)
+}

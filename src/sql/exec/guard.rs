@@ -1,0 +1,317 @@
+//! Errors of readers name the file, and so do their panics, which become errors.
+//!
+//! The readers of DataFusion and Arrow trust many a number in a file, and panic where one makes no
+//! sense. Such a panic ends the statement that reads the file, not the process.
+
+use std::any::Any;
+use std::fmt;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use datafusion::catalog::Session;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{exec_datafusion_err, exec_err};
+use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
+use datafusion_datasource::morsel::{Morsel, MorselPlan, MorselPlanner, Morselizer};
+use futures::future::FutureExt;
+use futures::stream::{BoxStream, StreamExt};
+use object_store::path::Path as Location;
+use object_store::{ObjectMeta, ObjectStore};
+
+use crate::sql::sources::arrow_files::CheckedArrow;
+use crate::sql::sources::urls::shown_location;
+use serrate_core::internal::panic_text;
+
+/// The error that a panic of a file's reader is.
+fn damaged(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
+    exec_datafusion_err!(
+        "{}: damaged: a length, an offset or a type in it makes no sense ({})",
+        shown_location(file),
+        panic_text(panic)
+    )
+}
+
+/// An error of a file's reader with the file's name; others, those of conditions among them, as they are.
+fn named(file: &Location, error: DataFusionError) -> DataFusionError {
+    let of_reader = match error.find_root() {
+        DataFusionError::ParquetError(_)
+        | DataFusionError::ObjectStore(_)
+        | DataFusionError::IoError(_) => true,
+        // What computing gives, on values that are fine.
+        DataFusionError::ArrowError(e, _) => !matches!(
+            e.as_ref(),
+            ArrowError::ComputeError(_)
+                | ArrowError::CastError(_)
+                | ArrowError::DivideByZero
+                | ArrowError::ArithmeticOverflow(_)
+                | ArrowError::MemoryError(_)
+        ),
+        _ => false,
+    };
+    let text = error.strip_backtrace();
+    match of_reader && !text.contains(file.as_ref()) {
+        true => exec_datafusion_err!("{}: {text}", shown_location(file)),
+        false => error,
+    }
+}
+
+fn contained<T>(file: &Location, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(read) => read.map_err(|e| named(file, e)),
+        Err(panic) => Err(damaged(file, panic.as_ref())),
+    }
+}
+
+/// What a future that reads a file gives, its panic as an error.
+///
+/// What a panic leaves behind is not used: the file is given up.
+pub(in crate::sql) async fn guarded<T>(
+    file: &Location,
+    read: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    match AssertUnwindSafe(read).catch_unwind().await {
+        Ok(read) => read.map_err(|e| named(file, e)),
+        Err(panic) => Err(damaged(file, panic.as_ref())),
+    }
+}
+
+/// The schema of some files, whose errors and panics name the file.
+pub(in crate::sql) async fn infer_guarded(
+    format: &dyn FileFormat,
+    state: &dyn Session,
+    store: &Arc<dyn ObjectStore>,
+    objects: &[ObjectMeta],
+) -> Result<SchemaRef> {
+    // Inferred side by side, files have no names.
+    let all = AssertUnwindSafe(format.infer_schema(state, store, objects)).catch_unwind().await;
+    if let Ok(Ok(schema)) = all {
+        return Ok(schema);
+    }
+    for object in objects {
+        let one = std::slice::from_ref(object);
+        let schema = guarded(&object.location, format.infer_schema(state, store, one)).await;
+        schema.map_err(|e| match e.strip_backtrace() {
+            text if text.contains(object.location.as_ref()) => e,
+            text => exec_datafusion_err!("{}: {text}", shown_location(&object.location)),
+        })?;
+    }
+    // One by one they are fine: it is their schemas that do not go together.
+    match all {
+        Ok(schema) => schema,
+        Err(panic) => {
+            exec_err!("the schemas of the files do not fit: {}", panic_text(panic.as_ref()))
+        }
+    }
+}
+
+/// Scans of Parquet and Arrow files whose errors name the file, and whose panics are errors.
+///
+/// The last rule: others look at the sources that it hides.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct NamedFiles;
+
+impl PhysicalOptimizerRule for NamedFiles {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_up(|node| {
+            let scan = node.downcast_ref::<DataSourceExec>();
+            let files = scan.and_then(|s| s.data_source().downcast_ref::<FileScanConfig>());
+            let Some(files) = files else { return Ok(Transformed::no(node)) };
+            let source = files.file_source();
+            let known = ["parquet", "arrow", "arrow_stream"].contains(&source.file_type());
+            if !known || source.is::<GuardedSource>() {
+                return Ok(Transformed::no(node));
+            }
+            let mut files = files.clone();
+            files.file_source = Arc::new(GuardedSource { inner: Arc::clone(files.file_source()) });
+            let scan = DataSourceExec::from_data_source(files);
+            Ok(Transformed::yes(scan as Arc<dyn ExecutionPlan>))
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_named_files"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Another source, guarded.
+#[derive(Clone)]
+struct GuardedSource {
+    inner: Arc<dyn FileSource>,
+}
+
+impl GuardedSource {
+    fn again(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
+        Arc::new(Self { inner })
+    }
+
+    /// The store that the source reads from.
+    fn store(&self, store: Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> {
+        match self.inner.file_type().starts_with("arrow") {
+            true => Arc::new(CheckedArrow::new(store)),
+            false => store,
+        }
+    }
+}
+
+impl FileSource for GuardedSource {
+    fn create_file_opener(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Arc<dyn FileOpener>> {
+        self.inner.create_file_opener(self.store(store), config, partition)
+    }
+
+    fn create_morselizer(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Box<dyn Morselizer>> {
+        let inner = self.inner.create_morselizer(self.store(store), config, partition)?;
+        Ok(Box::new(GuardedMorselizer { inner }))
+    }
+
+    fn table_schema(&self) -> &TableSchema {
+        self.inner.table_schema()
+    }
+
+    fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
+        self.again(self.inner.with_batch_size(batch_size))
+    }
+
+    fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
+        self.inner.filter()
+    }
+
+    fn projection(&self) -> Option<&ProjectionExprs> {
+        self.inner.projection()
+    }
+
+    fn metrics(&self) -> &ExecutionPlanMetricsSet {
+        self.inner.metrics()
+    }
+
+    fn file_type(&self) -> &str {
+        self.inner.file_type()
+    }
+
+    fn fmt_extra(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt_extra(t, f)
+    }
+
+    fn supports_repartitioning(&self) -> bool {
+        self.inner.supports_repartitioning()
+    }
+
+    fn repartitioned(
+        &self,
+        target_partitions: usize,
+        min_size: usize,
+        ordering: Option<LexOrdering>,
+        config: &FileScanConfig,
+    ) -> Result<Option<FileScanConfig>> {
+        self.inner.repartitioned(target_partitions, min_size, ordering, config)
+    }
+
+    fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
+        self.inner.reorder_files(files)
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.inner.apply_expressions(f)
+    }
+}
+
+#[derive(Debug)]
+struct GuardedMorselizer {
+    inner: Box<dyn Morselizer>,
+}
+
+impl Morselizer for GuardedMorselizer {
+    fn plan_file(&self, file: PartitionedFile) -> Result<Box<dyn MorselPlanner>> {
+        let location = file.object_meta.location.clone();
+        let inner = contained(&location, || self.inner.plan_file(file))?;
+        Ok(Box::new(GuardedPlanner { inner, file: location }))
+    }
+}
+
+#[derive(Debug)]
+struct GuardedPlanner {
+    inner: Box<dyn MorselPlanner>,
+    file: Location,
+}
+
+impl MorselPlanner for GuardedPlanner {
+    fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
+        let Self { inner, file } = *self;
+        let Some(mut plan) = contained(&file, || inner.plan())? else { return Ok(None) };
+        let guard =
+            |inner| -> Box<dyn MorselPlanner> { Box::new(Self { inner, file: file.clone() }) };
+        let planners = plan.take_ready_planners().into_iter().map(guard).collect();
+        let morsels = plan.take_morsels().into_iter().map(|inner| -> Box<dyn Morsel> {
+            Box::new(GuardedMorsel { inner, file: file.clone() })
+        });
+        let mut out = MorselPlan::new().with_morsels(morsels.collect()).with_planners(planners);
+        if let Some(pending) = plan.take_pending_planner() {
+            let file = file.clone();
+            out.set_pending_planner(async move {
+                let inner = guarded(&file, pending.into_future()).await?;
+                Ok(Box::new(Self { inner, file }) as Box<dyn MorselPlanner>)
+            });
+        }
+        Ok(Some(out))
+    }
+}
+
+#[derive(Debug)]
+struct GuardedMorsel {
+    inner: Box<dyn Morsel>,
+    file: Location,
+}
+
+impl Morsel for GuardedMorsel {
+    fn into_stream(self: Box<Self>) -> BoxStream<'static, Result<RecordBatch>> {
+        let Self { inner, file } = *self;
+        let stream = match catch_unwind(AssertUnwindSafe(|| inner.into_stream())) {
+            Ok(stream) => stream,
+            Err(panic) => {
+                let error = damaged(&file, panic.as_ref());
+                return futures::stream::once(async { Err(error) }).boxed();
+            }
+        };
+        let batches = AssertUnwindSafe(stream).catch_unwind().map(move |next| match next {
+            Ok(batch) => batch.map_err(|e| named(&file, e)),
+            Err(panic) => Err(damaged(&file, panic.as_ref())),
+        });
+        batches.boxed()
+    }
+}

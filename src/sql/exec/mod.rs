@@ -1,0 +1,58 @@
+//! What the plans of ours that have one input have in common.
+
+pub(in crate::sql) mod guard;
+pub(in crate::sql) mod pacing;
+pub(in crate::sql) mod spool;
+pub(in crate::sql) mod stack;
+pub(in crate::sql) mod yielding;
+
+/// The methods of `ExecutionPlan` that say that there is one input, no expression, and nothing to gain
+/// from more partitions. The type has a method
+/// `with_input(&self, Arc<dyn ExecutionPlan>) -> Self`.
+macro_rules! one_input {
+    () => {
+        fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+            vec![&self.input]
+        }
+
+        fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+            vec![false]
+        }
+
+        fn apply_expressions(
+            &self,
+            _f: &mut dyn FnMut(
+                &Arc<dyn datafusion::physical_expr::PhysicalExpr>,
+            ) -> datafusion::error::Result<
+                datafusion::common::tree_node::TreeNodeRecursion,
+            >,
+        ) -> datafusion::error::Result<datafusion::common::tree_node::TreeNodeRecursion> {
+            Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+        }
+
+        fn replace_children(
+            self: Arc<Self>,
+            mut children: Vec<Arc<dyn ExecutionPlan>>,
+            _options: datafusion::physical_plan::ReplaceChildrenOptions,
+        ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
+            match (children.pop(), children.is_empty()) {
+                (Some(input), true) => Ok(Arc::new(self.with_input(input))),
+                _ => datafusion::common::internal_err!("{} has one input", self.name()),
+            }
+        }
+
+        fn with_new_children(
+            self: Arc<Self>,
+            children: Vec<Arc<dyn ExecutionPlan>>,
+        ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
+            self.replace_children(
+                children,
+                datafusion::physical_plan::ReplaceChildrenOptions::new(
+                    datafusion::physical_plan::ChildrenPropertiesMode::Recompute,
+                ),
+            )
+        }
+    };
+}
+
+pub(in crate::sql) use one_input;

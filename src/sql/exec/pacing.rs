@@ -1,0 +1,196 @@
+//! [`PacedExec`]: batches in pieces that what is above is done with soon.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::error::Result;
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::Stream;
+
+use crate::sql::exec::one_input;
+
+/// How long what is above may work on one piece of a batch before pieces become smaller.
+const LONG: Duration = Duration::from_millis(20);
+/// Pieces that are worked on for a shorter time than this become larger.
+const SHORT: Duration = Duration::from_millis(2);
+/// Rows of the largest piece: those of one may have many more partners than those of the one before.
+const MOST: usize = 2048;
+
+/// Gives the rows of its input in pieces that what is above is done with soon, and yields between them.
+#[derive(Debug)]
+pub(in crate::sql) struct PacedExec {
+    input: Arc<dyn ExecutionPlan>,
+}
+
+impl PacedExec {
+    pub(in crate::sql) fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+        Self { input }
+    }
+
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self::new(input)
+    }
+}
+
+impl DisplayAs for PacedExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PacedExec")
+    }
+}
+
+impl ExecutionPlan for PacedExec {
+    fn name(&self) -> &str {
+        "PacedExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    one_input!();
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let input = self.input.execute(partition, context)?;
+        Ok(Box::pin(Paced::new(input)))
+    }
+}
+
+struct Paced {
+    input: SendableRecordBatchStream,
+    /// What is left of the batch that came last.
+    rest: Option<RecordBatch>,
+    /// Rows of the next piece.
+    size: usize,
+    /// When the last piece was given.
+    given: Option<Instant>,
+    /// When the runtime had its turn.
+    yielded: Instant,
+}
+
+impl Paced {
+    fn new(input: SendableRecordBatchStream) -> Self {
+        Self { input, rest: None, size: 1, given: None, yielded: Instant::now() }
+    }
+
+    /// Rows of the next piece, after the last one took so long.
+    fn next_size(size: usize, took: Duration) -> usize {
+        if took < SHORT {
+            return size.saturating_mul(4).min(MOST);
+        }
+        match took.as_nanos().checked_div(LONG.as_nanos()) {
+            None | Some(0) => size,
+            Some(times) => (size / usize::try_from(times).unwrap_or(usize::MAX).max(2)).max(1),
+        }
+    }
+}
+
+impl Stream for Paced {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(given) = self.given.take() {
+            self.size = Self::next_size(self.size, given.elapsed());
+        }
+        if self.yielded.elapsed() >= LONG {
+            self.yielded = Instant::now();
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let batch = match self.rest.take() {
+            Some(rest) => rest,
+            None => {
+                let next = self.input.as_mut().poll_next(cx);
+                if next.is_pending() {
+                    self.yielded = Instant::now();
+                }
+                match ready!(next) {
+                    Some(Ok(batch)) => batch,
+                    end => return Poll::Ready(end),
+                }
+            }
+        };
+        let rows = batch.num_rows().min(self.size);
+        let piece = batch.slice(0, rows);
+        if rows < batch.num_rows() {
+            self.rest = Some(batch.slice(rows, batch.num_rows() - rows));
+        }
+        self.given = Some(Instant::now());
+        Poll::Ready(Some(Ok(piece)))
+    }
+}
+
+impl RecordBatchStream for Paced {
+    fn schema(&self) -> SchemaRef {
+        self.input.schema()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{AsArray, Int64Array};
+    use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+    use futures::StreamExt;
+
+    use super::*;
+
+    #[test]
+    fn pieces_shrink_with_the_time_they_take() {
+        let ms = Duration::from_millis;
+        assert_eq!(Paced::next_size(1, ms(0)), 4);
+        assert_eq!(Paced::next_size(1024, ms(1)), MOST);
+        assert_eq!(Paced::next_size(MOST, ms(0)), MOST);
+        assert_eq!(Paced::next_size(100, ms(10)), 100);
+        assert_eq!(Paced::next_size(100, ms(21)), 50);
+        assert_eq!(Paced::next_size(100, ms(200)), 10);
+        assert_eq!(Paced::next_size(100, Duration::MAX), 1);
+        assert_eq!(Paced::next_size(1, ms(50)), 1);
+    }
+
+    #[tokio::test]
+    async fn pieces_are_the_batches() {
+        let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, false)]));
+        let given = [0i64, 1, 5, 0, 8192, 20_000];
+        let starts = given.iter().scan(0i64, |at, n| {
+            *at += n;
+            Some(*at - n)
+        });
+        let batches: Vec<Result<RecordBatch>> = starts
+            .zip(given)
+            .map(|(start, n)| {
+                let values: Int64Array = (start..start + n).collect();
+                Ok(RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(values)])?)
+            })
+            .collect();
+        let input = RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches));
+        let mut paced = Paced::new(Box::pin(input));
+        let mut found: Vec<i64> = Vec::new();
+        let mut sizes = Vec::new();
+        while let Some(piece) = paced.next().await {
+            let piece = piece.unwrap();
+            assert!(piece.num_rows() <= MOST);
+            sizes.push(piece.num_rows());
+            found.extend(piece.column(0).as_primitive::<Int64Type>().values());
+            if found.len() == 6 {
+                // A join that takes its time.
+                std::thread::sleep(LONG * 3);
+            }
+        }
+        assert_eq!(found, (0..28_198).collect::<Vec<i64>>());
+        assert!(sizes.len() > given.len(), "{sizes:?}");
+    }
+}

@@ -1,0 +1,129 @@
+//! [`Spool`]: rows that are kept until all of them have come.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+use crate::error::Error;
+use crate::io::arrow_ipc::{IpcReadOptions, IpcTableReader, IpcTableWriter, IpcWriteOptions};
+use arrow::array::{Array, RecordBatch};
+use datafusion::error::Result;
+use serrate_core::internal::Lease;
+
+/// Batches in memory up to a number of bytes, and all of them in a temporary file beyond, from where they
+/// are mapped: then they are the system's to keep in memory or not.
+pub(in crate::sql) struct Spool {
+    folder: PathBuf,
+    limit: usize,
+    held: Vec<RecordBatch>,
+    bytes: usize,
+    file: Option<Spilled>,
+}
+
+struct Spilled {
+    writer: IpcTableWriter<BufWriter<File>>,
+    lease: Lease,
+}
+
+/// The batches of a [`Spool`], in the order in which they came.
+pub(in crate::sql) struct Kept {
+    pub(in crate::sql) batches: Vec<RecordBatch>,
+    /// Removed when this is dropped.
+    _file: Option<Lease>,
+}
+
+impl Spool {
+    /// Of at most `limit` bytes of memory; the file is made in `folder`, which is made when it is not
+    /// there.
+    pub(in crate::sql) fn new(folder: impl Into<PathBuf>, limit: usize) -> Self {
+        Self { folder: folder.into(), limit, held: Vec::new(), bytes: 0, file: None }
+    }
+
+    pub(in crate::sql) fn push(&mut self, batch: RecordBatch) -> Result<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        if let Some(file) = &mut self.file {
+            file.writer.write_batch(&batch)?;
+            return Ok(());
+        }
+        self.bytes = self.bytes.saturating_add(own_bytes(&batch)?);
+        self.held.push(batch);
+        if self.bytes > self.limit { self.spill() } else { Ok(()) }
+    }
+
+    /// Moves what is in memory to a file.
+    fn spill(&mut self) -> Result<()> {
+        let held = std::mem::take(&mut self.held);
+        let Some(first) = held.first() else { return Ok(()) };
+        let folder = &self.folder;
+        std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+        let lease = Lease::acquire(folder).map_err(|e| Error::io(folder, e))?;
+        let file = File::create_new(lease.data()).map_err(|e| Error::io(folder, e))?;
+        let out = BufWriter::with_capacity(1 << 20, file);
+        let mut writer = IpcTableWriter::new(out, &first.schema(), &IpcWriteOptions::default())?;
+        for batch in &held {
+            writer.write_batch(batch)?;
+        }
+        self.file = Some(Spilled { writer, lease });
+        Ok(())
+    }
+
+    pub(in crate::sql) fn finish(self) -> Result<Kept> {
+        let Some(Spilled { writer, lease }) = self.file else {
+            return Ok(Kept { batches: self.held, _file: None });
+        };
+        let path = lease.data();
+        writer.into_inner()?.into_inner().map_err(|e| Error::io(&path, e.into_error()))?;
+        let mut reader =
+            IpcTableReader::open(&path, &IpcReadOptions { columns: None, mmap: true })?;
+        let mut batches = Vec::with_capacity(reader.num_batches().unwrap_or_default());
+        while let Some(batch) = reader.next_batch() {
+            batches.push(batch?);
+        }
+        Ok(Kept { batches, _file: Some(lease) })
+    }
+}
+
+/// Bytes of what a batch shows of its buffers.
+fn own_bytes(batch: &RecordBatch) -> Result<usize> {
+    batch.columns().iter().try_fold(0usize, |sum, column| {
+        Ok(sum.saturating_add(column.to_data().get_slice_memory_size()?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int64Array, ListArray};
+    use arrow::datatypes::Int64Type;
+
+    use super::*;
+
+    fn batch(from: i64) -> RecordBatch {
+        let lists = (from..from + 3).map(|n| Some((0..n % 4).map(Some)));
+        let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(lists));
+        let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + 3));
+        RecordBatch::try_from_iter([("id", ids), ("x", lists)]).unwrap()
+    }
+
+    #[test]
+    fn what_does_not_fit_in_memory_is_in_a_file_for_as_long_as_it_is_needed() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = || std::fs::read_dir(dir.path()).unwrap().count();
+        let all: Vec<RecordBatch> = (0..5).map(|i| batch(3 * i)).collect();
+        for (limit, expected) in [(usize::MAX, 0), (own_bytes(&all[0]).unwrap() + 1, 2), (0, 2)] {
+            let mut spool = Spool::new(dir.path(), limit);
+            for batch in &all {
+                spool.push(batch.clone()).unwrap();
+                spool.push(batch.slice(1, 0)).unwrap();
+            }
+            let kept = spool.finish().unwrap();
+            assert_eq!((files(), &kept.batches), (expected, &all), "{limit}");
+            drop(kept);
+            assert_eq!(files(), 0);
+        }
+        assert!(Spool::new(dir.path(), 0).finish().unwrap().batches.is_empty());
+    }
+}

@@ -1,0 +1,184 @@
+//! Deep expressions on small stacks: they are planned and evaluated on a stack of their own.
+//!
+//! DataFusion protects most walks over logical expressions, but neither the making of physical ones nor
+//! their evaluation, which go as deep as an expression is. The threads of a caller's runtime have 2 MB.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::Statistics;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use futures::Stream;
+use futures::stream::StreamExt;
+
+use crate::sql::exec::one_input;
+use crate::sql::statement::depth::{deep, run_deep};
+
+/// Expressions that are not deeper are evaluated on the stack that is there: a level takes some kilobytes in
+/// a build without optimizations.
+const SHALLOW: usize = 64;
+
+/// Makes physical plans on a stack that deep expressions find enough of.
+#[derive(Debug)]
+pub(in crate::sql) struct DeepPlanner {
+    /// The planner that a session has of its own.
+    pub(in crate::sql) inner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
+}
+
+#[async_trait]
+impl QueryPlanner for DeepPlanner {
+    async fn create_physical_plan(
+        &self,
+        logical_plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match &self.inner {
+            Some(inner) => run_deep(inner.create_physical_plan(logical_plan, session)).await,
+            None => {
+                let planner = DefaultPhysicalPlanner::default();
+                run_deep(planner.create_physical_plan(logical_plan, session)).await
+            }
+        }
+    }
+}
+
+/// Puts a [`DeepStackExec`] above each node that evaluates a deep expression.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct DeepStacks;
+
+impl PhysicalOptimizerRule for DeepStacks {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_up(|node| {
+            Ok(match has_deep_expression(&node)? {
+                true => Transformed::yes(Arc::new(DeepStackExec { input: node }) as _),
+                false => Transformed::no(node),
+            })
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_deep_stacks"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn has_deep_expression(node: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(&mut |expr| {
+        found |= is_deep(expr);
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+fn is_deep(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    let mut open = vec![(expr, 0)];
+    while let Some((expr, depth)) = open.pop() {
+        if depth > SHALLOW {
+            return true;
+        }
+        open.extend(expr.children().into_iter().map(|child| (child, depth + 1)));
+    }
+    false
+}
+
+/// Polls its input on a stack that deep expressions find enough of.
+#[derive(Debug)]
+struct DeepStackExec {
+    input: Arc<dyn ExecutionPlan>,
+}
+
+impl DeepStackExec {
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self { input }
+    }
+}
+
+impl DisplayAs for DeepStackExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeepStackExec")
+    }
+}
+
+impl ExecutionPlan for DeepStackExec {
+    fn name(&self) -> &str {
+        "DeepStackExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    one_input!();
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let input = deep(|| self.input.execute(partition, context))?;
+        Ok(Box::pin(DeepStream { input }))
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition)]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        input_stats: &[Arc<Statistics>],
+        _args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        match input_stats {
+            [input] => Ok(Arc::clone(input)),
+            _ => internal_err!("{} has one input", self.name()),
+        }
+    }
+}
+
+struct DeepStream {
+    input: SendableRecordBatchStream,
+}
+
+impl Stream for DeepStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        deep(|| self.input.poll_next_unpin(cx))
+    }
+}
+
+impl RecordBatchStream for DeepStream {
+    fn schema(&self) -> SchemaRef {
+        self.input.schema()
+    }
+}

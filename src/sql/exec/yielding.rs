@@ -1,0 +1,179 @@
+//! [`YieldingJoins`]: joins that can be cancelled.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::Statistics;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result;
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::execution_plan::SchedulingType;
+use datafusion::physical_plan::joins::{
+    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PiecewiseMergeJoinExec, SortMergeJoinExec,
+    SymmetricHashJoinExec,
+};
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
+    ReplaceChildrenOptions,
+};
+use futures::Stream;
+use futures::stream::StreamExt;
+use tokio::task::coop;
+
+use crate::sql::exec::one_input;
+use crate::sql::exec::pacing::PacedExec;
+
+/// Makes joins yield to the runtime now and then.
+///
+/// A query is cancelled where it yields, and DataFusion has its leaves yield after a number of batches.
+/// A join makes thousands of batches of one that it took, though, and what stands above, an aggregation
+/// say, takes them one after the other: nobody yields for minutes, and a worker of the runtime does nothing
+/// else meanwhile. So does a join whose filter drops the pairs of a batch, or which gives each row once: it
+/// gives nothing before it has seen all pairs of the batch. [`PacedExec`] below makes the batches small.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct YieldingJoins;
+
+impl PhysicalOptimizerRule for YieldingJoins {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_up(|node| {
+            // The inputs whose rows are joined one batch after the other.
+            let paced: &[usize] = if node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>() {
+                &[1]
+            } else if node.is::<SortMergeJoinExec>() || node.is::<PiecewiseMergeJoinExec>() {
+                &[0, 1]
+            } else if node.is::<CrossJoinExec>() || node.is::<SymmetricHashJoinExec>() {
+                &[]
+            } else {
+                return Ok(Transformed::no(node));
+            };
+            let mut children: Vec<Arc<dyn ExecutionPlan>> =
+                node.children().into_iter().map(Arc::clone).collect();
+            for at in paced {
+                if let Some(child) = children.get_mut(*at) {
+                    *child = Arc::new(PacedExec::new(Arc::clone(child)));
+                }
+            }
+            let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+            let node = if paced.is_empty() { node } else { node.replace_children(children, keep)? };
+            Ok(Transformed::yes(Arc::new(YieldingExec::new(node)) as _))
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_yielding_joins"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Yields to the runtime once the budget of its task is used up, of which a batch takes one unit.
+///
+/// `CooperativeExec` takes the unit before it polls its input: within one another, as many as the budget has
+/// units (128 in Tokio) take all of it on the way down, each time, and no input is ever polled. Here the unit
+/// is taken when there is a batch.
+#[derive(Debug)]
+struct YieldingExec {
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+}
+
+impl YieldingExec {
+    fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+        let properties = PlanProperties::clone(input.properties())
+            .with_scheduling_type(SchedulingType::Cooperative);
+        Self { input, properties: Arc::new(properties) }
+    }
+
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self::new(input)
+    }
+}
+
+impl DisplayAs for YieldingExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "YieldingExec")
+    }
+}
+
+impl ExecutionPlan for YieldingExec {
+    fn name(&self) -> &str {
+        "YieldingExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    one_input!();
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        Ok(Box::pin(YieldingStream { input: self.input.execute(partition, context)? }))
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition)]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        input_stats: &[Arc<Statistics>],
+        _args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        match input_stats {
+            [input] => Ok(Arc::clone(input)),
+            _ => datafusion::common::internal_err!("{} has one input", self.name()),
+        }
+    }
+}
+
+struct YieldingStream {
+    input: SendableRecordBatchStream,
+}
+
+impl Stream for YieldingStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if !coop::has_budget_remaining() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let next = self.input.poll_next_unpin(cx);
+        // Where the input has used up the budget there is nothing to take.
+        if next.is_ready()
+            && coop::has_budget_remaining()
+            && let Poll::Ready(unit) = coop::poll_proceed(cx)
+        {
+            unit.made_progress();
+        }
+        next
+    }
+}
+
+impl RecordBatchStream for YieldingStream {
+    fn schema(&self) -> SchemaRef {
+        self.input.schema()
+    }
+}

@@ -1,0 +1,218 @@
+//! DELETE and UPDATE with all of their conditions: see [`PlainChanges`].
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::default_table_source::{DefaultTableSource, source_as_provider};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, plan_err};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::utils::split_conjunction_owned;
+use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, TableType, WriteOp, lit};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::physical_plan::ExecutionPlan;
+
+/// Analyzer rule: refuses DELETE and UPDATE whose rows depend on more than the table itself, and gives
+/// all others to their table with the conditions that they have.
+///
+/// DataFusion optimizes such a statement as if it were a query, and then looks for conditions in what
+/// is left of it. `WHERE i IN (SELECT ..)` has become a join by then, and `WHERE false` an empty
+/// relation: both would change every row. So conditions and new values are read here, before anything
+/// is rewritten, and kept beside the table until it is asked to change.
+#[derive(Debug)]
+pub(crate) struct PlainChanges;
+
+impl AnalyzerRule for PlainChanges {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        match plan {
+            LogicalPlan::Dml(change) => Ok(LogicalPlan::Dml(plain(change)?)),
+            // EXPLAIN ANALYZE runs what it explains.
+            LogicalPlan::Analyze(mut analyze) => {
+                if let LogicalPlan::Dml(change) = analyze.input.as_ref() {
+                    analyze.input = Arc::new(LogicalPlan::Dml(plain(change.clone())?));
+                }
+                Ok(LogicalPlan::Analyze(analyze))
+            }
+            plan => Ok(plan),
+        }
+    }
+
+    fn name(&self) -> &str {
+        "serrate_plain_changes"
+    }
+}
+
+fn plain(change: DmlStatement) -> Result<DmlStatement> {
+    let verb = match change.op {
+        WriteOp::Delete => "DELETE",
+        WriteOp::Update => "UPDATE",
+        _ => return Ok(change),
+    };
+    let mut refused = None;
+    let mut conditions = Vec::new();
+    let mut values = Vec::new();
+    change.input.apply(|node| {
+        match node {
+            LogicalPlan::Filter(filter) => conditions.push(filter.predicate.clone()),
+            LogicalPlan::TableScan(scan) => conditions.extend(scan.filters.iter().cloned()),
+            LogicalPlan::Projection(projection) if change.op == WriteOp::Update => {
+                values.extend(projection.expr.iter().cloned());
+            }
+            LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {}
+            LogicalPlan::Join(_) => refused = Some("a join"),
+            LogicalPlan::Limit(_) => refused = Some("LIMIT"),
+            LogicalPlan::Subquery(_) => refused = Some("a subquery"),
+            LogicalPlan::Sort(_) => refused = Some("ORDER BY"),
+            _ => refused = refused.or(Some("more than a condition on the table")),
+        }
+        node.apply_expressions(|e| {
+            e.apply(|e| {
+                if matches!(
+                    e,
+                    Expr::Exists(_)
+                        | Expr::InSubquery(_)
+                        | Expr::ScalarSubquery(_)
+                        | Expr::SetComparison(_)
+                ) {
+                    refused = Some("a subquery");
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    if let Some(what) = refused {
+        return plan_err!(
+            "{verb} with {what} is not supported: its condition would be lost and every row changed; make the rows to keep with CREATE TABLE .. AS SELECT instead"
+        );
+    }
+    let provider = source_as_provider(&change.target)?;
+    if provider.is::<Captured>() {
+        return Ok(change);
+    }
+    let filters = conditions.into_iter().flat_map(split_conjunction_owned).map(unqualified);
+    let assignments = values.into_iter().filter_map(|value| match value {
+        // What stays as it is is named, too.
+        Expr::Alias(alias) => match *alias.expr {
+            Expr::Column(column) if column.name == alias.name => None,
+            value => Some(unqualified(value).map(|value| (alias.name, value))),
+        },
+        _ => None,
+    });
+    let captured = Captured {
+        filters: filters.collect::<Result<_>>()?,
+        assignments: assignments.collect::<Result<_>>()?,
+        inner: provider,
+    };
+    let target = Arc::new(DefaultTableSource::new(Arc::new(captured)));
+    Ok(DmlStatement { target, ..change })
+}
+
+/// An expression with columns by name alone, as a table knows them.
+pub(in crate::sql) fn unqualified(expr: Expr) -> Result<Expr> {
+    let expr = expr.transform(|e| match e {
+        Expr::Column(column) if column.relation.is_some() => {
+            Ok(Transformed::yes(Expr::Column(Column::new_unqualified(column.name))))
+        }
+        e => Ok(Transformed::no(e)),
+    })?;
+    Ok(expr.data)
+}
+
+/// An expression as the optimizer leaves it: constants are computed, `now()` is a time, names in
+/// functions are bound.
+pub(in crate::sql) fn simplified(
+    state: &dyn Session,
+    expr: Expr,
+    schema: &DFSchema,
+) -> Result<Expr> {
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(schema.clone()))
+        .with_config_options(Arc::new(state.config_options().clone()))
+        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+        .build();
+    ExprSimplifier::new(context).simplify(expr)
+}
+
+/// A table to be changed, with the conditions of the statement.
+struct Captured {
+    inner: Arc<dyn TableProvider>,
+    filters: Vec<Expr>,
+    assignments: Vec<(String, Expr)>,
+}
+
+impl fmt::Debug for Captured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl Captured {
+    fn simplified(&self, state: &dyn Session, exprs: &[Expr]) -> Result<Vec<Expr>> {
+        let schema = DFSchema::try_from(self.inner.schema())?;
+        exprs.iter().map(|e| simplified(state, e.clone(), &schema)).collect()
+    }
+
+    fn filters(&self, state: &dyn Session) -> Result<Vec<Expr>> {
+        let all = self.simplified(state, &self.filters)?.into_iter();
+        Ok(all.map(|e| if is_null(&e) { lit(false) } else { e }).collect())
+    }
+}
+
+/// `WHERE NULL`, which is no boolean everywhere.
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(value, _) if value.is_null())
+}
+
+#[async_trait]
+impl TableProvider for Captured {
+    fn schema(&self) -> SchemaRef {
+        self.inner.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        self.inner.table_type()
+    }
+
+    fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
+        self.inner.get_logical_plan()
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.inner.scan(state, projection, filters, limit).await
+    }
+
+    async fn delete_from(
+        &self,
+        state: &dyn Session,
+        _filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let filters = self.filters(state)?;
+        self.inner.delete_from(state, filters).await
+    }
+
+    async fn update(
+        &self,
+        state: &dyn Session,
+        _assignments: Vec<(String, Expr)>,
+        _filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let filters = self.filters(state)?;
+        let values: Vec<Expr> = self.assignments.iter().map(|(_, value)| value.clone()).collect();
+        let names = self.assignments.iter().map(|(name, _)| name.clone());
+        let assignments = names.zip(self.simplified(state, &values)?).collect();
+        self.inner.update(state, assignments, filters).await
+    }
+}

@@ -1,0 +1,59 @@
+//! [`ComputedLists`]: IN over values that depend on the row.
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator, binary_expr};
+use datafusion::optimizer::AnalyzerRule;
+
+/// Analyzer rule, once types are coerced: `x IN (a, CASE ..)` is `x = a OR x = CASE ..`.
+///
+/// DataFusion finds out which elements of a list are constants by evaluating them over no rows, where
+/// `CASE WHEN p THEN 5 END` and `coalesce(x, 5)` are 5: it makes a set of such a list and finds 5 in it
+/// for every row.
+/// `stock_lists_with_case_are_still_wrong` in `tests/sql/conditions.rs` fails once that is mended.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct ComputedLists;
+
+impl AnalyzerRule for ComputedLists {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = plan.transform_up_with_subqueries(|plan| {
+            let names = NamePreserver::new(&plan);
+            plan.map_expressions(|e| {
+                let name = names.save(&e);
+                Ok(e.transform_up(|e| Ok(compared_one_by_one(e)))?.update_data(|e| name.restore(e)))
+            })
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_computed_lists"
+    }
+}
+
+fn compared_one_by_one(e: Expr) -> Transformed<Expr> {
+    // Functions become CASE later, as coalesce does.
+    let is_computed = |e: &Expr| {
+        !matches!(e, Expr::Column(_)) && (!e.column_refs().is_empty() || e.contains_outer())
+    };
+    let InList { expr, list, negated } = match e {
+        Expr::InList(in_list)
+            if !in_list.expr.is_volatile() && in_list.list.iter().any(is_computed) =>
+        {
+            in_list
+        }
+        e => return Transformed::no(e),
+    };
+    let (equal, both) = match negated {
+        true => (Operator::NotEq, Operator::And),
+        false => (Operator::Eq, Operator::Or),
+    };
+    let compared = list.into_iter().map(|element| binary_expr((*expr).clone(), equal, element));
+    match compared.reduce(|a, b| binary_expr(a, both, b)) {
+        Some(made) => Transformed::yes(made),
+        None => Transformed::no(Expr::InList(InList { expr, list: Vec::new(), negated })),
+    }
+}

@@ -1,0 +1,182 @@
+//! [`LazyConditions`]: AND, OR and CASE evaluate an operand that can fail where it is asked for alone.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{Case, Exists, InSubquery};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::{
+    conjunction, find_valid_equijoin_key_pair, merge_schema, split_conjunction_owned,
+};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, Operator, lit,
+};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::scalar::ScalarValue;
+
+use super::held::{Conditions, choose, correlate, is_free, is_held, predicate};
+use crate::functions::cannot_fail;
+
+/// Logical optimizer rule, before all others: what stands right of AND and OR is evaluated where the left
+/// side leaves it open, and the branches of CASE where they are taken; conditions of WHERE that can
+/// fail are held above those that cannot.
+///
+/// DataFusion evaluates both sides of AND and OR for all rows of a batch unless the left side decides
+/// four in five, so a batch fails or not by what else is in it; and it makes AND and OR of a CASE that has
+/// truth values. Rules after this one see a CASE over an operand, which they leave alone, and conditions
+/// that [`PushDownFree`](super::PushDownFree) keeps in place.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct LazyConditions;
+
+impl OptimizerRule for LazyConditions {
+    fn name(&self) -> &str {
+        "serrate_lazy_conditions"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        if plan.inputs().is_empty() {
+            return Ok(Transformed::no(plan));
+        }
+        let schema = merge_schema(&plan.inputs());
+        let names = NamePreserver::new(&plan);
+        let is_condition = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
+        let plan = plan.map_expressions(|e| {
+            if is_condition {
+                return lazy_conjuncts(e, &schema);
+            }
+            let name = names.save(&e);
+            let lazy = made_lazy(e, &schema)?;
+            Ok(lazy.update_data(|e| name.restore(e)))
+        })?;
+        plan.transform_data(separate)
+    }
+}
+
+/// A predicate, of which rows where it is true are looked for; its conjuncts stay apart.
+fn lazy_conjuncts(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let mut changed = false;
+    let made = split_conjunction_owned(predicate)
+        .into_iter()
+        .map(|e| {
+            let lazy = made_lazy(e, schema)?.transform_data(with_correlated)?;
+            changed |= lazy.transformed;
+            Ok(lazy.data)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Transformed::new_transformed(conjunction(made).unwrap_or_else(|| lit(true)), changed))
+}
+
+/// A condition whose queries are evaluated for the rows that they are correlated with.
+fn with_correlated(e: Expr) -> Result<Transformed<Expr>> {
+    e.transform_down(|e| {
+        let (Expr::Exists(Exists { subquery, .. })
+        | Expr::InSubquery(InSubquery { subquery, .. })) = &e
+        else {
+            return Ok(Transformed::no(e));
+        };
+        let Some(plan) = correlate(&subquery.subquery)? else { return Ok(Transformed::no(e)) };
+        let made = subquery.with_plan(Arc::new(plan));
+        Ok(Transformed::yes(match e {
+            Expr::Exists(exists) => Expr::Exists(Exists { subquery: made, ..exists }),
+            Expr::InSubquery(query) => Expr::InSubquery(InSubquery { subquery: made, ..query }),
+            e => e,
+        }))
+    })
+}
+
+/// A filter whose conditions that can fail stand above the others.
+fn separate(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
+    let schema = filter.input.schema();
+    let mut conditions = Conditions::default();
+    conditions.add(filter.predicate.clone(), schema);
+    // The keys of a join are found among the conditions.
+    let (keys, held): (Vec<_>, Vec<_>) =
+        conditions.held.into_iter().partition(|e| is_key(e, &filter.input));
+    conditions.free.extend(keys);
+    let is_done = is_held(&filter.predicate)
+        // There is no row that it is not evaluated for.
+        || held.len() == 1 && matches!(*filter.input, LogicalPlan::TableScan(_));
+    if held.is_empty() || (conditions.free.is_empty() && is_done) {
+        return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+    }
+    let mut input = filter.input;
+    if let Some(free) = predicate(conditions.free, Vec::new()) {
+        input = LogicalPlan::Filter(Filter::try_new(free, input)?).into();
+    }
+    let Some(held) = predicate(Vec::new(), held) else {
+        return Ok(Transformed::no(LogicalPlan::clone(&input)));
+    };
+    Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(held, input)?)))
+}
+
+/// Whether a condition equates the two sides of a join somewhere below.
+fn is_key(condition: &Expr, input: &LogicalPlan) -> bool {
+    match input {
+        LogicalPlan::Join(join) => match condition {
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+                let (l, r) = (join.left.schema(), join.right.schema());
+                matches!(find_valid_equijoin_key_pair(left, right, l, r), Ok(Some(_)))
+                    || is_key(condition, &join.left)
+                    || is_key(condition, &join.right)
+            }
+            _ => false,
+        },
+        LogicalPlan::Filter(filter) => is_key(condition, &filter.input),
+        _ => false,
+    }
+}
+
+/// An expression whose operands are evaluated where they are asked for, in the bodies of lambdas too.
+fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    e.transform_down(|e| match e {
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right })
+            if !is_whole(&right, schema)
+                && left.get_type(schema).is_ok_and(|t| t == DataType::Boolean) =>
+        {
+            let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
+            let rest = Expr::BinaryExpr(BinaryExpr::new(right.clone(), op, Box::new(unknown)));
+            let decided = lit(op == Operator::Or);
+            let open = lit(op == Operator::And);
+            let arms = vec![(decided.clone(), decided), (open, *right)];
+            Ok(Transformed::yes(choose(*left, arms, rest)))
+        }
+        Expr::Case(Case { expr: None, when_then_expr, else_expr })
+            if is_truth(&when_then_expr, schema)
+                && !are_whole(&when_then_expr, else_expr.as_deref(), schema) =>
+        {
+            let of = Some(Box::new(lit(true)));
+            Ok(Transformed::yes(Expr::Case(Case::new(of, when_then_expr, else_expr))))
+        }
+        e => Ok(Transformed::no(e)),
+    })
+}
+
+type Arms = Vec<(Box<Expr>, Box<Expr>)>;
+
+/// Whether the branches of a CASE are truth values.
+fn is_truth(arms: &Arms, schema: &DFSchema) -> bool {
+    let boolean = |e: &Expr| e.get_type(schema).is_ok_and(|t| t == DataType::Boolean);
+    arms.first().is_some_and(|(_, then)| boolean(then))
+}
+
+fn are_whole(arms: &Arms, other: Option<&Expr>, schema: &DFSchema) -> bool {
+    arms.iter().all(|(when, then)| is_whole(when, schema) && is_whole(then, schema))
+        && other.is_none_or(|e| is_whole(e, schema))
+}
+
+/// Whether an expression has a value for every row.
+fn is_whole(e: &Expr, schema: &DFSchema) -> bool {
+    is_free(e, schema) || cannot_fail(e, schema).unwrap_or(false)
+}

@@ -1,0 +1,194 @@
+//! [`StableDecimals`]: decimals beside floats, and `round` of decimals, with types that stay.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{InList, InSubquery, ScalarFunction, SetComparison};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+/// Functions of rows that compare their arguments.
+const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
+
+/// Analyzer rule, in front of DataFusion's type coercion.
+///
+/// * A float is compared with a decimal as a double. DataFusion 55 makes a decimal of the float, which
+///   fails for NaN, infinity and 1e30, and rounds others. `stock_floats_become_decimals` in
+///   `tests/sql/decimals.rs` fails once this can go.
+/// * `round(x, 1)` of a DECIMAL(12, 2) is a DECIMAL(12, 1) where 1 is a literal, and a DECIMAL(13, 2) where
+///   it is none. Type coercion casts the 1 to an INT and the optimizer makes a literal of that again: the
+///   type of the column changes twice, and comparisons and filters of files find two types. So the 1 is an
+///   INT from the start, and another expression gets the type that it has now. `stock_round_changes_type`
+///   fails once this can go.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct StableDecimals;
+
+impl AnalyzerRule for StableDecimals {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = plan.transform_up_with_subqueries(|plan| {
+            if !may_change(&plan)? {
+                return Ok(Transformed::no(plan));
+            }
+            let mut schema = merge_schema(&plan.inputs());
+            if let LogicalPlan::TableScan(scan) = &plan {
+                let (name, source) = (scan.table_name.clone(), scan.source.schema());
+                schema.merge(&DFSchema::try_from_qualified_schema(name, &source)?);
+            }
+            let names = NamePreserver::new(&plan);
+            let changed = plan.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let changed = expr.transform_up(|expr| rewrite(expr, &schema))?;
+                Ok(changed.update_data(|expr| name.restore(expr)))
+            })?;
+            // The types of columns above follow.
+            changed.map_data(LogicalPlan::recompute_schema)
+        })?;
+        match plan.transformed {
+            true => Ok(plan
+                .data
+                .transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))?
+                .data),
+            false => Ok(plan.data),
+        }
+    }
+
+    fn name(&self) -> &str {
+        "serrate_stable_decimals"
+    }
+}
+
+/// Whether a node has an expression that may be of decimals and change.
+fn may_change(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_expressions(|expr| {
+        found = found
+            || expr.exists(|expr| {
+                Ok(match expr {
+                    Expr::BinaryExpr(binary) => compares(binary.op),
+                    Expr::Between(_)
+                    | Expr::InList(_)
+                    | Expr::InSubquery(_)
+                    | Expr::SetComparison(_) => true,
+                    Expr::Case(case) => case.expr.is_some(),
+                    Expr::ScalarFunction(call) => {
+                        call.func.name() == "round" || COMPARING.contains(&call.func.name())
+                    }
+                    _ => false,
+                })
+            })?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+fn compares(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let changed = match &mut expr {
+        Expr::BinaryExpr(binary) if compares(binary.op) => {
+            as_doubles(vec![&mut *binary.left, &mut *binary.right], schema)
+        }
+        Expr::Between(between) => {
+            as_doubles(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema)
+        }
+        Expr::InList(InList { expr, list, .. }) => {
+            as_doubles(std::iter::once(&mut **expr).chain(list).collect(), schema)
+        }
+        Expr::InSubquery(InSubquery { expr, subquery, .. })
+        | Expr::SetComparison(SetComparison { expr, subquery, .. }) => {
+            query_as_doubles(expr, subquery, schema)?
+        }
+        Expr::Case(case) => match &mut case.expr {
+            Some(operand) => {
+                let whens = case.when_then_expr.iter_mut().map(|(when, _)| &mut **when);
+                as_doubles(std::iter::once(&mut **operand).chain(whens).collect(), schema)
+            }
+            None => false,
+        },
+        Expr::ScalarFunction(call) if COMPARING.contains(&call.func.name()) => {
+            as_doubles(call.args.iter_mut().collect(), schema)
+        }
+        Expr::ScalarFunction(call) if call.func.name() == "round" => {
+            return keep_type(expr, schema);
+        }
+        _ => false,
+    };
+    Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// Casts all of what is compared to doubles where it is decimals and floats. Returns whether it is.
+fn as_doubles(parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    // Expressions without a type in this schema are parameters of lambdas.
+    let types: Vec<DataType> = parts.iter().filter_map(|part| part.get_type(schema).ok()).collect();
+    let numbers = types.iter().all(|t| t.is_numeric() || t.is_null());
+    if types.len() != parts.len()
+        || !numbers
+        || !types.iter().any(DataType::is_decimal)
+        || !types.iter().any(DataType::is_floating)
+    {
+        return false;
+    }
+    for (part, data_type) in parts.into_iter().zip(types) {
+        if data_type != DataType::Float64 {
+            *part = Expr::Cast(Cast::new(Box::new(std::mem::take(part)), DataType::Float64));
+        }
+    }
+    true
+}
+
+/// As [`as_doubles`], for a value and the column of a query.
+fn query_as_doubles(value: &mut Expr, query: &mut Subquery, schema: &DFSchema) -> Result<bool> {
+    let rows = query.subquery.schema();
+    let (Ok(of_value), [field]) = (value.get_type(schema), &rows.fields()[..]) else {
+        return Ok(false);
+    };
+    let of_query = field.data_type();
+    let differ = of_value.is_decimal() && of_query.is_floating()
+        || of_value.is_floating() && of_query.is_decimal();
+    if !differ {
+        return Ok(false);
+    }
+    let double = |e: Expr| Expr::Cast(Cast::new(Box::new(e), DataType::Float64));
+    if of_value != DataType::Float64 {
+        *value = double(std::mem::take(value));
+    }
+    let columns = rows.iter().map(|(table, field)| {
+        let column = Expr::Column(Column::new(table.cloned(), field.name()));
+        double(column).alias_qualified(table.cloned(), field.name())
+    });
+    let columns: Vec<Expr> = columns.collect();
+    let plan = LogicalPlanBuilder::from(query.subquery.as_ref().clone()).project(columns)?;
+    *query = query.with_plan(Arc::new(plan.build()?));
+    Ok(true)
+}
+
+/// `round(x, n)` with a type that does not depend on what becomes of `n`.
+fn keep_type(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Expr::ScalarFunction(ScalarFunction { args, .. }) = &mut expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let [value, places] = args.as_mut_slice() else { return Ok(Transformed::no(expr)) };
+    if !value.get_type(schema).is_ok_and(|t| t.is_decimal()) {
+        return Ok(Transformed::no(expr));
+    }
+    if let Expr::Literal(literal, _) = places {
+        let changed = literal.data_type().is_integer() && literal.data_type() != DataType::Int32;
+        if changed && let Ok(int) = literal.cast_to(&DataType::Int32) {
+            *places = Expr::Literal(int, None);
+        }
+        return Ok(Transformed::new_transformed(expr, changed));
+    }
+    let data_type = expr.get_type(schema)?;
+    Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), data_type))))
+}

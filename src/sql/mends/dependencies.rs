@@ -1,0 +1,167 @@
+//! Functional dependencies that do not hold above `unnest`.
+//!
+//! A query grouped by `k` has one row per `k`, and DataFusion keeps that in the schema: a DISTINCT, an
+//! ORDER BY or a GROUP BY of further columns above it is dropped as redundant, and a join by `k` becomes
+//! a semi join. `Unnest` of DataFusion 55 hands on the dependencies of its input, although it makes many
+//! rows of one: <https://github.com/apache/datafusion/pull/24787> is the mend upstream, in no release
+//! yet. `stock_unnest_still_keeps_dependencies` in `tests/sql/unnest.rs` fails once it is, and this file
+//! can go then.
+//!
+//! Dependencies are found anew whenever a plan is rewritten, so they cannot be taken out of a schema. But
+//! a projection drops the ones about columns that it computes. So a projection under `Unnest` computes
+//! every column, by a function that returns its argument.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::logical_expr::planner::{
+    PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
+};
+use datafusion::logical_expr::sqlparser::ast::TableFactor;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, Projection, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Unnest, Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+/// Returns its argument; the optimizer does not look through it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ComputedColumn {
+    signature: Signature,
+}
+
+static COMPUTED_COLUMN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let signature = Signature::any(1, Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(ComputedColumn { signature }))
+});
+
+impl ScalarUDFImpl for ComputedColumn {
+    fn name(&self) -> &str {
+        "__serrate_computed_column"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match types {
+            [data_type] => Ok(data_type.clone()),
+            _ => internal_err!("{} takes one argument, not {}", self.name(), types.len()),
+        }
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        match args.arg_fields {
+            [field] => Ok(Arc::clone(field)),
+            fields => internal_err!("{} takes one argument, not {}", self.name(), fields.len()),
+        }
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match (args.args.pop(), args.args.is_empty()) {
+            (Some(column), true) => Ok(column),
+            _ => internal_err!("{} takes one argument", self.name()),
+        }
+    }
+}
+
+/// Analyzer rule: no dependency reaches the output of an `Unnest`.
+#[derive(Debug)]
+pub(in crate::sql) struct UnnestDependencies;
+
+impl AnalyzerRule for UnnestDependencies {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        drop_unnest_dependencies(plan)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_unnest_dependencies"
+    }
+}
+
+/// Does in FROM what [`UnnestDependencies`] does for the finished plan: the planner adds columns to a
+/// GROUP BY by the dependencies of what it groups.
+#[derive(Debug)]
+pub(in crate::sql) struct UnnestDependenciesPlanner;
+
+thread_local! {
+    /// Whether [`UnnestDependenciesPlanner`] is asked again about the relation that it has itself planned.
+    static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
+}
+
+impl RelationPlanner for UnnestDependenciesPlanner {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> Result<RelationPlanning> {
+        if PLANNED_HERE.take() {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        }
+        PLANNED_HERE.set(true);
+        let plan = context.plan(relation);
+        // Another planner in front may have taken the relation.
+        PLANNED_HERE.set(false);
+        let plan = drop_unnest_dependencies(plan?)?;
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
+    }
+}
+
+/// A plan in which no `Unnest` hands on dependencies of its input, now or once it is optimized.
+fn drop_unnest_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Unnest(unnest) if needs_barrier(&unnest)? => {
+            add_barrier(unnest).map(Transformed::yes)
+        }
+        node => Ok(Transformed::no(node)),
+    })?;
+    if !plan.transformed {
+        return Ok(plan.data);
+    }
+    let plan = plan
+        .data
+        .transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))?;
+    Ok(plan.data)
+}
+
+/// Whether the input of an `Unnest` has dependencies, or may get some: the optimizer makes an aggregate
+/// of DISTINCT, of subqueries and of others.
+fn needs_barrier(unnest: &Unnest) -> Result<bool> {
+    if is_barrier(&unnest.input) {
+        return Ok(false);
+    }
+    let mut found = false;
+    unnest.input.apply_with_subqueries(|node| {
+        found = matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_))
+            || !node.schema().functional_dependencies().is_empty();
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+fn is_barrier(plan: &LogicalPlan) -> bool {
+    let computed = |e: &Expr| match e.clone().unalias() {
+        Expr::ScalarFunction(call) => {
+            (call.func.inner().as_ref() as &dyn Any).is::<ComputedColumn>()
+        }
+        _ => false,
+    };
+    matches!(plan, LogicalPlan::Projection(p) if !p.expr.is_empty() && p.expr.iter().all(computed))
+}
+
+fn add_barrier(unnest: Unnest) -> Result<LogicalPlan> {
+    let columns = unnest.input.schema().columns().into_iter().map(|column| {
+        let (relation, name) = (column.relation.clone(), column.name.clone());
+        COMPUTED_COLUMN.call(vec![Expr::Column(column)]).alias_qualified(relation, name)
+    });
+    let computed = Projection::try_new(columns.collect(), Arc::clone(&unnest.input))?;
+    let unnest = LogicalPlan::Unnest(unnest);
+    unnest.with_new_exprs(unnest.expressions(), vec![LogicalPlan::Projection(computed)])
+}

@@ -1,0 +1,66 @@
+//! [`DurationWindows`]: windows in the order of durations.
+
+use arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::WindowFunction;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    Cast, Expr, ExprSchemable, LogicalPlan, WindowFrameBound, WindowFrameUnits,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+/// Analyzer rule, in front of DataFusion's type coercion, which refuses `rank() OVER (ORDER BY end - start)`:
+/// the frame that every window has is a RANGE, and it knows none of durations, even where no bound of it
+/// is a distance. The order becomes that of the numbers that durations are.
+/// `stock_windows_over_durations_still_fail` in `tests/sql/times.rs` fails once that is mended.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct DurationWindows;
+
+impl AnalyzerRule for DurationWindows {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = plan.transform_up_with_subqueries(|plan| {
+            let LogicalPlan::Window(_) = &plan else { return Ok(Transformed::no(plan)) };
+            let schema = merge_schema(&plan.inputs());
+            let names = NamePreserver::new(&plan);
+            plan.map_expressions(|e| {
+                let name = names.save(&e);
+                Ok(e.transform_up(|e| Ok(ordered_by_numbers(e, &schema)))?
+                    .update_data(|e| name.restore(e)))
+            })
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_duration_windows"
+    }
+}
+
+fn ordered_by_numbers(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let Expr::WindowFunction(call) = &mut e else { return Transformed::no(e) };
+    let WindowFunction { params, .. } = &mut **call;
+    let frame = &params.window_frame;
+    let is_end = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => true,
+        WindowFrameBound::Preceding(n) | WindowFrameBound::Following(n) => n.is_null(),
+    };
+    if frame.units != WindowFrameUnits::Range
+        || !is_end(&frame.start_bound)
+        || !is_end(&frame.end_bound)
+    {
+        return Transformed::no(e);
+    }
+    let mut changed = false;
+    for key in &mut params.order_by {
+        if matches!(key.expr.get_type(schema), Ok(DataType::Duration(_))) {
+            let duration = std::mem::take(&mut key.expr);
+            key.expr = Expr::Cast(Cast::new(Box::new(duration), DataType::Int64));
+            changed = true;
+        }
+    }
+    Transformed::new_transformed(e, changed)
+}

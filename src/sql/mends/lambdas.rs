@@ -1,0 +1,190 @@
+//! Lambdas: what may stand in their bodies, and where their parameters are found.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion::common::plan_datafusion_err;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::config::ConfigOptions;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr, Function, Query, Value, VisitMut, VisitorMut,
+};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::LambdaVariable;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+
+use crate::sql::statement::predicates::make_array;
+
+/// Makes the bodies of lambdas in a statement what DataFusion plans, or says why they are not:
+///
+/// * `[v, w]` becomes `make_array(v, w)`: DataFusion plans the elements of an array where it knows of no
+///   parameters;
+/// * aggregates, window functions and `IN (SELECT ..)` are refused: a lambda is about one value.
+pub(in crate::sql) fn prepare<S: VisitMut>(state: &SessionState, statement: &mut S) -> Result<()> {
+    let mut bodies = Bodies { state, within: 0, around: Vec::new() };
+    match statement.visit(&mut bodies) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(e) => Err(e),
+    }
+}
+
+struct Bodies<'a> {
+    state: &'a SessionState,
+    /// Lambdas around this place of the query.
+    within: usize,
+    /// The same of the queries around this one.
+    around: Vec<usize>,
+}
+
+impl VisitorMut for Bodies<'_> {
+    type Break = DataFusionError;
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<DataFusionError> {
+        self.around.push(std::mem::take(&mut self.within));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<DataFusionError> {
+        self.within = self.around.pop().unwrap_or_default();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<DataFusionError> {
+        match expr {
+            Expr::Lambda(_) => self.within = self.within.saturating_add(1),
+            Expr::Function(call) if self.within > 0 => return self.of_values(call),
+            Expr::InSubquery { .. } | Expr::Exists { .. } if self.within > 0 => {
+                return ControlFlow::Break(plan_datafusion_err!(
+                    "{expr} within a lambda: a query cannot be asked about each value; ragged_isin(x, (SELECT array_agg(key) FROM ..)) is the mask of the values that it has"
+                ));
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<DataFusionError> {
+        match expr {
+            Expr::Lambda(_) => self.within = self.within.saturating_sub(1),
+            Expr::Array(array) if self.within > 0 && !array.elem.iter().all(is_written_out) => {
+                *expr = make_array(std::mem::take(&mut array.elem));
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Bodies<'_> {
+    /// Refuses calls that are about rows.
+    fn of_values(&self, call: &Function) -> ControlFlow<DataFusionError> {
+        let name = match call.name.0.as_slice() {
+            [name] => name.as_ident().map(|name| name.value.to_lowercase()),
+            _ => None,
+        };
+        let name = name.unwrap_or_default();
+        if call.over.is_some() {
+            return ControlFlow::Break(plan_datafusion_err!(
+                "{name}(..) OVER (..) within a lambda: a window function is about rows, and a lambda about one value; work it out in a query below and let the lambda take its column"
+            ));
+        }
+        let of_one = self.state.scalar_functions().contains_key(&name)
+            || self.state.higher_order_functions().contains_key(&name);
+        if !of_one && self.state.aggregate_functions().contains_key(&name) {
+            let ours = crate::sql::statement::hints::ours(&name);
+            let ours = ours.map_or_else(String::new, |f| format!(" ({f}(x) is that of a list)"));
+            return ControlFlow::Break(plan_datafusion_err!(
+                "{name}(..) within a lambda: an aggregate is of rows, and a lambda about one value{ours}; work it out in a query below and let the lambda take its column"
+            ));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// A literal, or the negative of one, or a list of such.
+fn is_written_out(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(value) => !matches!(value.value, Value::Placeholder(_)),
+        Expr::UnaryOp { expr, .. } => is_written_out(expr),
+        Expr::Array(array) => array.elem.iter().all(is_written_out),
+        _ => false,
+    }
+}
+
+/// Where the numbers of parameters begin: more columns than that no table has.
+const PARAMETERS: usize = 1_000_000;
+
+/// Physical optimizer rule, before all others: parameters of lambdas are numbered where no column is.
+///
+/// DataFusion numbers them behind the columns of the input. Where an expression moves to an input with more
+/// columns, as when a projection is merged with one below or goes into a scan, its columns get new numbers and
+/// its parameters keep theirs, which are then those of columns: an error, or the values of a column that
+/// is called as the parameter is.
+#[derive(Debug, Default)]
+pub(crate) struct LambdaParameters;
+
+impl PhysicalOptimizerRule for LambdaParameters {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_up(|node| {
+            if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
+                let mut changed = false;
+                let columns = projection
+                    .expr()
+                    .iter()
+                    .map(|column| {
+                        let moved = apart(&column.expr)?;
+                        changed |= moved.transformed;
+                        Ok(ProjectionExpr { expr: moved.data, alias: column.alias.clone() })
+                    })
+                    .collect::<Result<Vec<_>>>()?;
+                if changed {
+                    let projection =
+                        ProjectionExec::try_new(columns, Arc::clone(projection.input()))?;
+                    return Ok(Transformed::yes(Arc::new(projection) as Arc<dyn ExecutionPlan>));
+                }
+            } else if let Some(filter) = node.downcast_ref::<FilterExec>() {
+                let moved = apart(filter.predicate())?;
+                if moved.transformed {
+                    let filter = FilterExecBuilder::from(filter).with_predicate(moved.data);
+                    return Ok(Transformed::yes(
+                        Arc::new(filter.build()?) as Arc<dyn ExecutionPlan>
+                    ));
+                }
+            }
+            Ok(Transformed::no(node))
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_lambda_parameters"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// An expression whose parameters have numbers of their own. Their order, which says which lambda is
+/// within which, stays.
+fn apart(expr: &Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
+    Arc::clone(expr).transform_up(|e| {
+        let moved = match e.downcast_ref::<LambdaVariable>() {
+            Some(v) if v.index() < PARAMETERS => {
+                let index = v.index().saturating_add(PARAMETERS);
+                Arc::new(LambdaVariable::new(index, Arc::clone(v.field())))
+            }
+            _ => return Ok(Transformed::no(e)),
+        };
+        Ok(Transformed::yes(moved as Arc<dyn PhysicalExpr>))
+    })
+}

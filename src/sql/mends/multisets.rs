@@ -1,0 +1,81 @@
+//! [`CountedSets`]: EXCEPT ALL and INTERSECT ALL count equal rows.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, JoinType, NullEquality};
+use datafusion::error::Result;
+use datafusion::functions_window::row_number::row_number_udwf;
+use datafusion::logical_expr::expr::WindowFunction;
+use datafusion::logical_expr::{
+    Distinct, Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder,
+    WindowFunctionDefinition,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+/// Which of equal rows a row is, on either side.
+const COPY: [&str; 2] = ["__serrate_left_copy", "__serrate_right_copy"];
+
+/// Analyzer rule: a row of EXCEPT ALL and INTERSECT ALL goes with one row of the other side.
+///
+/// DataFusion 55 makes an anti join and a semi join of them, in which one row of the right side stands for
+/// all of the left: `{1, 1} EXCEPT ALL {1}` is empty. Here equal rows are numbered on both sides, and the
+/// number is one more key. `stock_sets_still_count_nothing` in `tests/sql/set_operations.rs` fails once
+/// this rule can go.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct CountedSets;
+
+impl AnalyzerRule for CountedSets {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = plan.transform_up_with_subqueries(|node| match node {
+            LogicalPlan::Join(join) if compares_rows(&join) => {
+                number_copies(join).map(Transformed::yes)
+            }
+            node => Ok(Transformed::no(node)),
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_counted_sets"
+    }
+}
+
+/// Whether a join is EXCEPT ALL or INTERSECT ALL: nothing else compares whole rows, NULL with NULL, before
+/// the optimizer does. Without ALL the left side is DISTINCT.
+fn compares_rows(join: &Join) -> bool {
+    matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
+        && join.null_equality == NullEquality::NullEqualsNull
+        && join.filter.is_none()
+        && join.on.len() == join.left.schema().fields().len()
+        && !matches!(*join.left, LogicalPlan::Distinct(Distinct::All(_)))
+}
+
+fn number_copies(join: Join) -> Result<LogicalPlan> {
+    let columns: Vec<Expr> = join.left.schema().columns().into_iter().map(Expr::Column).collect();
+    let (left_keys, right_keys): (Vec<Expr>, Vec<Expr>) = join.on.iter().cloned().unzip();
+    let mut on = join.on;
+    on.push(COPY.map(|name| Expr::Column(Column::new_unqualified(name))).into());
+    let [left, right] = [(join.left, left_keys, COPY[0]), (join.right, right_keys, COPY[1])]
+        .map(|(plan, keys, name)| number_rows(&plan, keys, name).map(Arc::new));
+    let numbered = Join::try_new(
+        left?,
+        right?,
+        on,
+        None,
+        join.join_type,
+        join.join_constraint,
+        join.null_equality,
+        false,
+    )?;
+    LogicalPlanBuilder::from(LogicalPlan::Join(numbered)).project(columns)?.build()
+}
+
+/// A plan with the number of each row among those with the same keys.
+fn number_rows(plan: &LogicalPlan, keys: Vec<Expr>, name: &str) -> Result<LogicalPlan> {
+    let number =
+        WindowFunction::new(WindowFunctionDefinition::WindowUDF(row_number_udwf()), vec![]);
+    let number = Expr::from(number).partition_by(keys).build()?;
+    LogicalPlanBuilder::from(plan.clone()).window([number.alias(name)])?.build()
+}

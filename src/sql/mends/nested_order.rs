@@ -1,0 +1,217 @@
+//! [`NestedOrder`]: lists and structs in one order, in which NULL within them is the greatest value.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, Int8Array, new_null_array};
+use arrow::compute::interleave;
+use arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue, exec_err, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Distinct, Expr, ExprSchemable, LogicalPlan, Operator,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::functions::compare_nested;
+
+/// Analyzer rule, once types are coerced: comparisons, extremes and sort keys of lists and structs.
+///
+/// DataFusion compares them with NULL elements as the least of all in `<` and `greatest`, and sorts them
+/// with NULL elements where NULLS FIRST or NULLS LAST puts rows that are NULL. Here NULL elements are the
+/// greatest, as in DuckDB and PostgreSQL, and NULLS FIRST and NULLS LAST are about whole values alone.
+/// `stock_comparisons_of_lists_have_least_nulls` in `tests/sql/nested_order.rs` fails once this rule can go.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct NestedOrder;
+
+impl AnalyzerRule for NestedOrder {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        Ok(plan.transform_up_with_subqueries(of_node)?.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_nested_order"
+    }
+}
+
+fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let schema = merge_schema(&plan.inputs());
+    let names = NamePreserver::new(&plan);
+    let plan = plan.map_expressions(|e| {
+        let name = names.save(&e);
+        let done = e.transform_up(|e| rewrite(e, &schema))?;
+        Ok(done.update_data(|e| name.restore(e)))
+    })?;
+    plan.transform_data(|plan| match plan {
+        LogicalPlan::Sort(mut sort) => {
+            let changed = split_keys(&mut sort.expr, &schema, 0);
+            Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
+        }
+        LogicalPlan::Distinct(Distinct::On(mut on)) => {
+            // The first keys are the expressions behind ON, one by one.
+            let kept = on.on_expr.len();
+            let changed = on.sort_expr.as_mut().is_some_and(|by| split_keys(by, &schema, kept));
+            Ok(Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(on)), changed))
+        }
+        plan => Ok(Transformed::no(plan)),
+    })
+}
+
+fn is_nested(e: &Expr, schema: &DFSchema) -> bool {
+    e.get_type(schema).is_ok_and(|t| t.is_nested())
+}
+
+fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if matches!(op, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
+                && is_nested(&left, schema)
+                && is_nested(&right, schema) =>
+        {
+            let order = Nested::Order.call(vec![*left, *right]);
+            let zero = Box::new(lit(0i8));
+            Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(order), op, zero))))
+        }
+        Expr::Between(between) if is_nested(&between.expr, schema) => {
+            let order =
+                |bound: Box<Expr>| Nested::Order.call(vec![between.expr.as_ref().clone(), *bound]);
+            let within =
+                order(between.low).gt_eq(lit(0i8)).and(order(between.high).lt_eq(lit(0i8)));
+            Ok(Transformed::yes(if between.negated { !within } else { within }))
+        }
+        Expr::ScalarFunction(call)
+            if ["greatest", "least"].contains(&call.name())
+                && !call.args.is_empty()
+                && call.args.iter().all(|e| is_nested(e, schema)) =>
+        {
+            let nested = if call.name() == "least" { Nested::Least } else { Nested::Greatest };
+            Ok(Transformed::yes(nested.call(call.args)))
+        }
+        Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
+            let changed = split_keys(&mut params.order_by, schema, 0);
+            let call = Expr::AggregateFunction(AggregateFunction { func, params });
+            Ok(Transformed::new_transformed(call, changed))
+        }
+        Expr::WindowFunction(call) => {
+            let WindowFunction { fun, mut params } = *call;
+            let changed = split_keys(&mut params.order_by, schema, 0);
+            let call = Expr::WindowFunction(Box::new(WindowFunction { fun, params }));
+            Ok(Transformed::new_transformed(call, changed))
+        }
+        expr => Ok(Transformed::no(expr)),
+    }
+}
+
+/// Sorts by whether a value is NULL, and then with NULL as the greatest value, where the two differ.
+fn split_keys(keys: &mut Vec<Sort>, schema: &DFSchema, kept: usize) -> bool {
+    let split = |by: &Sort| by.asc == by.nulls_first && is_nested(&by.expr, schema);
+    if !keys.iter().skip(kept).any(split) {
+        return false;
+    }
+    let rest = keys.split_off(kept.min(keys.len()));
+    for mut by in rest {
+        if split(&by) {
+            let is_null = Expr::IsNull(Box::new(by.expr.clone()));
+            keys.push(Sort::new(is_null, !by.nulls_first, false));
+            by.nulls_first = !by.asc;
+        }
+        keys.push(by);
+    }
+    true
+}
+
+/// What a call has to say of lists or structs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Nested {
+    /// -1, 0 or 1; NULL where a side is NULL.
+    Order,
+    /// The greatest that is not NULL.
+    Greatest,
+    /// The least that is not NULL.
+    Least,
+}
+
+impl Nested {
+    fn call(self, args: Vec<Expr>) -> Expr {
+        let signature = Signature::variadic_any(Volatility::Immutable);
+        ScalarUDF::new_from_impl(NestedCall { nested: self, signature }).call(args)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct NestedCall {
+    nested: Nested,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for NestedCall {
+    fn name(&self) -> &str {
+        match self.nested {
+            Nested::Order => "nested_order",
+            Nested::Greatest => "nested_greatest",
+            Nested::Least => "nested_least",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match (self.nested, types) {
+            (Nested::Order, [_, _]) => Ok(DataType::Int8),
+            (Nested::Greatest | Nested::Least, [first, ..]) => Ok(first.clone()),
+            _ => plan_err!("{}: {} arguments", self.name(), types.len()),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let one = args.args.iter().all(|v| matches!(v, ColumnarValue::Scalar(_)));
+        let rows = if one { 1 } else { args.number_rows };
+        let values: Result<Vec<ArrayRef>> = args.args.iter().map(|v| v.to_array(rows)).collect();
+        let values = values?;
+        let found: ArrayRef = match (self.nested, values.as_slice()) {
+            (Nested::Order, [left, right]) => {
+                let order = compare_nested(left, right)?;
+                let rows = (0..rows)
+                    .map(|i| (left.is_valid(i) && right.is_valid(i)).then(|| order(i, i) as i8));
+                Arc::new(rows.collect::<Int8Array>())
+            }
+            (Nested::Greatest, values) => extreme(values, rows, Ordering::Greater)?,
+            (Nested::Least, values) => extreme(values, rows, Ordering::Less)?,
+            _ => return exec_err!("{}: {} arguments", self.name(), values.len()),
+        };
+        Ok(match one {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
+            false => ColumnarValue::Array(found),
+        })
+    }
+}
+
+/// The best value of each row that is not NULL.
+fn extreme(values: &[ArrayRef], rows: usize, wanted: Ordering) -> Result<ArrayRef> {
+    let Some(first) = values.first() else { return exec_err!("an extreme of no values") };
+    let mut sources: Vec<&dyn Array> = values.iter().map(|v| v.as_ref()).collect();
+    let null = new_null_array(first.data_type(), 1);
+    sources.push(null.as_ref());
+    let mut best = vec![(values.len(), 0); rows];
+    for (at, candidates) in values.iter().enumerate() {
+        let before = values.iter().take(at);
+        let orders: Result<Vec<_>> =
+            before.map(|best| Ok(compare_nested(candidates, best)?)).collect();
+        let orders = orders?;
+        for (row, best) in best.iter_mut().enumerate() {
+            let better = orders.get(best.0).is_none_or(|order| order(row, row) == wanted);
+            if better && candidates.is_valid(row) {
+                *best = (at, row);
+            }
+        }
+    }
+    Ok(interleave(&sources, &best)?)
+}

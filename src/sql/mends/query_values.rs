@@ -1,0 +1,182 @@
+//! [`QueryValues`]: queries as values, wherever an expression may stand.
+
+use std::sync::Arc;
+
+use datafusion::common::Column;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, Subquery,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::sql::mends::correlated::{Names, is_equation, join_values, keep_name};
+use crate::sql::mends::subqueries::{as_value, has_query};
+
+/// Analyzer rule, once types are coerced: `x IN (query)` and `EXISTS (query)` as values, and correlated
+/// scalar queries with any condition.
+///
+/// DataFusion 55 plans IN and EXISTS as conditions of WHERE alone, and of correlated scalar queries those
+/// whose condition is an equation of a column of each query. Here
+///
+/// * IN and EXISTS outside of WHERE become scalar queries that count, NULL where SQL says so;
+/// * queries in ORDER BY, GROUP BY, aggregates and window functions, and lambdas in the latter, are worked
+///   out in a projection below;
+/// * a correlated scalar query that is more than an equation is worked out once for each different
+///   combination of the outer columns that it names, and joined to the outer rows ([`join_values`]).
+///
+/// `stock_queries_are_no_values` in `tests/sql/query_values.rs` fails once this rule can go.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct QueryValues;
+
+impl AnalyzerRule for QueryValues {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut found = false;
+        plan.apply_with_subqueries(|node| {
+            found = found || is_done_here(node)?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if !found {
+            return Ok(plan);
+        }
+        let mut names = Names::default();
+        // Inner queries first: the outer ones have copies of them.
+        Ok(plan.transform_up_with_subqueries(|node| of_node(node, &mut names))?.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_query_values"
+    }
+}
+
+/// Whether there are queries in a node, or lambdas in the keys of a window.
+///
+/// DataFusion numbers the parameters of lambdas behind the columns of a node, so that a key of a window is
+/// another expression than the key of the sort below it, and the plan fails its check.
+fn is_done_here(node: &LogicalPlan) -> Result<bool> {
+    if has_query(node)? {
+        return Ok(true);
+    }
+    let LogicalPlan::Window(window) = node else { return Ok(false) };
+    let mut found = false;
+    for e in &window.window_expr {
+        found = found || e.exists(|e| Ok(matches!(e, Expr::HigherOrderFunction(_))))?;
+    }
+    Ok(found)
+}
+
+fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+    if !is_done_here(&node)? {
+        return Ok(Transformed::no(node));
+    }
+    match node {
+        LogicalPlan::Filter(filter) => of_filter(filter, names),
+        LogicalPlan::Projection(projection) => {
+            let Projection { expr, input, .. } = projection;
+            projected(expr, input, names).map(Transformed::yes)
+        }
+        node @ (LogicalPlan::Aggregate(_) | LogicalPlan::Sort(_) | LogicalPlan::Window(_)) => {
+            hoist(node, names)
+        }
+        node => Ok(Transformed::no(node)),
+    }
+}
+
+fn of_filter(filter: Filter, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+    let Filter { mut predicate, mut input, .. } = filter;
+    let columns = input.schema().columns();
+    let joined = with_joined(std::slice::from_mut(&mut predicate), &mut input, names)?;
+    let filtered = LogicalPlan::Filter(Filter::try_new(predicate, input)?);
+    if !joined {
+        return Ok(Transformed::no(filtered));
+    }
+    let columns: Vec<Expr> = columns.into_iter().map(Expr::Column).collect();
+    LogicalPlanBuilder::from(filtered).project(columns)?.build().map(Transformed::yes)
+}
+
+/// A projection whose queries are values that DataFusion plans.
+fn projected(
+    exprs: Vec<Expr>,
+    mut input: Arc<LogicalPlan>,
+    names: &mut Names,
+) -> Result<LogicalPlan> {
+    let schema = Arc::clone(input.schema());
+    let exprs = exprs.into_iter().map(|e| keep_name(e, |e| as_value(e, &schema)));
+    let mut exprs = exprs.collect::<Result<Vec<_>>>()?;
+    with_joined(&mut exprs, &mut input, names)?;
+    Projection::try_new(exprs, input).map(LogicalPlan::Projection)
+}
+
+/// Joins the values of correlated queries in expressions to their input. Returns whether there were any.
+fn with_joined(
+    exprs: &mut [Expr],
+    input: &mut Arc<LogicalPlan>,
+    names: &mut Names,
+) -> Result<bool> {
+    let mut found = false;
+    for expr in exprs {
+        let taken = std::mem::take(expr);
+        *expr = keep_name(taken, |e| {
+            let done = e.transform_up(|e| {
+                let Expr::ScalarSubquery(query) = &e else { return Ok(Transformed::no(e)) };
+                if query.outer_ref_columns.is_empty() || is_equation(&query.subquery)? {
+                    return Ok(Transformed::no(e));
+                }
+                let Some((joined, value)) = join_values(input, &query.subquery, names)? else {
+                    return Ok(Transformed::no(e));
+                };
+                (*input, found) = (Arc::new(joined), true);
+                Ok(Transformed::yes(value))
+            })?;
+            Ok(done.data)
+        })?;
+    }
+    Ok(found)
+}
+
+/// A node whose queries are columns of a projection below it.
+fn hoist(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+    let with_lambdas = matches!(node, LogicalPlan::Window(_));
+    let inputs = node.inputs();
+    let [input] = inputs[..] else { return Ok(Transformed::no(node)) };
+    let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
+    let input = Arc::new(input.clone());
+    let mut below = columns.clone();
+    let exprs = node.expressions().into_iter().map(|e| {
+        keep_name(e, |e| {
+            let done = e.transform_down(|e| match &e {
+                // One of no outer columns that is a single value anyway is worked out once.
+                Expr::ScalarSubquery(Subquery { outer_ref_columns, .. })
+                    if outer_ref_columns.is_empty() =>
+                {
+                    Ok(Transformed::no(e))
+                }
+                Expr::HigherOrderFunction(_) if !with_lambdas => Ok(Transformed::no(e)),
+                Expr::ScalarSubquery(_)
+                | Expr::InSubquery(_)
+                | Expr::Exists(_)
+                | Expr::HigherOrderFunction(_) => {
+                    let name = names.next("value");
+                    below.push(e.alias(name.clone()));
+                    let column = Expr::Column(Column::new_unqualified(name));
+                    Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
+                }
+                _ => Ok(Transformed::no(e)),
+            })?;
+            Ok(done.data)
+        })
+    });
+    let exprs = exprs.collect::<Result<Vec<_>>>()?;
+    if below.len() == columns.len() {
+        return Ok(Transformed::no(node));
+    }
+    let passes_columns = !matches!(node, LogicalPlan::Aggregate(_));
+    let output: Vec<Expr> = node.schema().columns().into_iter().map(Expr::Column).collect();
+    let below = projected(below, input, names)?;
+    let above = node.with_new_exprs(exprs, vec![below])?;
+    match passes_columns {
+        true => LogicalPlanBuilder::from(above).project(output)?.build().map(Transformed::yes),
+        false => Ok(Transformed::yes(above)),
+    }
+}

@@ -1,0 +1,56 @@
+//! ORDER BY lists with LIMIT, sorted whole.
+//!
+//! DataFusion's TopK orders rows by their encoded form, where NULL within a list or a struct stands as
+//! NULLS FIRST / LAST and ASC / DESC say, and drops rows of later batches before by comparing them with
+//! the last of the best so far, where such a NULL is always the least. Rows are lost by that, and which
+//! ones depends on the batches. This rule can go when `order_by_lists_does_not_depend_on_batches` of the
+//! SQL tests passes without it.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::limit::LocalLimitExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+
+/// Takes the limit out of sorts by lists and structs and puts it above them.
+#[derive(Debug, Default)]
+pub(crate) struct SortLists;
+
+impl PhysicalOptimizerRule for SortLists {
+    fn name(&self) -> &str {
+        "SortLists"
+    }
+
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|plan| {
+            let Some(sort) = plan.downcast_ref::<SortExec>() else {
+                return Ok(Transformed::no(plan));
+            };
+            let schema = sort.input().schema();
+            let mut nested = false;
+            for by in sort.expr() {
+                nested |= by.expr.data_type(&schema)?.is_nested();
+            }
+            match sort.fetch() {
+                Some(fetch) if nested => {
+                    let whole = Arc::new(sort.with_fetch(None));
+                    Ok(Transformed::yes(Arc::new(LocalLimitExec::new(whole, fetch))))
+                }
+                _ => Ok(Transformed::no(plan)),
+            }
+        })
+        .map(|found| found.data)
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,439 @@
+//! [`ThreeValuedIn`]: IN over a query is NULL where SQL says so, and a query within another keeps its rows.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, ScalarValue, not_impl_err, plan_datafusion_err};
+use datafusion::error::Result;
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::logical_expr::{
+    BinaryExpr, Distinct, Expr, ExprSchemable, FetchType, Filter, JoinType, LogicalPlan,
+    LogicalPlanBuilder, Operator, SkipType, Subquery, exists, lit, not_exists, when,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+/// The column of a query behind IN, under a name that no other column has.
+const VALUE: &str = "__serrate_in";
+
+/// The number of rows of a query behind EXISTS, and whether there are any.
+const COUNT: &str = "__serrate_count";
+const ANSWER: &str = "__serrate_exists";
+
+/// Analyzer rule: conditions with queries in them as DataFusion's decorrelation gets them right.
+///
+/// DataFusion 55 makes joins of them:
+///
+/// * `x NOT IN (query)` becomes an anti join that knows NULL if `x` has columns, the query has none of the
+///   outer query, and the condition stands alone between ANDs. With a literal, with a correlated query or
+///   within OR it takes NULL for a value that equals nothing, and rows appear that are not in the answer,
+///   or the NULL of one group empties another;
+/// * `x IN (query)` under NOT, IS NULL or CASE is never NULL;
+/// * a correlated query without GROUP BY has a row for each group that it finds, and none for empty ones;
+/// * a condition that names outer columns moves above a LIMIT, a window or the optional side of a join.
+///
+/// `x NOT IN (q)` is true where `q` has no row with `q.y = x`, none with NULL, and none at all if `x` is
+/// NULL: these are NOT EXISTS, each of which is an anti join. A query of one row is a scalar query. What
+/// would move wrongly is refused. `stock_in_is_still_two_valued` in `tests/sql/subqueries.rs` fails once
+/// this rule can go.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct ThreeValuedIn;
+
+impl AnalyzerRule for ThreeValuedIn {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut found = false;
+        plan.apply_with_subqueries(|node| {
+            found = found || has_query(node)?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if !found {
+            return Ok(plan);
+        }
+        // Inner queries first: the outer ones have copies of them.
+        let plan = plan.transform_up_with_subqueries(|node| {
+            if !has_query(&node)? {
+                return Ok(Transformed::no(node));
+            }
+            node.apply_expressions(|expr| {
+                expr.apply(|expr| {
+                    if let Some(query) = query_of(expr) {
+                        check_correlation(query, expr)?;
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })?;
+            let LogicalPlan::Filter(filter) = node else { return Ok(Transformed::no(node)) };
+            let condition = rewrite(filter.predicate, Asked::TrueAlone, filter.input.schema())?;
+            let filter = Filter::try_new(condition, filter.input)?;
+            Ok(Transformed::yes(LogicalPlan::Filter(filter)))
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_three_valued_in"
+    }
+}
+
+pub(super) fn has_query(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found = found || expr.exists(|e| Ok(query_of(e).is_some()))?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+fn query_of(expr: &Expr) -> Option<&Subquery> {
+    match expr {
+        Expr::InSubquery(test) => Some(&test.subquery),
+        Expr::Exists(test) => Some(&test.subquery),
+        Expr::ScalarSubquery(query) => Some(query),
+        _ => None,
+    }
+}
+
+fn is_correlated(query: &Subquery) -> bool {
+    !query.outer_ref_columns.is_empty()
+}
+
+/// An expression outside of conditions: IN and EXISTS are values of scalar queries that count.
+///
+/// The scalar queries need no join of their own kind, and DataFusion has no row for them but one.
+pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let found = expr.exists(|e| Ok(matches!(e, Expr::InSubquery(_) | Expr::Exists(_))))?;
+    if !found {
+        return Ok(expr);
+    }
+    let expr = rewrite(expr, Asked::Value, schema)?;
+    let counted = expr.transform_down(|e| {
+        let Expr::Exists(Exists { subquery, negated }) = e else { return Ok(Transformed::no(e)) };
+        let rows = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone())
+            .aggregate(Vec::<Expr>::new(), [count(lit(1i64)).alias(COUNT)])?;
+        let number = Expr::Column(Column::new_unqualified(COUNT));
+        let none = lit(0i64);
+        let answer = if negated { number.eq(none) } else { number.gt(none) };
+        let query = rows.project([answer.alias(ANSWER)])?.build()?;
+        let outer_ref_columns = query.all_out_ref_exprs();
+        Ok(Transformed::new(
+            Expr::ScalarSubquery(Subquery {
+                subquery: Arc::new(query),
+                outer_ref_columns,
+                spans: subquery.spans,
+            }),
+            true,
+            TreeNodeRecursion::Jump,
+        ))
+    })?;
+    Ok(counted.data)
+}
+
+/// What the place of a condition makes of its value.
+#[derive(Clone, Copy, PartialEq)]
+enum Asked {
+    /// A conjunct of WHERE: FALSE and NULL are the same.
+    TrueAlone,
+    /// FALSE and NULL are the same.
+    True,
+    /// TRUE and NULL are the same.
+    False,
+    /// All three are different.
+    Value,
+}
+
+impl Asked {
+    fn negated(self) -> Self {
+        match self {
+            Self::TrueAlone | Self::True => Self::False,
+            Self::False => Self::True,
+            Self::Value => Self::Value,
+        }
+    }
+
+    fn within_or(self) -> Self {
+        if self == Self::TrueAlone { Self::True } else { self }
+    }
+}
+
+/// A condition that is the same to the one who asks.
+fn rewrite(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+            let asked = if op == Operator::Or { asked.within_or() } else { asked };
+            let left = Box::new(rewrite(*left, asked, schema)?);
+            let right = Box::new(rewrite(*right, asked, schema)?);
+            Ok(Expr::BinaryExpr(BinaryExpr { left, op, right }))
+        }
+        Expr::Not(inner) => match *inner {
+            Expr::InSubquery(mut test) => {
+                test.negated = !test.negated;
+                rewrite_in(test, asked, schema)
+            }
+            inner => Ok(!rewrite(inner, asked.negated(), schema)?),
+        },
+        Expr::InSubquery(test) => rewrite_in(test, asked, schema),
+        Expr::IsTrue(inner) => Ok(Expr::IsTrue(Box::new(rewrite(*inner, Asked::True, schema)?))),
+        Expr::IsNotTrue(inner) => {
+            Ok(Expr::IsNotTrue(Box::new(rewrite(*inner, Asked::True, schema)?)))
+        }
+        Expr::IsFalse(inner) => Ok(Expr::IsFalse(Box::new(rewrite(*inner, Asked::False, schema)?))),
+        Expr::IsNotFalse(inner) => {
+            Ok(Expr::IsNotFalse(Box::new(rewrite(*inner, Asked::False, schema)?)))
+        }
+        other => {
+            let rewritten = other.transform_down(|expr| match expr {
+                // What has been rewritten has no IN that is left to do.
+                Expr::InSubquery(test) => Ok(Transformed::new(
+                    rewrite_in(test, Asked::Value, schema)?,
+                    true,
+                    TreeNodeRecursion::Jump,
+                )),
+                Expr::Exists(test) => Ok(Transformed::yes(rewrite_exists(test))),
+                expr => Ok(Transformed::no(expr)),
+            })?;
+            Ok(rewritten.data)
+        }
+    }
+}
+
+/// EXISTS of a query that has a row for whatever it finds.
+fn rewrite_exists(test: Exists) -> Expr {
+    match has_one_row(&test.subquery.subquery) {
+        true => lit(!test.negated),
+        false => Expr::Exists(test),
+    }
+}
+
+fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr> {
+    if is_correlated(&test.subquery) && has_one_row(&test.subquery.subquery) {
+        let value = Expr::ScalarSubquery(test.subquery);
+        let op = if test.negated { Operator::NotEq } else { Operator::Eq };
+        return Ok(Expr::BinaryExpr(BinaryExpr::new(test.expr, op, Box::new(value))));
+    }
+    let InSubquery { expr, subquery, negated } = test;
+    let is_in = |negated| {
+        let expr = expr.clone();
+        Expr::InSubquery(InSubquery { expr, subquery: subquery.clone(), negated })
+    };
+    let has_columns = !expr.column_refs().is_empty() && !expr.contains_outer();
+    let plain = has_columns && !is_correlated(&subquery);
+    match (asked, negated) {
+        // A join that finds a row says so.
+        (Asked::TrueAlone | Asked::True, false) => Ok(is_in(false)),
+        (Asked::False, true) => Ok(!is_in(false)),
+        (Asked::TrueAlone, true) if plain => Ok(is_in(true)),
+        (Asked::TrueAlone | Asked::True, true) => Tested::new(*expr, &subquery, schema)?.is_never(),
+        (Asked::False, false) => Ok(!Tested::new(*expr, &subquery, schema)?.is_never()?),
+        (Asked::Value, negated) => {
+            let tested = Tested::new(*expr, &subquery, schema)?;
+            when(tested.is_found()?, lit(!negated))
+                .when(tested.is_never()?, lit(negated))
+                .otherwise(lit(ScalarValue::Boolean(None)))
+        }
+    }
+}
+
+/// A value that is looked for in a query.
+struct Tested {
+    value: Expr,
+    /// The value as the query sees it.
+    outer: Expr,
+    /// The query, its column named [`VALUE`].
+    query: LogicalPlan,
+    correlated: bool,
+    /// Whether two runs of the query have the same rows.
+    stable: bool,
+    value_nullable: bool,
+    query_nullable: bool,
+}
+
+impl Tested {
+    fn new(value: Expr, query: &Subquery, schema: &DFSchema) -> Result<Self> {
+        if value.contains_outer() {
+            return not_impl_err!(
+                "{value} NOT IN (SELECT ..) about a column of a query around it: take the column into the FROM of the query that asks, and test it there"
+            );
+        }
+        let outer = value.clone().transform_up(|expr| match expr {
+            Expr::Column(column) => {
+                let (_, field) = schema.qualified_field_from_column(&column)?;
+                Ok(Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(field), column)))
+            }
+            expr => Ok(Transformed::no(expr)),
+        })?;
+        let mut stable = !value.is_volatile();
+        query.subquery.apply_with_subqueries(|node| {
+            node.apply_expressions(|expr| {
+                stable = stable && !expr.is_volatile();
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })?;
+        let (relation, field) = match query.subquery.schema().iter().collect::<Vec<_>>()[..] {
+            [only] => only,
+            ref columns => {
+                return Err(plan_datafusion_err!(
+                    "IN takes a query of one column, this one has {}",
+                    columns.len()
+                ));
+            }
+        };
+        let column = Expr::Column(Column::new(relation.cloned(), field.name()));
+        let query_nullable = field.is_nullable();
+        let named = LogicalPlanBuilder::from(query.subquery.as_ref().clone())
+            .project([column.alias(VALUE)])?
+            .build()?;
+        Ok(Self {
+            outer: outer.data,
+            query: named,
+            correlated: is_correlated(query),
+            stable,
+            value_nullable: value.nullable(schema)?,
+            query_nullable,
+            value,
+        })
+    }
+
+    fn rows(&self, condition: Option<Expr>) -> Result<Arc<LogicalPlan>> {
+        // One row of those that do not depend on the outer query is as good as all.
+        let alone = !self.correlated && !condition.as_ref().is_some_and(Expr::contains_outer);
+        let mut rows = LogicalPlanBuilder::from(self.query.clone());
+        if let Some(condition) = condition {
+            rows = rows.filter(condition)?;
+        }
+        if alone {
+            rows = rows.limit(0, Some(1))?;
+        }
+        Ok(Arc::new(rows.build()?))
+    }
+
+    fn equals(&self) -> Expr {
+        Expr::Column(Column::new_unqualified(VALUE)).eq(self.outer.clone())
+    }
+
+    /// Whether IN is true.
+    fn is_found(&self) -> Result<Expr> {
+        Ok(exists(self.rows(Some(self.equals()))?))
+    }
+
+    /// Whether IN is false; it may not be NULL itself.
+    fn is_never(&self) -> Result<Expr> {
+        if !self.stable {
+            let not_false = Expr::IsNotFalse(Box::new(self.equals()));
+            return Ok(not_exists(self.rows(Some(not_false))?));
+        }
+        // Equality alone is a hash join, which IS NOT FALSE is not.
+        let mut never = not_exists(self.rows(Some(self.equals()))?);
+        if self.query_nullable {
+            let null = Expr::Column(Column::new_unqualified(VALUE)).is_null();
+            never = never.and(not_exists(self.rows(Some(null))?));
+        }
+        if self.value_nullable {
+            let empty = not_exists(self.rows(None)?);
+            never = never.and(self.value.clone().is_not_null().or(empty));
+        }
+        Ok(never)
+    }
+}
+
+/// Whether a query has exactly one row for every row of the outer one: an aggregate without GROUP BY.
+fn has_one_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(node) => has_one_row(&node.input),
+        LogicalPlan::SubqueryAlias(node) => has_one_row(&node.input),
+        LogicalPlan::Sort(node) => node.fetch.is_none() && has_one_row(&node.input),
+        LogicalPlan::Aggregate(node) => node.group_expr.is_empty(),
+        _ => false,
+    }
+}
+
+/// Refuses a query within which DataFusion would move a condition about outer columns to where it means
+/// something else.
+fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
+    if !is_correlated(query) {
+        return Ok(());
+    }
+    let scalar = matches!(expr, Expr::ScalarSubquery(_));
+    let mut plan = query.subquery.as_ref();
+    // Whether rows exist does not depend on their order, nor on a limit above all conditions.
+    loop {
+        plan = match plan {
+            LogicalPlan::Projection(node) => &node.input,
+            LogicalPlan::SubqueryAlias(node) => &node.input,
+            LogicalPlan::Limit(node) if matches!(expr, Expr::Exists(_)) => {
+                let first = matches!(node.get_skip_type()?, SkipType::Literal(0));
+                if !first || !matches!(node.get_fetch_type()?, FetchType::Literal(_)) {
+                    return refuse("OFFSET");
+                }
+                &node.input
+            }
+            _ => break,
+        };
+    }
+    if !scalar && !has_one_row(&query.subquery) && holds_lone_aggregate(plan)? {
+        return refuse("an aggregate without GROUP BY");
+    }
+    plan.apply(|node| {
+        let moved_over = match node {
+            LogicalPlan::Limit(_) => Some("LIMIT"),
+            LogicalPlan::Sort(sort) if sort.fetch.is_some() => Some("LIMIT"),
+            LogicalPlan::Window(_) => Some("a window function"),
+            LogicalPlan::Distinct(Distinct::On(_)) => Some("DISTINCT ON"),
+            LogicalPlan::Join(join) if names_outer(optional_sides(join))? => Some("an outer join"),
+            _ => None,
+        };
+        match moved_over {
+            Some(what) if names_outer(node.inputs().into_iter())? => refuse(what),
+            _ => Ok(TreeNodeRecursion::Continue),
+        }
+    })?;
+    Ok(())
+}
+
+fn refuse<T>(what: &str) -> Result<T> {
+    not_impl_err!(
+        "a query in a condition that has {what} above a condition about columns of the query around it: join the two in FROM instead, with the columns of both, and aggregate or filter that"
+    )
+}
+
+/// The inputs of a join whose rows are not all in its output as they are.
+fn optional_sides(join: &datafusion::logical_expr::Join) -> impl Iterator<Item = &LogicalPlan> {
+    let (left, right) = match join.join_type {
+        JoinType::Inner => (false, false),
+        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
+            (false, true)
+        }
+        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
+            (true, false)
+        }
+        JoinType::Full => (true, true),
+    };
+    let left = left.then_some(join.left.as_ref());
+    left.into_iter().chain(right.then_some(join.right.as_ref()))
+}
+
+/// Whether conditions of plans name columns of the query around them.
+fn names_outer<'a>(plans: impl Iterator<Item = &'a LogicalPlan>) -> Result<bool> {
+    let mut found = false;
+    for plan in plans {
+        plan.apply(|node| {
+            found = found || node.contains_outer_reference();
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+    }
+    Ok(found)
+}
+
+/// Whether an aggregate without GROUP BY stands above a condition about outer columns.
+fn holds_lone_aggregate(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply(|node| {
+        if let LogicalPlan::Aggregate(aggregate) = node
+            && aggregate.group_expr.is_empty()
+        {
+            found = found || names_outer(std::iter::once(aggregate.input.as_ref()))?;
+        }
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}

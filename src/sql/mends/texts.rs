@@ -1,0 +1,60 @@
+//! [`OneText`]: both sides of LIKE are one type of text.
+
+use arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
+use datafusion::optimizer::AnalyzerRule;
+
+/// Analyzer rule, in front of DataFusion's type coercion, which leaves a dictionary on the left of LIKE as
+/// it is and casts the pattern to another type of text: `code LIKE pattern` fails where the pattern is a
+/// column of a Parquet file. The pattern takes the type of the values of the dictionary.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct OneText;
+
+impl AnalyzerRule for OneText {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = plan.transform_up_with_subqueries(|plan| {
+            let likes = |e: &Expr| e.exists(|e| Ok(matches!(e, Expr::Like(_)))).unwrap_or(true);
+            if !plan.expressions().iter().any(likes) {
+                return Ok(Transformed::no(plan));
+            }
+            let mut schema = merge_schema(&plan.inputs());
+            if let LogicalPlan::TableScan(scan) = &plan {
+                let (name, source) = (scan.table_name.clone(), scan.source.schema());
+                schema.merge(&DFSchema::try_from_qualified_schema(name, &source)?);
+            }
+            let names = NamePreserver::new(&plan);
+            plan.map_expressions(|e| {
+                let name = names.save(&e);
+                Ok(e.transform_up(|e| Ok(of_one_type(e, &schema)))?
+                    .update_data(|e| name.restore(e)))
+            })
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_one_text"
+    }
+}
+
+fn of_one_type(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let Expr::Like(mut like) = e else { return Transformed::no(e) };
+    let is_text = |t: &DataType| t.is_string();
+    let values = match like.expr.get_type(schema) {
+        Ok(DataType::Dictionary(_, values)) if is_text(&values) => *values,
+        _ => return Transformed::no(Expr::Like(like)),
+    };
+    // What has its type is DataFusion's; a dictionary of other texts it unpacks.
+    let pattern = like.pattern.get_type(schema);
+    if values != DataType::Utf8 || pattern.is_ok_and(|t| t == DataType::Utf8 || t.is_null()) {
+        return Transformed::no(Expr::Like(like));
+    }
+    like.pattern = Box::new(Expr::Cast(Cast::new(like.pattern, values)));
+    Transformed::yes(Expr::Like(like))
+}

@@ -1,0 +1,339 @@
+//! Expressions in which times meet.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use arrow::util::display::array_value_to_string;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, DFSchema, ScalarValue, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{
+    BinaryExpr, InList, InSubquery, ScalarFunction, SetComparison, WindowFunctionDefinition,
+};
+use datafusion::logical_expr::{
+    Between, Case, Cast, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Subquery,
+};
+
+use super::INTERVAL;
+use super::functions::Form;
+use super::unify::{chosen_from, combined, compared, compared_over, sortable};
+use super::wide::wide_part;
+use crate::array::leaf_type;
+use crate::functions::{folded, is_constant};
+
+/// Functions that give one of their arguments, as it is.
+const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
+
+/// Functions that compare their arguments, and give one.
+const EXTREMES: [&str; 2] = ["greatest", "least"];
+
+/// Functions that order the values of lists, or find equal ones.
+const OF_LISTS: [&str; 32] = [
+    "ragged_argmax",
+    "ragged_argmin",
+    "ragged_argsort",
+    "ragged_bin",
+    "ragged_cummax",
+    "ragged_cummin",
+    "ragged_encode",
+    "ragged_isin",
+    "ragged_lookup",
+    "ragged_max",
+    "ragged_median",
+    "ragged_min",
+    "ragged_nunique",
+    "ragged_quantile",
+    "ragged_rank",
+    "ragged_searchsorted",
+    "ragged_sort",
+    "ragged_unique",
+    "array_distinct",
+    "array_except",
+    "array_has",
+    "array_has_all",
+    "array_has_any",
+    "array_intersect",
+    "array_max",
+    "array_min",
+    "array_position",
+    "array_positions",
+    "array_remove",
+    "array_replace",
+    "array_sort",
+    "array_union",
+];
+
+/// Aggregates that compare their values.
+const COMPARE: [&str; 6] =
+    ["min", "max", "median", "ragged_histogram_agg", "ragged_max_agg", "ragged_min_agg"];
+
+/// One expression whose parts are done.
+pub(super) fn rewritten(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::BinaryExpr(binary) => of_binary(binary, schema),
+        Expr::Between(between) => {
+            let Between { expr, negated, low, high } = between;
+            let parts = [*expr, *low, *high];
+            let done = compared(&parts, schema)?;
+            let (changed, parts) = (done.is_some(), done.unwrap_or(parts.to_vec()));
+            let Ok([expr, low, high]) = <[Expr; 3]>::try_from(parts) else {
+                return plan_err!("BETWEEN without its bounds");
+            };
+            let between = Between::new(Box::new(expr), negated, Box::new(low), Box::new(high));
+            Ok(Transformed::new_transformed(Expr::Between(between), changed))
+        }
+        Expr::InList(InList { expr, list, negated }) => {
+            let mut parts = vec![*expr];
+            parts.extend(list);
+            let done = compared(&parts, schema)?;
+            let (changed, mut parts) = (done.is_some(), done.unwrap_or(parts));
+            let expr = Box::new(parts.remove(0));
+            let list = Expr::InList(InList::new(expr, parts, negated));
+            Ok(Transformed::new_transformed(list, changed))
+        }
+        Expr::Case(case) => of_case(case, schema),
+        Expr::ScalarFunction(call) => of_call(call, schema),
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+            let (expr, subquery, changed) = with_subquery(*expr, subquery, schema)?;
+            let found = InSubquery::new(Box::new(expr), subquery, negated);
+            Ok(Transformed::new_transformed(Expr::InSubquery(found), changed))
+        }
+        Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
+            let (expr, subquery, changed) = with_subquery(*expr, subquery, schema)?;
+            let found = SetComparison::new(Box::new(expr), subquery, op, quantifier);
+            Ok(Transformed::new_transformed(Expr::SetComparison(found), changed))
+        }
+        Expr::AggregateFunction(mut call) => {
+            let params = &mut call.params;
+            let name = call.func.name();
+            let mut changed = equal_args(name, params.distinct, &mut params.args, schema)?;
+            for key in &mut params.order_by {
+                if let Some(by) = sortable(&key.expr, schema) {
+                    (key.expr, changed) = (by, true);
+                }
+            }
+            Ok(Transformed::new_transformed(Expr::AggregateFunction(call), changed))
+        }
+        Expr::WindowFunction(mut call) => {
+            let params = &mut call.params;
+            let mut changed = false;
+            if let WindowFunctionDefinition::AggregateUDF(func) = &call.fun {
+                changed = equal_args(func.name(), params.distinct, &mut params.args, schema)?;
+            }
+            let keys = params.order_by.iter_mut().map(|key| &mut key.expr);
+            for key in keys.chain(&mut params.partition_by) {
+                if let Some(by) = sortable(key, schema) {
+                    (*key, changed) = (by, true);
+                }
+            }
+            Ok(Transformed::new_transformed(Expr::WindowFunction(call), changed))
+        }
+        expr => Ok(Transformed::no(expr)),
+    }
+}
+
+fn of_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, Minus, NotEq, Plus};
+    let BinaryExpr { left, op, right } = binary;
+    let pair = match op {
+        Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom => {
+            let pair = compared(&[left.as_ref().clone(), right.as_ref().clone()], schema)?;
+            refuse_nested(&left, &right, op, schema)?;
+            pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()).map(|[a, b]| (a, b))
+        }
+        Plus | Minus => match combined(&left, &right, schema) {
+            Some(pair) => Some(pair),
+            None => with_hours(&left, op, &right, schema),
+        },
+        _ => None,
+    };
+    let changed = pair.is_some();
+    let (left, right) = pair.map_or((left, right), |(a, b)| (Box::new(a), Box::new(b)));
+    let binary = Expr::BinaryExpr(BinaryExpr::new(left, op, right));
+    Ok(Transformed::new_transformed(binary, changed))
+}
+
+/// Refuses to compare lists or structs with intervals in them as wholes.
+fn refuse_nested(left: &Expr, right: &Expr, op: Operator, schema: &DFSchema) -> Result<()> {
+    let nested = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_nested() && holds_interval(&t));
+    match nested(left) && nested(right) {
+        true => plan_err!(
+            "{op} of lists or structs of intervals: 1 day and 24 hours would be compared field by field; use durations (timestamp - timestamp)"
+        ),
+        false => Ok(()),
+    }
+}
+
+/// A date with hours added is a time: Arrow gives the date, and drops them.
+fn with_hours(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
+    let is_date = |e: &Expr| {
+        e.get_type(schema).is_ok_and(|t| matches!(t, DataType::Date32 | DataType::Date64))
+    };
+    let hours = |e: &Expr| {
+        let constant = is_constant(e).then(|| folded(e.clone(), &DFSchema::empty())).flatten();
+        let Some(Expr::Literal(value, _)) = constant else { return false };
+        let interval = value.cast_to(&DataType::Interval(IntervalUnit::MonthDayNano));
+        let day = 86_400_000_000_000;
+        matches!(interval, Ok(ScalarValue::IntervalMonthDayNano(Some(v))) if v.nanoseconds % day != 0)
+            && matches!(value.data_type(), DataType::Interval(_))
+    };
+    let time = |e: &Expr| {
+        Expr::Cast(Cast::new(Box::new(e.clone()), DataType::Timestamp(TimeUnit::Microsecond, None)))
+    };
+    match op {
+        _ if is_date(left) && hours(right) => Some((time(left), right.clone())),
+        Operator::Plus if is_date(right) && hours(left) => Some((left.clone(), time(right))),
+        _ => None,
+    }
+}
+
+fn of_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let mut changed = false;
+    if let Some(operand) = &case.expr {
+        let mut parts = vec![operand.as_ref().clone()];
+        parts.extend(case.when_then_expr.iter().map(|(when, _)| when.as_ref().clone()));
+        if let Some(done) = compared(&parts, schema)? {
+            changed = true;
+            let mut done = done.into_iter().map(Box::new);
+            case.expr = done.next();
+            for ((when, _), by) in case.when_then_expr.iter_mut().zip(done) {
+                *when = by;
+            }
+        }
+    }
+    let mut results: Vec<Expr> =
+        case.when_then_expr.iter().map(|(_, then)| then.as_ref().clone()).collect();
+    results.extend(case.else_expr.as_deref().cloned());
+    if let Some(done) = chosen_from(&results, schema)? {
+        changed = true;
+        let mut done = done.into_iter().map(Box::new);
+        for ((_, then), by) in case.when_then_expr.iter_mut().zip(&mut done) {
+            *then = by;
+        }
+        case.else_expr = done.next();
+    }
+    Ok(Transformed::new_transformed(Expr::Case(case), changed))
+}
+
+fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let name = call.name();
+    let intervals = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
+    let durations =
+        |e: &Expr| e.get_type(schema).is_ok_and(|t| matches!(leaf_type(&t), DataType::Duration(_)));
+    // Intervals that are looked for among durations are durations.
+    if OF_LISTS.contains(&name)
+        && call.args.iter().any(intervals)
+        && !(name == "ragged_isin" && call.args.first().is_some_and(durations))
+    {
+        return plan_err!(
+            "{name} of {}: intervals would be compared field by field, months before days before hours; use durations (timestamp - timestamp)",
+            listed(&call.args, schema)
+        );
+    }
+    if let [_, length] = call.args.as_slice()
+        && durations(length)
+        && let Some(part) = wide_part(&call.func)
+    {
+        call.func = part;
+        return Ok(Transformed::yes(Expr::ScalarFunction(call)));
+    }
+    if !CHOOSE.contains(&name) {
+        return Ok(Transformed::no(Expr::ScalarFunction(call)));
+    }
+    let compares = EXTREMES.contains(&name) || name == "nullif";
+    let done = chosen_from(&call.args, schema)?;
+    let changed = done.is_some();
+    call.args = done.unwrap_or(call.args);
+    let is_interval = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
+    let plain = |e: &Expr| e.get_type(schema).is_ok_and(|t| t == INTERVAL);
+    if compares && call.args.iter().all(plain) {
+        call.args = call.args.into_iter().map(|e| Form::EqualInterval.call(e)).collect();
+        return Ok(Transformed::yes(Expr::ScalarFunction(call)));
+    }
+    if compares && call.args.iter().any(is_interval) {
+        return plan_err!(
+            "{} of {}: intervals would be compared field by field, months before days before hours; compare durations (timestamp - timestamp), or seconds: extract(epoch FROM x)",
+            call.name(),
+            listed(&call.args, schema)
+        );
+    }
+    Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
+}
+
+/// The intervals among some values, as they are written.
+fn listed(values: &[Expr], schema: &DFSchema) -> String {
+    let intervals = values.iter().filter(|e| e.get_type(schema).is_ok_and(|t| holds_interval(&t)));
+    let named = intervals.map(|e| match e {
+        Expr::Literal(value, _) => {
+            let shown = value.to_array().ok().and_then(|v| array_value_to_string(&v, 0).ok());
+            shown.map_or_else(|| e.schema_name().to_string(), |v| format!("INTERVAL '{v}'"))
+        }
+        e => e.schema_name().to_string(),
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// Makes equal intervals of the arguments of an aggregate that compares them. Returns whether there are any.
+fn equal_args(name: &str, distinct: bool, args: &mut [Expr], schema: &DFSchema) -> Result<bool> {
+    let mut changed = false;
+    if distinct || ["min", "max"].contains(&name) {
+        for arg in args.iter_mut() {
+            if arg.get_type(schema).is_ok_and(|t| t == INTERVAL) && !is_equal_form(arg) {
+                *arg = Form::EqualInterval.call(std::mem::take(arg));
+                changed = true;
+            }
+        }
+    }
+    refuse_extremes(name, distinct, args, schema)?;
+    Ok(changed)
+}
+
+fn is_equal_form(e: &Expr) -> bool {
+    matches!(e, Expr::ScalarFunction(call) if call.name() == Form::EqualInterval.name())
+}
+
+fn refuse_extremes(name: &str, distinct: bool, args: &[Expr], schema: &DFSchema) -> Result<()> {
+    let interval =
+        |e: &Expr| !is_equal_form(e) && e.get_type(schema).is_ok_and(|t| holds_interval(&t));
+    if (distinct || COMPARE.contains(&name)) && args.iter().any(interval) {
+        return plan_err!(
+            "{name}{} of {}: intervals would be compared field by field, months before days before hours; use their seconds, extract(epoch FROM x)",
+            if distinct { " DISTINCT" } else { "" },
+            listed(args, schema)
+        );
+    }
+    Ok(())
+}
+
+/// A value and the rows of a subquery that it is compared with.
+fn with_subquery(
+    expr: Expr,
+    subquery: Subquery,
+    schema: &DFSchema,
+) -> Result<(Expr, Subquery, bool)> {
+    let rows = &subquery.subquery;
+    let column = Expr::Column(Column::from(rows.schema().qualified_field(0)));
+    let pair = compared_over(&[(&expr, schema), (&column, rows.schema())])?;
+    let Some([left, right]) = pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()) else {
+        return Ok((expr, subquery, false));
+    };
+    let projected = Projection::try_new(vec![right], Arc::clone(rows))?;
+    let subquery = Subquery { subquery: Arc::new(LogicalPlan::Projection(projected)), ..subquery };
+    Ok((left, subquery, true))
+}
+
+/// Whether a type has intervals in it.
+pub(super) fn holds_interval(t: &DataType) -> bool {
+    match t {
+        DataType::Interval(_) => true,
+        DataType::List(f)
+        | DataType::LargeList(f)
+        | DataType::FixedSizeList(f, _)
+        | DataType::ListView(f)
+        | DataType::LargeListView(f)
+        | DataType::Map(f, _) => holds_interval(f.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|f| holds_interval(f.data_type())),
+        DataType::Dictionary(_, values) => holds_interval(values),
+        _ => false,
+    }
+}

@@ -1,0 +1,104 @@
+//! What times, durations and intervals are compared by, as functions of a plan.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray};
+use arrow::datatypes::{
+    DataType, Decimal128Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+};
+use datafusion::common::{exec_datafusion_err, exec_err};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use crate::kernels::times::{
+    EXACT_SECONDS, INTERVAL_NANOSECONDS, exact_seconds, interval_nanoseconds,
+};
+
+/// A time in a form that compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Form {
+    /// Instants and lengths of time of all units.
+    ExactSeconds,
+    /// Intervals, a month being 30 days.
+    IntervalNanoseconds,
+    /// Intervals, in which 30 days are a month and 24 hours a day: equal ones have equal fields, and are in
+    /// the order of their fields.
+    EqualInterval,
+}
+
+impl Form {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::ExactSeconds => "exact_seconds",
+            Self::IntervalNanoseconds => "interval_nanoseconds",
+            Self::EqualInterval => "equal_interval",
+        }
+    }
+
+    /// A value in this form.
+    pub(super) fn call(self, value: Expr) -> Expr {
+        let form = InForm { form: self, signature: Signature::any(1, Volatility::Immutable) };
+        ScalarUDF::new_from_impl(form).call(vec![value])
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct InForm {
+    form: Form,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for InForm {
+    fn name(&self) -> &str {
+        self.form.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+        Ok(match self.form {
+            Form::ExactSeconds => EXACT_SECONDS,
+            Form::IntervalNanoseconds => INTERVAL_NANOSECONDS,
+            Form::EqualInterval => DataType::Interval(IntervalUnit::MonthDayNano),
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Some(value) = args.args.first() else { return exec_err!("{}: no value", self.name()) };
+        let one = matches!(value, ColumnarValue::Scalar(_));
+        let values = value.to_array(if one { 1 } else { args.number_rows })?;
+        let found = match self.form {
+            Form::ExactSeconds => exact_seconds(&values)?,
+            Form::IntervalNanoseconds => interval_nanoseconds(&values)?,
+            Form::EqualInterval => equal_intervals(&values)?,
+        };
+        Ok(match one {
+            true => {
+                ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&found, 0)?)
+            }
+            false => ColumnarValue::Array(found),
+        })
+    }
+}
+
+const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
+const DAYS_PER_MONTH: i128 = 30;
+
+/// Intervals with as many months and days as their lengths have, all fields of one sign.
+fn equal_intervals(values: &ArrayRef) -> Result<ArrayRef> {
+    let lengths = interval_nanoseconds(values)?;
+    let lengths = lengths.as_primitive::<Decimal128Type>();
+    let out_of_range = || exec_datafusion_err!("an interval of more months than 32 bits hold");
+    let equal = lengths.try_unary::<_, IntervalMonthDayNanoType, _>(|length| {
+        let (days, rest) = (length / NANOSECONDS_PER_DAY, length % NANOSECONDS_PER_DAY);
+        let months = i32::try_from(days / DAYS_PER_MONTH).map_err(|_| out_of_range())?;
+        let days = i32::try_from(days % DAYS_PER_MONTH).map_err(|_| out_of_range())?;
+        let rest = i64::try_from(rest).map_err(|_| out_of_range())?;
+        Ok::<_, DataFusionError>(IntervalMonthDayNano::new(months, days, rest))
+    })?;
+    Ok(Arc::new(equal) as ArrayRef)
+}

@@ -1,0 +1,289 @@
+//! [`ExactTimes`]: times, durations and intervals compare as what they are, whatever their types.
+
+mod expressions;
+mod functions;
+mod series;
+mod unify;
+mod wide;
+mod written;
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::{NamePreserver, coerce_plan_expr_for_schema};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    Aggregate, Cast, Distinct, Expr, ExprSchemable, GroupingSet, LogicalPlan, Projection, Union,
+    WriteOp,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use expressions::{holds_interval, rewritten};
+use functions::Form;
+use unify::{compared_over, sortable};
+pub(in crate::sql) use wide::register_wide;
+pub(in crate::sql) use written::{columns_in_microseconds, in_microseconds};
+
+/// Analyzer rule, in front of DataFusion's type coercion, which makes intervals of durations and compares
+/// those field by field (60 days as hours are less than 30 days), and nanoseconds of all timestamps, which
+/// the year 2999 does not fit.
+///
+/// * A duration meets an interval as a duration, without months; two intervals compare as lengths of
+///   time, a month being 30 days, as in DuckDB.
+/// * Timestamps, dates and texts meet in the unit of the columns; where they have several, or a literal
+///   has no place in theirs, as exact decimals.
+/// * Intervals are grouped, counted and the least or greatest of them found in the form in which equal ones
+///   are written alike; within lists and structs, which would go field by field, that is refused.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct ExactTimes;
+
+impl AnalyzerRule for ExactTimes {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        Ok(plan.transform_up_with_subqueries(of_node)?.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_exact_times"
+    }
+}
+
+/// One node of a plan whose inputs are done.
+fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if let LogicalPlan::Dml(dml) = &plan {
+        // What is inserted was cast to the types of the table as they were planned.
+        let target = dml.target.schema();
+        let same = |t: &DFSchema| {
+            let given = t.fields().iter().map(|f| f.data_type());
+            given.eq(target.fields().iter().map(|f| f.data_type()))
+        };
+        if matches!(dml.op, WriteOp::Insert(_)) && !same(dml.input.schema()) {
+            let mut dml = dml.clone();
+            let wanted = DFSchema::try_from(target.as_ref().clone())?;
+            if wanted.fields().len() == dml.input.schema().fields().len() {
+                let input = coerce_plan_expr_for_schema(dml.input.as_ref().clone(), &wanted)?;
+                dml.input = Arc::new(input);
+                return Ok(Transformed::yes(LogicalPlan::Dml(dml)));
+            }
+        }
+        return Ok(Transformed::no(plan));
+    }
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        let source = scan.source.schema();
+        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &source)?);
+    }
+    if !may_have_times(&plan, &schema) {
+        return Ok(Transformed::no(plan));
+    }
+    refuse_groups(&plan, &schema)?;
+    let (plan, grouped) = with_equal_intervals(plan)?;
+    let names = NamePreserver::new(&plan);
+    let plan = plan.map_expressions(|e| {
+        let name = names.save(&e);
+        let done = e.transform_up(|e| rewritten(e, &schema))?;
+        Ok(done.update_data(|e| name.restore(e)))
+    })?;
+    let changed = plan.transformed || grouped;
+    let (plan, more) = match plan.data {
+        LogicalPlan::Sort(mut sort) => {
+            let mut more = false;
+            for key in &mut sort.expr {
+                if let Some(by) = sortable(&key.expr, &schema) {
+                    (key.expr, more) = (by, true);
+                }
+            }
+            (LogicalPlan::Sort(sort), more)
+        }
+        LogicalPlan::Join(mut join) => {
+            let mut more = false;
+            for (left, right) in &mut join.on {
+                let pair = compared_over(&[
+                    (&*left, join.left.schema().as_ref()),
+                    (&*right, join.right.schema().as_ref()),
+                ])?;
+                if let Some([l, r]) = pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()) {
+                    (*left, *right, more) = (l, r, true);
+                }
+            }
+            (LogicalPlan::Join(join), more)
+        }
+        LogicalPlan::Union(mut union) => {
+            let more = dates_as_timestamps(&mut union)?;
+            (LogicalPlan::Union(union), more)
+        }
+        // Its types are those that were planned.
+        LogicalPlan::Values(mut values) => {
+            for row in &mut values.values {
+                for (value, field) in row.iter_mut().zip(values.schema.fields()) {
+                    let t = value.get_type(&schema);
+                    if changed && t.is_ok_and(|t| t != *field.data_type()) {
+                        *value = value.clone().cast_to(field.data_type(), &schema)?;
+                    }
+                }
+            }
+            (LogicalPlan::Values(values), false)
+        }
+        plan => (plan, false),
+    };
+    // Types below may have changed where nothing did here.
+    Ok(Transformed::new_transformed(plan.recompute_schema()?, changed || more))
+}
+
+/// Dates of one branch beside timestamps of others, which nanoseconds may have no place for.
+fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
+    let columns = union.schema.fields().len();
+    let mut changed = false;
+    for column in 0..columns {
+        let types = union.inputs.iter().map(|i| i.schema().fields().get(column));
+        let Some(types) = types.collect::<Option<Vec<_>>>() else { return Ok(changed) };
+        let mut timestamps = types.iter().map(|f| f.data_type().clone());
+        let mut timestamps = timestamps.by_ref().filter(|t| matches!(t, DataType::Timestamp(..)));
+        let Some(to) = timestamps.next() else { continue };
+        if matches!(to, DataType::Timestamp(TimeUnit::Nanosecond, _)) || timestamps.any(|t| t != to)
+        {
+            continue;
+        }
+        for input in &mut union.inputs {
+            let is_date = matches!(
+                input.schema().field(column).data_type(),
+                DataType::Date32 | DataType::Date64
+            );
+            if !is_date {
+                continue;
+            }
+            let exprs = input.schema().iter().enumerate().map(|(i, named)| {
+                let e = Expr::Column(Column::from(named));
+                match i == column {
+                    true => Expr::Cast(Cast::new(Box::new(e), to.clone()))
+                        .alias_qualified(named.0.cloned(), named.1.name()),
+                    false => e,
+                }
+            });
+            let cast = Projection::try_new(exprs.collect(), Arc::clone(input))?;
+            (*input, changed) = (Arc::new(LogicalPlan::Projection(cast)), true);
+        }
+    }
+    Ok(changed)
+}
+
+/// Whether there may be a time, duration or interval in a node at all. Most plans of numbers end here.
+fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
+    fn of_time(t: &DataType) -> bool {
+        t.is_temporal() || t.is_nested() || holds_interval(t)
+    }
+    let has = |e: &Expr| {
+        e.exists(|e| {
+            Ok(match e {
+                Expr::Literal(value, _) => of_time(&value.data_type()),
+                Expr::Cast(cast) => of_time(cast.field.data_type()),
+                Expr::TryCast(cast) => of_time(cast.field.data_type()),
+                Expr::OuterReferenceColumn(field, _) => of_time(field.data_type()),
+                Expr::ScalarFunction(_)
+                | Expr::HigherOrderFunction(_)
+                | Expr::ScalarSubquery(_)
+                | Expr::InSubquery(_)
+                | Expr::SetComparison(_) => true,
+                _ => false,
+            })
+        })
+        .unwrap_or(true)
+    };
+    schema.fields().iter().any(|f| of_time(f.data_type()))
+        || plan.schema().fields().iter().any(|f| of_time(f.data_type()))
+        || plan.expressions().iter().any(has)
+}
+
+/// Groups and distinct rows by intervals in the form in which equal ones are written alike. Returns whether
+/// there were any.
+fn with_equal_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
+    let is_interval = |e: &Expr, schema: &DFSchema| e.get_type(schema).is_ok_and(|t| t == INTERVAL);
+    match plan {
+        LogicalPlan::Aggregate(aggregate) => {
+            let Aggregate { input, mut group_expr, aggr_expr, schema, .. } = aggregate;
+            let mut changed = false;
+            let mut sets = Vec::new();
+            for group in &mut group_expr {
+                match group {
+                    Expr::GroupingSet(GroupingSet::Rollup(set) | GroupingSet::Cube(set)) => {
+                        sets.extend(set.iter_mut());
+                    }
+                    Expr::GroupingSet(GroupingSet::GroupingSets(all)) => {
+                        sets.extend(all.iter_mut().flatten());
+                    }
+                    group => sets.push(group),
+                }
+            }
+            for group in sets {
+                if is_interval(group, input.schema()) {
+                    let (relation, name) = group.qualified_name();
+                    let equal = Form::EqualInterval.call(std::mem::take(group));
+                    *group = equal.alias_qualified(relation, name);
+                    changed = true;
+                }
+            }
+            let plan = Aggregate::try_new_with_schema(input, group_expr, aggr_expr, schema)?;
+            Ok((LogicalPlan::Aggregate(plan), changed))
+        }
+        LogicalPlan::Distinct(Distinct::On(mut on)) => {
+            let mut changed = false;
+            let schema = Arc::clone(on.input.schema());
+            let keys = on.sort_expr.iter_mut().flatten().map(|key| &mut key.expr);
+            for e in on.on_expr.iter_mut().chain(keys) {
+                if is_interval(e, &schema) {
+                    *e = Form::EqualInterval.call(std::mem::take(e));
+                    changed = true;
+                }
+            }
+            Ok((LogicalPlan::Distinct(Distinct::On(on)), changed))
+        }
+        LogicalPlan::Distinct(Distinct::All(input)) => {
+            let has_interval = input.schema().fields().iter().any(|f| *f.data_type() == INTERVAL);
+            if !has_interval {
+                return Ok((LogicalPlan::Distinct(Distinct::All(input)), false));
+            }
+            let exprs = input.schema().iter().map(|named| {
+                let column = Expr::Column(Column::from(named));
+                match *named.1.data_type() == INTERVAL {
+                    true => Form::EqualInterval
+                        .call(column)
+                        .alias_qualified(named.0.cloned(), named.1.name()),
+                    false => column,
+                }
+            });
+            let equal = Projection::try_new(exprs.collect(), Arc::clone(&input))?;
+            let equal = Arc::new(LogicalPlan::Projection(equal));
+            Ok((LogicalPlan::Distinct(Distinct::All(equal)), true))
+        }
+        plan => Ok((plan, false)),
+    }
+}
+
+/// The type of intervals in SQL.
+const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+
+/// Refuses to find equal intervals by their fields.
+fn refuse_groups(plan: &LogicalPlan, schema: &DFSchema) -> Result<()> {
+    let of = |e: &Expr| e.get_type(schema).is_ok_and(|t| t != INTERVAL && holds_interval(&t));
+    let (what, found) = match plan {
+        LogicalPlan::Aggregate(aggregate) => ("GROUP BY", aggregate.group_expr.iter().any(of)),
+        LogicalPlan::Distinct(Distinct::On(on)) => ("DISTINCT ON", on.on_expr.iter().any(of)),
+        LogicalPlan::Distinct(Distinct::All(input)) => {
+            let fields = input.schema().fields();
+            (
+                "DISTINCT",
+                fields.iter().any(|f| *f.data_type() != INTERVAL && holds_interval(f.data_type())),
+            )
+        }
+        _ => return Ok(()),
+    };
+    match found {
+        true => plan_err!(
+            "{what} of intervals in lists or structs: equal ones are written in several ways (1 day, 24 hours); use durations (timestamp - timestamp)"
+        ),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,403 @@
+//! `generate_series` and `range` of timestamps over all years, as lists and in FROM.
+//!
+//! DataFusion's work in nanoseconds, whatever the unit of what they are given: for the year 2999 the list is
+//! NULL, and the table an error. Times keep their unit here, and are microseconds at least; dates in FROM
+//! become timestamps, as in DataFusion. `stock_series_still_are_nanoseconds` in `tests/sql/times.rs`
+//! fails once these can go.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow::array::timezone::Tz;
+use arrow::array::{
+    Array, ArrayRef, AsArray, GenericListArray, Int64Array, NullBufferBuilder, RecordBatch,
+};
+use arrow::buffer::OffsetBuffer;
+use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::datatypes::{
+    DataType, Field, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+    Schema, SchemaRef, TimeUnit, TimestampMicrosecondType, TimestampNanosecondType,
+};
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::{ScalarValue, exec_datafusion_err, exec_err, plan_err};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use futures::stream;
+
+const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
+/// No month is longer.
+const DAYS_PER_MONTH: i128 = 31;
+
+/// `generate_series` or `range` as a function of values.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct SeriesList {
+    pub(super) inner: Arc<ScalarUDF>,
+    /// Whether the stop is an element.
+    pub(super) closed: bool,
+}
+
+impl ScalarUDFImpl for SeriesList {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        let inner = self.inner.return_type(types)?;
+        Ok(match (inner, types) {
+            (DataType::List(item), [start, stop, ..])
+                if matches!(item.data_type(), DataType::Timestamp(..)) =>
+            {
+                DataType::new_list(element_type(start, stop), item.is_nullable())
+            }
+            (inner, _) => inner,
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let element = match args.return_field.data_type() {
+            DataType::List(item) if matches!(item.data_type(), DataType::Timestamp(..)) => item,
+            _ => return self.inner.invoke_with_args(args),
+        };
+        let one = args.args.iter().all(|v| matches!(v, ColumnarValue::Scalar(_)));
+        let rows = if one { 1 } else { args.number_rows };
+        let [start, stop, step] = args.args.as_slice() else {
+            return exec_err!("{} of timestamps takes a start, a stop and a step", self.name());
+        };
+        let lists = self.lists(
+            element,
+            &start.to_array(rows)?,
+            &stop.to_array(rows)?,
+            &step.to_array(rows)?,
+        )?;
+        Ok(match one {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&lists, 0)?),
+            false => ColumnarValue::Array(lists),
+        })
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.inner.documentation()
+    }
+}
+
+impl SeriesList {
+    fn lists(
+        &self,
+        element: &Arc<Field>,
+        start: &ArrayRef,
+        stop: &ArrayRef,
+        step: &ArrayRef,
+    ) -> Result<ArrayRef> {
+        let (unit, zone) = unit_and_zone(element.data_type())?;
+        let starts = counts_in(start, unit)?;
+        let stops = counts_in(stop, unit)?;
+        let (starts, stops) =
+            (starts.as_primitive::<Int64Type>(), stops.as_primitive::<Int64Type>());
+        let steps = cast(step, &DataType::Interval(IntervalUnit::MonthDayNano))?;
+        let steps = steps.as_primitive::<IntervalMonthDayNanoType>();
+        let mut values: Vec<i64> = Vec::new();
+        let mut offsets: Vec<i32> = vec![0];
+        let mut valid = NullBufferBuilder::new(starts.len());
+        for row in 0..starts.len() {
+            let present = starts.is_valid(row) && stops.is_valid(row) && steps.is_valid(row);
+            valid.append(present);
+            if present {
+                let series = Series::try_new(
+                    self.name(),
+                    Bounds {
+                        start: starts.value(row),
+                        stop: stops.value(row),
+                        closed: self.closed,
+                    },
+                    steps.value(row),
+                    unit,
+                    zone,
+                )?;
+                let most = series.fewest().saturating_add(values.len() as u128);
+                if most > i32::MAX as u128 {
+                    return too_many(self.name());
+                }
+                for value in series {
+                    values.push(value?);
+                    if values.len() > i32::MAX as usize {
+                        return too_many(self.name());
+                    }
+                }
+            }
+            let Ok(end) = i32::try_from(values.len()) else { return too_many(self.name()) };
+            offsets.push(end);
+        }
+        let values = cast(&Int64Array::from(values), element.data_type())?;
+        let lists = GenericListArray::<i32>::try_new(
+            Arc::clone(element),
+            OffsetBuffer::new(offsets.into()),
+            values,
+            valid.finish(),
+        )?;
+        Ok(Arc::new(lists))
+    }
+}
+
+fn too_many<T>(name: &str) -> Result<T> {
+    exec_err!(
+        "{name}: the lists of a batch have more than 2147483647 timestamps; FROM {name}(..) makes rows of them, which may be any number"
+    )
+}
+
+/// What a series of two timestamps is made of.
+fn element_type(start: &DataType, stop: &DataType) -> DataType {
+    let is_nanos = |t: &DataType| matches!(t, DataType::Timestamp(TimeUnit::Nanosecond, _));
+    let unit = match is_nanos(start) || is_nanos(stop) {
+        true => TimeUnit::Nanosecond,
+        false => TimeUnit::Microsecond,
+    };
+    match start {
+        DataType::Timestamp(_, zone) => DataType::Timestamp(unit, zone.clone()),
+        _ => DataType::Timestamp(unit, None),
+    }
+}
+
+fn unit_and_zone(element: &DataType) -> Result<(TimeUnit, Tz)> {
+    let DataType::Timestamp(unit, zone) = element else {
+        return exec_err!("a series of {element} where timestamps are expected");
+    };
+    Ok((*unit, Tz::from_str(zone.as_deref().unwrap_or("+00:00"))?))
+}
+
+/// Timestamps or dates as numbers of a unit since the epoch.
+fn counts_in(times: &ArrayRef, unit: TimeUnit) -> Result<ArrayRef> {
+    let zone = match times.data_type() {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    };
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let times = cast_with_options(times, &DataType::Timestamp(unit, zone), &strict)?;
+    Ok(cast(&times, &DataType::Int64)?)
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    start: i64,
+    stop: i64,
+    closed: bool,
+}
+
+/// Timestamps from a start on, in numbers of their unit.
+#[derive(Clone, Debug)]
+struct Series {
+    name: &'static str,
+    next: Option<i64>,
+    bounds: Bounds,
+    step: IntervalMonthDayNano,
+    unit: TimeUnit,
+    zone: Tz,
+    ascending: bool,
+}
+
+impl Series {
+    fn try_new(
+        name: &str,
+        bounds: Bounds,
+        step: IntervalMonthDayNano,
+        unit: TimeUnit,
+        zone: Tz,
+    ) -> Result<Self> {
+        if unit == TimeUnit::Microsecond && step.nanoseconds % 1000 != 0 {
+            return exec_err!(
+                "{name}: a step of {} ns between timestamps of microseconds; cast one of them to TIMESTAMP(9)",
+                step.nanoseconds
+            );
+        }
+        let (months, days) = (i128::from(step.months), i128::from(step.days));
+        let (least, most) = {
+            // A month has 28 to 31 days.
+            let rest = days * NANOSECONDS_PER_DAY + i128::from(step.nanoseconds);
+            let (a, b) =
+                (months * 28 * NANOSECONDS_PER_DAY, months * DAYS_PER_MONTH * NANOSECONDS_PER_DAY);
+            (a.min(b) + rest, a.max(b) + rest)
+        };
+        if least <= 0 && most >= 0 {
+            return exec_err!(
+                "{name}: a step of {} months, {} days and {} ns does not always go forward or always back",
+                step.months,
+                step.days,
+                step.nanoseconds
+            );
+        }
+        let name = if name == "range" { "range" } else { "generate_series" };
+        Ok(Self { name, next: Some(bounds.start), bounds, step, unit, zone, ascending: least > 0 })
+    }
+
+    fn is_past(&self, time: i64) -> bool {
+        let Bounds { stop, closed, .. } = self.bounds;
+        match (self.ascending, closed) {
+            (true, true) => time > stop,
+            (true, false) => time >= stop,
+            (false, true) => time < stop,
+            (false, false) => time <= stop,
+        }
+    }
+
+    /// A number of elements that there are not fewer than, but for one.
+    fn fewest(&self) -> u128 {
+        if self.is_past(self.bounds.start) {
+            return 0;
+        }
+        let per: u128 = if self.unit == TimeUnit::Nanosecond { 1 } else { 1000 };
+        let span = i128::from(self.bounds.stop) - i128::from(self.bounds.start);
+        let days = i128::from(self.step.months) * DAYS_PER_MONTH + i128::from(self.step.days);
+        let step = days * NANOSECONDS_PER_DAY + i128::from(self.step.nanoseconds);
+        span.unsigned_abs().saturating_mul(per) / step.unsigned_abs().max(1)
+    }
+
+    fn after(&self, time: i64) -> Option<i64> {
+        match self.unit {
+            TimeUnit::Nanosecond => {
+                TimestampNanosecondType::add_month_day_nano(time, self.step, self.zone)
+            }
+            _ => TimestampMicrosecondType::add_month_day_nano(time, self.step, self.zone),
+        }
+    }
+}
+
+impl Iterator for Series {
+    type Item = Result<i64>;
+
+    fn next(&mut self) -> Option<Result<i64>> {
+        let time = self.next.take()?;
+        if self.is_past(time) {
+            return None;
+        }
+        self.next = match self.after(time) {
+            Some(next) if (next > time) == self.ascending && next != time => Some(next),
+            Some(_) => {
+                return Some(exec_err!("{}: the step goes nowhere from {time}", self.name));
+            }
+            // What has no place is behind any stop that has one.
+            None if self.unit == TimeUnit::Nanosecond => None,
+            None => {
+                let stop = self.bounds.stop;
+                let zero = IntervalMonthDayNano::new(0, 0, 0);
+                let known = |t| TimestampMicrosecondType::add_month_day_nano(t, zero, self.zone);
+                match known(time).is_some() && known(stop).is_some() {
+                    true => None,
+                    false => {
+                        return Some(Err(exec_datafusion_err!(
+                            "{}: {time} or {stop} microseconds since 1970 is in no year of the calendar",
+                            self.name
+                        )));
+                    }
+                }
+            }
+        };
+        Some(Ok(time))
+    }
+}
+
+/// `generate_series` or `range` in FROM.
+#[derive(Debug)]
+pub(in crate::sql) struct SeriesTable {
+    inner: Arc<dyn TableFunctionImpl>,
+    name: &'static str,
+    closed: bool,
+}
+
+impl SeriesTable {
+    pub(super) fn new(inner: Arc<dyn TableFunctionImpl>, name: &'static str) -> Self {
+        Self { inner, name, closed: name == "generate_series" }
+    }
+}
+
+impl TableFunctionImpl for SeriesTable {
+    fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
+        let is_time = |t: &DataType| matches!(t, DataType::Timestamp(..) | DataType::Date32);
+        let [start, stop, step] = args.exprs() else { return self.inner.call_with_args(args) };
+        let Expr::Literal(start, _) = start else { return self.inner.call_with_args(args) };
+        if !is_time(&start.data_type()) {
+            return self.inner.call_with_args(args);
+        }
+        let (Expr::Literal(stop, _), Expr::Literal(step, _)) = (stop, step) else {
+            return plan_err!("{} in FROM takes values that are written out", self.name);
+        };
+        if !is_time(&stop.data_type()) && !stop.data_type().is_null() {
+            return plan_err!(
+                "{}: the stop is a timestamp, a date or NULL, not {}",
+                self.name,
+                stop.data_type()
+            );
+        }
+        let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+        let step = match step.data_type() {
+            DataType::Interval(_) | DataType::Null => step.cast_to(&interval)?,
+            other => {
+                return plan_err!("{}: the step is an interval or NULL, not {other}", self.name);
+            }
+        };
+        let element = element_type(&start.data_type(), &stop.data_type());
+        let schema = Arc::new(Schema::new(vec![Field::new("value", element.clone(), false)]));
+        let (unit, zone) = unit_and_zone(&element)?;
+        let count = |time: &ScalarValue| -> Result<Option<i64>> {
+            if time.is_null() {
+                return Ok(None);
+            }
+            let counts = counts_in(&time.to_array()?, unit)?;
+            Ok(counts.as_primitive::<Int64Type>().iter().next().flatten())
+        };
+        let series = match (count(start)?, count(stop)?, step) {
+            (Some(start), Some(stop), ScalarValue::IntervalMonthDayNano(Some(step))) => {
+                let bounds = Bounds { start, stop, closed: self.closed };
+                Some(Series::try_new(self.name, bounds, step, unit, zone)?)
+            }
+            _ => None,
+        };
+        let rows = SeriesRows { schema: Arc::clone(&schema), series };
+        Ok(Arc::new(StreamingTable::try_new(schema, vec![Arc::new(rows)])?))
+    }
+}
+
+#[derive(Debug)]
+struct SeriesRows {
+    schema: SchemaRef,
+    /// None has no rows: a bound is NULL.
+    series: Option<Series>,
+}
+
+impl PartitionStream for SeriesRows {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let size = context.session_config().batch_size();
+        let schema = Arc::clone(&self.schema);
+        let mut series = self.series.clone().into_iter().flatten();
+        let batches = std::iter::from_fn(move || {
+            let times: Result<Vec<i64>> = series.by_ref().take(size).collect();
+            match times {
+                Ok(times) if times.is_empty() => None,
+                times => Some(times.and_then(|times| batch_of(times, &schema))),
+            }
+        });
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), stream::iter(batches)))
+    }
+}
+
+fn batch_of(times: Vec<i64>, schema: &SchemaRef) -> Result<RecordBatch> {
+    let times: ArrayRef = Arc::new(Int64Array::from(times));
+    let times = cast(&times, schema.field(0).data_type())?;
+    Ok(RecordBatch::try_new(Arc::clone(schema), vec![times])?)
+}

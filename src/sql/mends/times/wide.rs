@@ -1,0 +1,407 @@
+//! `date_trunc`, `date_bin`, `to_timestamp` and `now` over all years.
+//!
+//! DataFusion's work in nanoseconds inside, whatever the unit of what they are given: for the year 2999 in
+//! microseconds `date_bin` gives NULL, `date_trunc` an error, and `to_timestamp(1e11)` is the year 2262.
+//! What has a place in nanoseconds is still theirs. They can go when DataFusion's take other units as they
+//! are, which `stock_functions_still_work_in_nanoseconds` tells.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array};
+use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::datatypes::{
+    DataType, FieldRef, Float64Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+};
+use datafusion::common::{ScalarValue, exec_datafusion_err, exec_err};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::execution::session_state::SessionState;
+use datafusion::functions::datetime;
+use datafusion::functions_nested::range::{gen_series_udf, range_udf};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature,
+};
+use datafusion::prelude::SessionContext;
+
+use super::series::{SeriesList, SeriesTable};
+use crate::functions::unit_of_text;
+use crate::kernels::times::per_unit;
+
+/// Functions that are tables too.
+const SERIES: [&str; 2] = ["generate_series", "range"];
+
+/// Puts the functions in the place of DataFusion's.
+pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
+    let state = ctx.state_ref();
+    let config = state.read().config_options().as_ref().clone();
+    for function in [
+        Wide { what: What::Trunc, inner: datetime::date_trunc() },
+        Wide { what: What::Bin, inner: datetime::date_bin() },
+        Wide { what: What::Parse, inner: datetime::to_timestamp(&config) },
+        // In nanoseconds, `now() + INTERVAL '2000 years'` has no place.
+        Wide { what: What::Now, inner: datetime::now(&config) },
+    ] {
+        ctx.register_udf(ScalarUDF::new_from_impl(function));
+    }
+    for (inner, closed) in [(range_udf(), false), (gen_series_udf(), true)] {
+        ctx.register_udf(ScalarUDF::new_from_impl(SeriesList { inner, closed }));
+    }
+    for name in SERIES {
+        let stock = state.read().table_functions().get(name).map(|f| Arc::clone(f.function()));
+        if let Some(stock) = stock {
+            ctx.register_udtf(name, Arc::new(SeriesTable::new(stock, name)));
+        }
+    }
+}
+
+/// Whether the functions of times in FROM are those of this module.
+pub(super) fn has_wide_series(state: &SessionState) -> bool {
+    SERIES.iter().all(|name| {
+        state.table_functions().get(*name).is_some_and(|f| {
+            let function: &dyn Any = f.function().as_ref();
+            function.is::<SeriesTable>()
+        })
+    })
+}
+
+/// `date_part` for durations, where a call is DataFusion's own: `extract(..)` is planned as that whatever is
+/// registered.
+pub(super) fn wide_part(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
+    let inner = datetime::date_part();
+    (function == inner.as_ref())
+        .then(|| Arc::new(ScalarUDF::new_from_impl(Wide { what: What::Part, inner })))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum What {
+    Trunc,
+    Bin,
+    Parse,
+    Part,
+    Now,
+}
+
+/// A function of DataFusion's, and what it is for values that it does not take.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Wide {
+    what: What,
+    inner: Arc<ScalarUDF>,
+}
+
+impl ScalarUDFImpl for Wide {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let literal = args.scalar_arguments.first().copied().flatten().cloned();
+        let field = self.inner.return_field_from_args(args)?;
+        Ok(match (self.what, field.data_type()) {
+            (What::Parse, DataType::Timestamp(_, zone)) => {
+                let to = DataType::Timestamp(parsed_unit(literal.as_ref()), zone.clone());
+                Arc::new(field.as_ref().clone().with_data_type(to))
+            }
+            (What::Now, DataType::Timestamp(_, zone)) => {
+                let to = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
+                Arc::new(field.as_ref().clone().with_data_type(to))
+            }
+            _ => field,
+        })
+    }
+
+    fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
+        let inner = Arc::new(self.inner.inner().with_updated_config(config)?);
+        Some(ScalarUDF::new_from_impl(Self { what: self.what, inner }))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match self.what {
+            What::Parse => return parsed(&self.inner, args),
+            What::Part => return extract_part(&self.inner, args),
+            _ => {}
+        }
+        let Some((unit, times)) = far(&args)? else { return self.inner.invoke_with_args(args) };
+        match self.what {
+            What::Bin => binned(&self.inner, args, unit, &times),
+            _ => shifted(&self.inner, args, unit, &times),
+        }
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        if self.what != What::Now {
+            return Ok(ExprSimplifyResult::Original(args));
+        }
+        Ok(match self.inner.simplify(args, info)? {
+            ExprSimplifyResult::Simplified(Expr::Literal(now, metadata)) => {
+                let DataType::Timestamp(_, zone) = now.data_type() else {
+                    return exec_err!("now() is {}", now.data_type());
+                };
+                let to = DataType::Timestamp(TimeUnit::Microsecond, zone);
+                ExprSimplifyResult::Simplified(Expr::Literal(now.cast_to(&to)?, metadata))
+            }
+            other => other,
+        })
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        self.inner.output_ordering(inputs)
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.inner.documentation()
+    }
+}
+
+/// `date_part`, which counts the seconds of durations in 32 bits: 68 years are NULL in DataFusion 55, and
+/// the milliseconds of a month overflow. `parts_of_long_durations_are_exact` of the SQL tests tells when
+/// this can go.
+fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let [ColumnarValue::Scalar(part), lengths] = args.args.as_slice() else {
+        return function.invoke_with_args(args);
+    };
+    let part = part.try_as_str().flatten().map(|p| p.trim_matches('\'').to_lowercase());
+    let nanoseconds = match part.as_deref() {
+        Some("epoch" | "second" | "seconds" | "sec") => 1_000_000_000,
+        Some("millisecond" | "milliseconds" | "ms") => 1_000_000,
+        Some("microsecond" | "microseconds" | "us") => 1_000,
+        _ => return function.invoke_with_args(args),
+    };
+    let DataType::Duration(unit) = lengths.data_type() else {
+        return function.invoke_with_args(args);
+    };
+    let one = matches!(lengths, ColumnarValue::Scalar(_));
+    let lengths = lengths.to_array(if one { 1 } else { args.number_rows })?;
+    let counts = cast(&lengths, &DataType::Int64)?;
+    let counts = counts.as_primitive::<Int64Type>();
+    let per = per_unit(unit);
+    let parts: ArrayRef = match args.return_field.data_type() {
+        DataType::Float64 => {
+            let seconds = |t: i64| (i128::from(t) * per) as f64 / nanoseconds as f64;
+            Arc::new(counts.unary::<_, Float64Type>(seconds))
+        }
+        returns => {
+            let whole = counts.iter().map(|t| {
+                let Some(t) = t else { return Ok(None) };
+                i32::try_from(i128::from(t) * per / nanoseconds).map(Some).map_err(|_| {
+                    exec_datafusion_err!(
+                        "date_part: a duration has more {}s than a 32-bit integer; extract(epoch FROM ..) has them as seconds in 64 bits",
+                        part.as_deref().unwrap_or("unit").trim_end_matches('s')
+                    )
+                })
+            });
+            cast(&whole.collect::<Result<Int32Array>>()?, returns)?
+        }
+    };
+    given_as(parts, one)
+}
+
+/// Days of 400 years, after which the calendar and the days of the week come again.
+const CYCLE_DAYS: i128 = 146_097;
+const CYCLE_MONTHS: i32 = 4800;
+const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
+/// 1800-01-01, where the cycle begins that all nanoseconds have.
+const CYCLE_START_DAYS: i128 = -62_091;
+
+/// The second argument, where it has times that nanoseconds have no place for and no zone whose rules
+/// would be guessed there.
+fn far(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, ArrayRef)>> {
+    let Some(times) = args.args.get(1) else { return Ok(None) };
+    let unit = match times.data_type() {
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => return Ok(None),
+        DataType::Timestamp(unit, None) => unit,
+        DataType::Timestamp(unit, Some(zone)) if matches!(&*zone, "UTC" | "+00:00" | "Z") => unit,
+        _ => return Ok(None),
+    };
+    let one = matches!(times, ColumnarValue::Scalar(_));
+    let times = times.to_array(if one { 1 } else { args.number_rows })?;
+    let counts = cast(&times, &DataType::Int64)?;
+    let per = per_unit(unit);
+    // A cycle away from both ends, so that what bins and truncation look at is within.
+    let inside = |t: i64| {
+        let days = i128::from(t) * per / NANOSECONDS_PER_DAY;
+        (CYCLE_START_DAYS..CYCLE_START_DAYS + CYCLE_DAYS).contains(&days)
+    };
+    let all = counts.as_primitive::<Int64Type>().iter().flatten().all(inside);
+    Ok(if all { None } else { Some((unit, counts)) })
+}
+
+/// The function over times moved by whole cycles, and moved back.
+fn shifted(
+    function: &ScalarUDF,
+    mut args: ScalarFunctionArgs,
+    unit: TimeUnit,
+    counts: &ArrayRef,
+) -> Result<ColumnarValue> {
+    let per = per_unit(unit);
+    let (cycle, start) =
+        (CYCLE_DAYS * NANOSECONDS_PER_DAY / per, CYCLE_START_DAYS * NANOSECONDS_PER_DAY / per);
+    let counts = counts.as_primitive::<Int64Type>();
+    let near = |t: i64| (i128::from(t) - start).rem_euclid(cycle) + start;
+    let moved: Int64Array = counts.unary_opt::<_, Int64Type>(|t| i64::try_from(near(t)).ok());
+    let Some(given) = args.args.get_mut(1) else { return exec_err!("no time to work on") };
+    let (one, to) = (matches!(given, ColumnarValue::Scalar(_)), given.data_type());
+    let moved = cast(&moved, &to)?;
+    *given = match one {
+        true => ColumnarValue::Scalar(ScalarValue::try_from_array(&moved, 0)?),
+        false => ColumnarValue::Array(moved),
+    };
+    let found = function.invoke_with_args(args)?;
+    let found = found.to_array(counts.len())?;
+    let found = cast(&found, &DataType::Int64)?;
+    let pairs = found.as_primitive::<Int64Type>().iter().zip(counts);
+    let back = pairs.map(|(found, t)| match (found, t) {
+        (Some(found), Some(t)) => {
+            let back = i128::from(found) + i128::from(t) - near(t);
+            let back = i64::try_from(back);
+            back.map(Some).map_err(|_| exec_datafusion_err!("{}: out of range", function.name()))
+        }
+        _ => Ok(None),
+    });
+    let back: Int64Array = back.collect::<Result<_>>()?;
+    given_as(cast(&back, &to)?, one)
+}
+
+/// `date_bin`: strides of fixed length are arithmetic, those of months come again with the calendar.
+fn binned(
+    function: &ScalarUDF,
+    args: ScalarFunctionArgs,
+    unit: TimeUnit,
+    counts: &ArrayRef,
+) -> Result<ColumnarValue> {
+    let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+    let strides = match args.args.first() {
+        Some(ColumnarValue::Scalar(stride)) => stride.to_array()?,
+        _ => return exec_err!("date_bin: the stride is one interval that is written out"),
+    };
+    let strides = cast_with_options(&strides, &interval, &CastOptions::default())?;
+    let strides = strides.as_primitive::<IntervalMonthDayNanoType>();
+    if strides.is_null(0) {
+        return function.invoke_with_args(args);
+    }
+    let stride = strides.value(0);
+    if stride.months != 0 {
+        if stride.months > 0 && CYCLE_MONTHS % stride.months == 0 {
+            return shifted(function, args, unit, counts);
+        }
+        return exec_err!(
+            "date_bin: bins of {} months of times before 1800 or after 2199; their number has to divide 4800",
+            stride.months
+        );
+    }
+    let length = i128::from(stride.days) * NANOSECONDS_PER_DAY + i128::from(stride.nanoseconds);
+    if length <= 0 {
+        return function.invoke_with_args(args);
+    }
+    let origin = match args.args.get(2) {
+        None => 0,
+        Some(ColumnarValue::Scalar(origin)) => {
+            let origin = match origin {
+                ScalarValue::TimestampNanosecond(origin, _) => *origin,
+                _ => return exec_err!("date_bin: the origin is a timestamp"),
+            };
+            match origin {
+                Some(origin) => i128::from(origin),
+                None => return function.invoke_with_args(args),
+            }
+        }
+        Some(_) => return exec_err!("date_bin: the origin is one timestamp that is written out"),
+    };
+    let per = per_unit(unit);
+    let bins = counts.as_primitive::<Int64Type>().iter().map(|t| {
+        t.map(|t| {
+            let bin = (i128::from(t) * per - origin).div_euclid(length) * length + origin;
+            i64::try_from(bin.div_euclid(per))
+                .map_err(|_| exec_datafusion_err!("date_bin: out of range"))
+        })
+        .transpose()
+    });
+    let bins: Int64Array = bins.collect::<Result<_>>()?;
+    let (one, to) = match args.args.get(1) {
+        Some(times) => (matches!(times, ColumnarValue::Scalar(_)), times.data_type()),
+        None => return exec_err!("date_bin: no time"),
+    };
+    given_as(cast(&bins, &to)?, one)
+}
+
+fn given_as(values: ArrayRef, one: bool) -> Result<ColumnarValue> {
+    Ok(match one {
+        true => ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?),
+        false => ColumnarValue::Array(values),
+    })
+}
+
+/// Microseconds, unless a text that is written out has more digits.
+fn parsed_unit(literal: Option<&ScalarValue>) -> TimeUnit {
+    let text = literal.and_then(|v| v.try_as_str().flatten());
+    text.map_or(TimeUnit::Microsecond, unit_of_text)
+}
+
+/// `to_timestamp`: seconds, or a text.
+fn parsed(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let to = args.return_field.data_type().clone();
+    let DataType::Timestamp(unit, zone) = &to else { return function.invoke_with_args(args) };
+    let Some(value) = args.args.first() else { return function.invoke_with_args(args) };
+    let one = args.args.iter().all(|v| matches!(v, ColumnarValue::Scalar(_)));
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let values = value.to_array(if one { 1 } else { args.number_rows })?;
+    let per_second = 1_000_000_000 / per_unit(*unit);
+    let done = match values.data_type() {
+        t if t.is_integer() => {
+            let seconds = cast_with_options(&values, &DataType::Int64, &strict)?;
+            let seconds = seconds.as_primitive::<Int64Type>();
+            let per = i64::try_from(per_second).unwrap_or(1);
+            let counts: Int64Array = seconds.try_unary::<_, Int64Type, _>(|s| {
+                s.checked_mul(per).ok_or_else(|| {
+                    exec_datafusion_err!("to_timestamp: {s} seconds are out of range")
+                })
+            })?;
+            cast(&counts, &to)?
+        }
+        t if t.is_floating() => {
+            let seconds = cast(&values, &DataType::Float64)?;
+            #[expect(clippy::cast_precision_loss, reason = "a power of ten up to 10^9")]
+            let per = per_second as f64;
+            let counts: Int64Array =
+                seconds.as_primitive::<Float64Type>().try_unary::<_, Int64Type, _>(|s| {
+                    let count = (s * per).trunc();
+                    // Both are powers of two, and so floats.
+                    if count >= -(2f64.powi(63)) && count < 2f64.powi(63) {
+                        #[expect(clippy::cast_possible_truncation, reason = "within the range")]
+                        return Ok(count as i64);
+                    }
+                    exec_err!("to_timestamp: {s} seconds are out of range")
+                })?;
+            cast(&counts, &to)?
+        }
+        DataType::Timestamp(..) | DataType::Null => cast_with_options(&values, &to, &strict)?,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if args.args.len() == 1 => {
+            cast_with_options(&values, &DataType::Timestamp(*unit, zone.clone()), &strict)?
+        }
+        _ => {
+            // Texts in formats of their own, and decimals.
+            let nanos = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
+            let field = args.return_field.as_ref().clone().with_data_type(nanos);
+            let rows = if one { 1 } else { args.number_rows };
+            let args = ScalarFunctionArgs { return_field: Arc::new(field), ..args };
+            let found = function.invoke_with_args(args)?.to_array(rows)?;
+            cast_with_options(&found, &to, &strict)?
+        }
+    };
+    given_as(done, one)
+}

@@ -1,0 +1,136 @@
+//! `TIMESTAMP` in a statement, as it is written.
+
+use std::ops::ControlFlow;
+
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::{
+    ArrayElemTypeDef, BinaryOperator, CastKind, ColumnDef, DataType, Expr, Ident, Statement,
+    TableFactor, TypedString, Value, VisitMut, VisitorMut,
+};
+
+use super::wide::has_wide_series;
+use crate::functions::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, plans_predicates};
+
+/// Makes casts to timestamps operators, in sessions whose planners know them, and columns of such a type
+/// ones of microseconds.
+pub(in crate::sql) fn in_microseconds<S: VisitMut>(state: &SessionState, statement: &mut S) {
+    if plans_predicates(state.expr_planners()) {
+        let _ = statement.visit(&mut Timestamps { wide: has_wide_series(state), in_series: 0 });
+    }
+}
+
+/// As [`in_microseconds`], for columns that a statement defines.
+pub(in crate::sql) fn columns_in_microseconds(state: &SessionState, columns: &mut [ColumnDef]) {
+    if plans_predicates(state.expr_planners()) {
+        for column in columns {
+            micros(&mut column.data_type);
+        }
+    }
+}
+
+struct Timestamps {
+    /// Whether functions in FROM take microseconds.
+    wide: bool,
+    /// In how many calls of functions that take nanoseconds the visitor is.
+    in_series: usize,
+}
+
+/// Whether FROM has a function of DataFusion's that takes timestamps of nanoseconds, and no others.
+fn is_series(factor: &TableFactor) -> bool {
+    let name = match factor {
+        TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => name,
+        _ => return false,
+    };
+    let [name] = name.0.as_slice() else { return false };
+    let name = name.as_ident().map(|name| name.value.as_str()).unwrap_or_default();
+    ["generate_series", "range"].iter().any(|series| series.eq_ignore_ascii_case(name))
+}
+
+impl VisitorMut for Timestamps {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        self.in_series = self.in_series.saturating_add(usize::from(is_series(factor)));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        self.in_series = self.in_series.saturating_sub(usize::from(is_series(factor)));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<()> {
+        if let Statement::CreateTable(table) = statement {
+            table.columns.iter_mut().for_each(|column| micros(&mut column.data_type));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if self.in_series > 0 && !self.wide {
+            return ControlFlow::Continue(());
+        }
+        let word = match expr {
+            Expr::Cast { data_type: DataType::Timestamp(None, _), kind, format: None, .. } => {
+                match kind {
+                    CastKind::Cast | CastKind::DoubleColon => AS_TIMESTAMP,
+                    CastKind::TryCast | CastKind::SafeCast => TRY_AS_TIMESTAMP,
+                }
+            }
+            Expr::TypedString(TypedString { data_type: DataType::Timestamp(None, _), .. }) => {
+                AS_TIMESTAMP
+            }
+            Expr::AtTimeZone { time_zone, .. } if matches!(**time_zone, Expr::Value(_)) => {
+                AT_TIME_ZONE
+            }
+            Expr::Cast { data_type, .. } => {
+                micros(data_type);
+                return ControlFlow::Continue(());
+            }
+            _ => return ControlFlow::Continue(()),
+        };
+        // Put in its place while it is taken apart.
+        let taken = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
+        let (left, right) = match taken {
+            Expr::Cast { expr, data_type, .. } => (expr, null_of(data_type)),
+            Expr::TypedString(TypedString { data_type, value, .. }) => {
+                (Box::new(Expr::Value(value)), null_of(data_type))
+            }
+            Expr::AtTimeZone { timestamp, time_zone } => (timestamp, time_zone),
+            other => {
+                *expr = other;
+                return ControlFlow::Continue(());
+            }
+        };
+        *expr = Expr::BinaryOp { left, op: BinaryOperator::Custom(word.to_owned()), right };
+        ControlFlow::Continue(())
+    }
+}
+
+/// `CAST(NULL AS type)`.
+fn null_of(mut data_type: DataType) -> Box<Expr> {
+    micros(&mut data_type);
+    Box::new(Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(Expr::value(Value::Null)),
+        data_type,
+        array: false,
+        format: None,
+    })
+}
+
+/// Timestamps of a type, without digits behind them, in microseconds.
+fn micros(data_type: &mut DataType) {
+    match data_type {
+        DataType::Timestamp(digits @ None, _) => *digits = Some(6),
+        DataType::Array(
+            ArrayElemTypeDef::AngleBracket(item)
+            | ArrayElemTypeDef::SquareBracket(item, _)
+            | ArrayElemTypeDef::Parenthesis(item),
+        ) => micros(item),
+        DataType::Struct(fields, _) => {
+            fields.iter_mut().for_each(|field| micros(&mut field.field_type));
+        }
+        _ => {}
+    }
+}

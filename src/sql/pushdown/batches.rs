@@ -1,0 +1,322 @@
+//! Batches sized by leaf values where lists flow.
+//!
+//! A batch of 8,192 rows of patients can be gigabytes. Scans of `.nrt` cut theirs by leaves, but filters,
+//! joins and repartitioning collect rows up to the session's batch size again, and Parquet is read by
+//! rows. So the batch size of a plan that carries lists is lowered to what holds about
+//! `serrate.leaf_batch_size` leaves, unless its batches are cut by leaves as they are.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::Statistics;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::CardinalityEffect;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+
+use crate::array::{leaf_type, list_depth};
+use crate::config::SerrateOptions;
+use crate::functions::SUM_STATE;
+use crate::sql::exec::one_input;
+use crate::sql::order::SourceOrderExec;
+use crate::sql::sources::table::TableSource;
+
+/// Physical optimizer rule: lowers the batch size of the parts of plans that carry nested columns.
+#[derive(Debug, Default)]
+pub(crate) struct LeafBatches;
+
+impl PhysicalOptimizerRule for LeafBatches {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let leaves = SerrateOptions::of(config).leaf_batch_size;
+        let batch_size: usize = config.execution.batch_size.get();
+        let mut rows = batch_size;
+        plan.apply(|node| {
+            if let Some(scan) = node.downcast_ref::<DataSourceExec>()
+                && let Some(per_row) = leaves_per_row(scan)?
+            {
+                rows = rows.min(fitting(leaves, per_row));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        if rows >= batch_size {
+            return Ok(plan);
+        }
+        // What gives no lists collects as many rows as ever: what is unnested, grouped or reduced would
+        // come in crumbs.
+        raised(plan, rows, batch_size)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_leaf_batches"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Whether the batches of a plan are those of scans that cut them by leaves themselves. To run it with
+/// another batch size would cost more than a small query takes.
+fn cuts_by_leaves(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let mut all = true;
+    plan.apply(|node| {
+        let scan = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
+        all = match scan {
+            Some(source) => {
+                let file = source.downcast_ref::<FileScanConfig>().map(FileScanConfig::file_source);
+                source.is::<TableSource>() || file.is_some_and(|file| file.file_type() == "nrt")
+            }
+            None => {
+                node.is::<ProjectionExec>()
+                    || node.is::<CooperativeExec>()
+                    || node.is::<FilterExec>()
+                    || node.is::<CoalescePartitionsExec>()
+                    || node.is::<SourceOrderExec>()
+                    || node.is::<GlobalLimitExec>()
+                    || node.is::<LocalLimitExec>()
+            }
+        };
+        Ok(if all { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(all)
+}
+
+/// A plan that gives lists, run in batches of `rows` rows. What it reads that has no lists (of a list that
+/// is unnested, of groups) keeps the batch size of the session.
+fn lowered(
+    plan: Arc<dyn ExecutionPlan>,
+    rows: usize,
+    batch_size: usize,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_down(|node| {
+        if !node.children().is_empty() && !gives_lists(&node) {
+            let input = raised(node, rows, batch_size)?;
+            let sized: Arc<dyn ExecutionPlan> = Arc::new(BatchSizeExec { input, rows: batch_size });
+            return Ok(Transformed::new(sized, true, TreeNodeRecursion::Jump));
+        }
+        // Filters keep the batch size they were planned with.
+        let lowered = match node.downcast_ref::<FilterExec>() {
+            Some(filter) if filter.batch_size() > rows => Some(filter.with_batch_size(rows)?),
+            _ => None,
+        };
+        Ok(match lowered {
+            Some(filter) => Transformed::yes(Arc::new(filter) as Arc<dyn ExecutionPlan>),
+            None => Transformed::no(node),
+        })
+    })?;
+    Ok(plan.data)
+}
+
+/// A plan that gives no lists, in batches of the usual size, with lowered ones where lists flow below.
+fn raised(
+    plan: Arc<dyn ExecutionPlan>,
+    rows: usize,
+    batch_size: usize,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_down(|node| {
+        if node.is::<BatchSizeExec>() {
+            return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
+        }
+        if !gives_lists(&node) {
+            return Ok(Transformed::no(node));
+        }
+        let sized = cuts_by_leaves(&node)?;
+        let mut node = lowered(node, rows, batch_size)?;
+        if !sized {
+            node = Arc::new(BatchSizeExec { input: node, rows });
+        }
+        Ok(Transformed::new(node, true, TreeNodeRecursion::Jump))
+    })?;
+    Ok(plan.data)
+}
+
+/// Whether batches of a plan carry lists, or are read by a scan that measures leaves.
+fn gives_lists(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let reads = match plan.downcast_ref::<DataSourceExec>() {
+        Some(scan) => leaves_per_row(scan).is_ok_and(|leaves| leaves.is_some()),
+        None => false,
+    };
+    // The words of a sum are few: groups in crumbs would cost more than they save.
+    let is_long = |f: &Field| is_list(f.data_type()) && !f.metadata().contains_key(SUM_STATE);
+    reads || plan.schema().fields().iter().any(|f| is_long(f))
+}
+
+/// Rows of `per_row` leaves each that hold `leaves` leaves; one at least.
+fn fitting(leaves: usize, per_row: f64) -> usize {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "`as` saturates, and the quotient is not negative"
+    )]
+    let rows = (leaves as f64 / per_row.max(f64::MIN_POSITIVE)) as usize;
+    rows.max(1)
+}
+
+/// How many leaves a row has in the largest list column that a scan reads; `None` when it reads none or
+/// nothing is known about their size.
+pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
+    let source = scan.data_source();
+    if let Some(config) = source.downcast_ref::<FileScanConfig>() {
+        let schema = config.file_schema();
+        let read: Vec<usize> = match config.file_source().projection() {
+            None => (0..schema.fields().len()).collect(),
+            Some(exprs) => exprs
+                .iter()
+                .flat_map(|e| collect_columns(&e.expr))
+                .map(|c| c.index())
+                .filter(|i| *i < schema.fields().len())
+                .collect(),
+        };
+        let statistics = config.statistics();
+        let estimate = largest(schema, &read, &statistics)
+            .or_else(|| on_disk(schema, &read, config, *statistics.num_rows.get_value()?));
+        // How well values pack says little about how many there are, where nobody counted them.
+        let known = |i: &usize| {
+            let column = statistics.column_statistics.get(*i);
+            column.is_some_and(|c| c.byte_size.get_value().is_some())
+        };
+        let is_column =
+            |i: &&usize| schema.fields().get(**i).is_some_and(|f| is_list(f.data_type()));
+        let counted = read.iter().filter(is_column).all(known);
+        let packed = config.file_source().file_type() == "parquet" && !counted;
+        return Ok(estimate.map(|e| if packed { e.max(PACKED_PER_ROW) } else { e }));
+    }
+    let schema = scan.schema();
+    let all: Vec<usize> = (0..schema.fields().len()).collect();
+    if !schema.fields().iter().any(|f| is_list(f.data_type())) {
+        return Ok(None);
+    }
+    let statistics = source.partition_statistics(None)?;
+    if statistics.num_rows.get_value().is_none() {
+        return Ok(Some(UNKNOWN_PER_ROW));
+    }
+    Ok(largest(&schema, &all, statistics.as_ref()))
+}
+
+/// Leaves that a row of lists in a Parquet file is taken to have at least.
+const PACKED_PER_ROW: f64 = 256.0;
+
+/// Leaves a row is taken to have when a source of lists says nothing of its size (a MEDS folder).
+const UNKNOWN_PER_ROW: f64 = 1024.0;
+
+fn is_list(data_type: &DataType) -> bool {
+    list_depth(data_type) > 0
+}
+
+/// Bytes that a leaf is taken to have in a compressed file.
+const LEAF_ON_DISK: f64 = 2.0;
+
+/// An estimate from the size of the files, all of which is taken to be leaves, shared equally by the
+/// list columns.
+fn on_disk(schema: &Schema, read: &[usize], config: &FileScanConfig, rows: usize) -> Option<f64> {
+    let is = |i: &usize| schema.fields().get(*i).is_some_and(|f| is_list(f.data_type()));
+    if rows == 0 || !read.iter().any(is) {
+        return None;
+    }
+    let lists = (0..schema.fields().len()).filter(is).count();
+    // A file cut into ranges is counted once, at its first.
+    let first = |f: &&PartitionedFile| f.range.as_ref().is_none_or(|r| r.start == 0);
+    let files = config.file_groups.iter().flat_map(FileGroup::iter).filter(first);
+    let bytes: u64 = files.map(|f| f.object_meta.size).sum();
+    Some(bytes as f64 / LEAF_ON_DISK / lists as f64 / rows as f64)
+}
+
+fn largest(schema: &Schema, columns: &[usize], statistics: &Statistics) -> Option<f64> {
+    let rows = *statistics.num_rows.get_value()?;
+    if rows == 0 {
+        return None;
+    }
+    let average = statistics
+        .total_byte_size
+        .get_value()
+        .map(|total| *total as f64 / schema.fields().len().max(1) as f64);
+    columns
+        .iter()
+        .filter_map(|i| {
+            let data_type = schema.fields().get(*i)?.data_type();
+            if !is_list(data_type) {
+                return None;
+            }
+            let known = statistics.column_statistics.get(*i).and_then(|c| c.byte_size.get_value());
+            let bytes = known.map(|b| *b as f64).or(average)?;
+            let width = leaf_type(data_type).primitive_width().unwrap_or(8);
+            Some(bytes / width as f64 / rows as f64)
+        })
+        .reduce(f64::max)
+}
+
+/// Runs its input with a lower batch size.
+#[derive(Debug)]
+pub(crate) struct BatchSizeExec {
+    input: Arc<dyn ExecutionPlan>,
+    rows: usize,
+}
+
+impl BatchSizeExec {
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self { input, rows: self.rows }
+    }
+}
+
+impl DisplayAs for BatchSizeExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BatchSizeExec: rows={}", self.rows)
+    }
+}
+
+impl ExecutionPlan for BatchSizeExec {
+    fn name(&self) -> &str {
+        "BatchSizeExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    one_input!();
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let rows = self.rows.min(context.session_config().batch_size());
+        let config = context.session_config().clone().with_batch_size(rows);
+        let context = TaskContext::new(
+            context.task_id(),
+            context.session_id(),
+            config,
+            context.scalar_functions().clone(),
+            context.higher_order_functions().clone(),
+            context.aggregate_functions().clone(),
+            context.window_functions().clone(),
+            context.runtime_env(),
+        );
+        self.input.execute(partition, Arc::new(context))
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Equal
+    }
+}

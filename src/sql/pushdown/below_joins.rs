@@ -1,0 +1,225 @@
+//! [`BelowJoins`]: what is left of lists is worked out before they are joined.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, ExprSchema, JoinType};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Projection,
+};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+use crate::array::list_depth;
+use crate::functions::{cannot_fail, is_fixed_slice, is_ours};
+
+/// Names of the columns that this rule makes begin so.
+const PREFIX: &str = "__serrate_below_join";
+
+/// Logical optimizer rule: a function of ours over lists of one side of a join, above the join, moves
+/// below it; so do `x[a:b]` and `x[a]`.
+///
+/// A join copies the lists of every row it gives, once for each match. What is made of them is mostly
+/// small: a sum, a count, the last ten events. Made below, it is made once per row of its side and the
+/// lists are not joined at all. It stays above where an outer join makes rows of NULL out of nothing,
+/// where the function needs columns of both sides or may fail over a value (of a row that is not joined),
+/// and where the lists themselves are asked for as well.
+#[derive(Debug, Default)]
+pub(crate) struct BelowJoins;
+
+impl OptimizerRule for BelowJoins {
+    fn name(&self) -> &str {
+        "serrate_below_joins"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        if !matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_)) {
+            return Ok(Transformed::no(plan));
+        }
+        let Some((join, between)) = plan.inputs().first().and_then(|input| joined(input)) else {
+            return Ok(Transformed::no(plan));
+        };
+        // Columns have the names of the join's.
+        let between = between.map(|projection| projection.expr.clone());
+        let sides = [
+            takes(join.join_type, true).then(|| Arc::clone(join.left.schema())),
+            takes(join.join_type, false).then(|| Arc::clone(join.right.schema())),
+        ];
+        let join = join.clone();
+        let bare = bare_lists(&plan);
+        let names = NamePreserver::new(&plan);
+        let mut made: [Vec<(Expr, Column)>; 2] = Default::default();
+        let mut changed = false;
+        let expressions = plan
+            .expressions()
+            .into_iter()
+            .map(|expression| {
+                let name = names.save(&expression);
+                let moved = expression.transform_down(|e| {
+                    let Some(side) = side_of(&e, &sides, &bare)? else {
+                        return Ok(Transformed::no(e));
+                    };
+                    let known = made[side].iter().find(|(known, _)| *known == e);
+                    let column = match known {
+                        Some((_, column)) => column.clone(),
+                        None => {
+                            let name = config.alias_generator().next(PREFIX);
+                            let column = Column::new_unqualified(name);
+                            made[side].push((e, column.clone()));
+                            column
+                        }
+                    };
+                    changed = true;
+                    let column = Expr::Column(column);
+                    Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
+                })?;
+                Ok(name.restore(moved.data))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        if !changed {
+            return Ok(Transformed::no(plan));
+        }
+        let moved: Vec<Expr> =
+            made.iter().flatten().map(|(_, column)| Expr::Column(column.clone())).collect();
+        let [left, right] = made;
+        let inputs = vec![with(&join.left, left)?, with(&join.right, right)?];
+        let join = LogicalPlan::Join(join);
+        let mut join = join.with_new_exprs(join.expressions(), inputs)?;
+        if let Some(columns) = between {
+            let columns = columns.into_iter().chain(moved);
+            join = LogicalPlanBuilder::from(join).project(columns)?.build()?;
+        }
+        plan.with_new_exprs(expressions, vec![join]).map(Transformed::yes)
+    }
+}
+
+/// The join that a plan is over, a choice of its columns between them or not.
+fn joined(input: &LogicalPlan) -> Option<(&Join, Option<&Projection>)> {
+    match input {
+        LogicalPlan::Join(join) => Some((join, None)),
+        LogicalPlan::Projection(projection)
+            if projection.expr.iter().all(|e| matches!(e, Expr::Column(_))) =>
+        {
+            match projection.input.as_ref() {
+                LogicalPlan::Join(join) => Some((join, Some(projection))),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Whether all rows that a join gives have a row of a side in them.
+fn takes(join: JoinType, left: bool) -> bool {
+    match join {
+        JoinType::Inner => true,
+        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => left,
+        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => !left,
+        JoinType::Full => false,
+    }
+}
+
+/// The side whose columns, lists among them, are all that a call of ours needs.
+fn side_of(
+    e: &Expr,
+    sides: &[Option<Arc<DFSchema>>; 2],
+    bare: &HashSet<Column>,
+) -> Result<Option<usize>> {
+    let Expr::ScalarFunction(call) = e else { return Ok(None) };
+    if !(is_ours(&call.func) || is_fixed_slice(call)) || e.is_volatile() {
+        return Ok(None);
+    }
+    let columns = e.column_refs();
+    if columns.is_empty() || columns.iter().any(|c| bare.contains(*c)) {
+        return Ok(None);
+    }
+    for (i, side) in sides.iter().enumerate() {
+        let Some(schema) = side else { continue };
+        let mut lists = false;
+        let here = columns.iter().all(|c| match schema.field_from_column(c) {
+            Ok(field) => {
+                lists |= list_depth(field.data_type()) > 0;
+                true
+            }
+            Err(_) => false,
+        });
+        if here && lists {
+            // Rows that find no match are computed too.
+            if !cannot_fail(e, schema.as_ref())? {
+                return Ok(None);
+            }
+            // A mask is no smaller than what it is of; what becomes of it may be.
+            let small = match e.get_type(schema.as_ref()) {
+                Ok(t) => list_depth(&t) == 0 || shrinks(call.name()) || is_fixed_slice(call),
+                Err(_) => false,
+            };
+            return Ok(small.then_some(i));
+        }
+    }
+    Ok(None)
+}
+
+/// Functions that give lists with fewer values than they take.
+const SHRINK: [&str; 9] = [
+    "ragged_slice",
+    "ragged_head",
+    "ragged_tail",
+    "ragged_filter",
+    "ragged_compress",
+    "ragged_between",
+    "ragged_lengths",
+    "ragged_shape",
+    "ragged_max_shape",
+];
+
+/// Reductions, which take an axis away.
+const REDUCE: [&str; 12] = [
+    "ragged_sum",
+    "ragged_mean",
+    "ragged_min",
+    "ragged_max",
+    "ragged_any",
+    "ragged_all",
+    "ragged_first",
+    "ragged_last",
+    "ragged_std",
+    "ragged_var",
+    "ragged_median",
+    "ragged_nunique",
+];
+
+fn shrinks(name: &str) -> bool {
+    SHRINK.contains(&name) || REDUCE.contains(&name)
+}
+
+/// The columns that a plan asks for as they are.
+fn bare_lists(plan: &LogicalPlan) -> HashSet<Column> {
+    plan.expressions()
+        .into_iter()
+        .filter_map(|e| match e.unalias() {
+            Expr::Column(column) => Some(column),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A side with further columns.
+fn with(side: &Arc<LogicalPlan>, made: Vec<(Expr, Column)>) -> Result<LogicalPlan> {
+    let side = LogicalPlan::clone(side);
+    if made.is_empty() {
+        return Ok(side);
+    }
+    let own = side.schema().columns().into_iter().map(Expr::Column).collect::<Vec<_>>();
+    let made = made.into_iter().map(|(e, column)| e.alias(column.name));
+    LogicalPlanBuilder::from(side).project(own.into_iter().chain(made))?.build()
+}

@@ -1,0 +1,173 @@
+//! [`ContainsPushdown`]: tests of whether a list has a value, as the Parquet reader knows them.
+
+use std::sync::Arc;
+
+use arrow::array::Array;
+use arrow::datatypes::{DataType, Schema};
+use datafusion::common::ScalarValue;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::Result;
+use datafusion::functions_nested::array_has::{array_has_any_udf, array_has_udf};
+use datafusion::logical_expr::ScalarUDF;
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::utils::split_conjunction;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+
+use crate::array::{leaf_type, list_depth};
+
+/// Physical optimizer rule, before those of DataFusion: in a condition over Parquet files,
+/// `ragged_any(x == v)` becomes `array_has(x, v)` and `ragged_any(ragged_isin(x, [..]))` becomes
+/// `array_has_any(x, [..])`, where both say the same.
+///
+/// The Parquet reader takes no predicates on lists but these. With
+/// `datafusion.execution.parquet.pushdown_filters`, which our session sets, it then decodes the other
+/// columns of those rows only that meet them. Without the setting nothing changes: our functions test
+/// the flat values at once. They say the same for lists of one level, of integers, texts, truth values
+/// and dates: a condition drops a row whether it is false or NULL, and floats know zeros and NaN that
+/// are compared in two ways.
+#[derive(Debug, Default)]
+pub(crate) struct ContainsPushdown;
+
+impl PhysicalOptimizerRule for ContainsPushdown {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if !config.execution.parquet.pushdown_filters {
+            return Ok(plan);
+        }
+        let plan = plan.transform_up(|node| {
+            let Some(filter) = node.downcast_ref::<FilterExec>() else {
+                return Ok(Transformed::no(node));
+            };
+            if !reads_parquet(filter.input()) {
+                return Ok(Transformed::no(node));
+            }
+            let schema = filter.input().schema();
+            let mut changed = false;
+            let conditions = split_conjunction(filter.predicate())
+                .into_iter()
+                .map(|condition| {
+                    let known = as_known(condition, &schema, config)?;
+                    changed |= known.is_some();
+                    Ok(known.unwrap_or_else(|| Arc::clone(condition)))
+                })
+                .collect::<Result<Vec<_>>>()?;
+            if !changed {
+                return Ok(Transformed::no(node));
+            }
+            let builder = FilterExecBuilder::from(filter).with_predicate(conjunction(conditions));
+            Ok(Transformed::yes(Arc::new(builder.build()?) as Arc<dyn ExecutionPlan>))
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_contains_pushdown"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Whether all that a plan has of one table is a scan of Parquet files.
+fn reads_parquet(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
+        let files = scan.data_source().downcast_ref::<FileScanConfig>();
+        return files.is_some_and(|files| files.file_source().file_type() == "parquet");
+    }
+    match plan.children()[..] {
+        [input] => reads_parquet(input),
+        _ => false,
+    }
+}
+
+/// A condition in the words that the reader knows; `None` for any other.
+fn as_known(
+    condition: &Arc<dyn PhysicalExpr>,
+    schema: &Schema,
+    config: &ConfigOptions,
+) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+    let call = |e: &Arc<dyn PhysicalExpr>, name: &str| {
+        let call = e.downcast_ref::<ScalarFunctionExpr>().filter(|c| c.fun().name() == name);
+        call.map(|c| c.args().to_vec())
+    };
+    let Some([mask]) = call(condition, "ragged_any").and_then(|a| <[_; 1]>::try_from(a).ok())
+    else {
+        return Ok(None);
+    };
+    let of = |name: &str| call(&mask, name).and_then(|a| <[_; 2]>::try_from(a).ok());
+    let found = match (of("ragged_eq"), of("ragged_isin")) {
+        (Some([a, b]), _) => value(&a, &b, schema)
+            .map(|v| (a.clone(), v))
+            .or_else(|| value(&b, &a, schema).map(|v| (b.clone(), v)))
+            .map(|(list, v)| (array_has_udf(), list, v)),
+        (_, Some([list, among])) => {
+            values(&list, &among, schema).map(|v| (array_has_any_udf(), list, v))
+        }
+        _ => None,
+    };
+    let Some((function, list, literal)) = found else { return Ok(None) };
+    let args = vec![list, Arc::new(Literal::new(literal)) as Arc<dyn PhysicalExpr>];
+    let function: Arc<ScalarUDF> = function;
+    let known = ScalarFunctionExpr::try_new(function, args, schema, Arc::new(config.clone()))?;
+    Ok(Some(Arc::new(known)))
+}
+
+/// The type of the values of a column that is a list of one level whose values compare in one way.
+fn leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<DataType> {
+    let column = list.downcast_ref::<Column>()?;
+    let data_type = schema.fields().get(column.index())?.data_type();
+    let leaf = leaf_type(data_type);
+    let plain = leaf.is_integer()
+        || matches!(leaf, DataType::Boolean | DataType::Date32)
+        || matches!(leaf, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    (list_depth(data_type) == 1 && plain).then(|| leaf.clone())
+}
+
+/// A literal in a type, unless it is NULL or has no place there.
+fn cast(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
+    // Integers and floats compare as floats, in which several integers of 2^53 and more are one.
+    if to.is_integer() && value.data_type().is_floating() {
+        let wide = value.cast_to(&DataType::Float64).ok()?;
+        if !matches!(wide, ScalarValue::Float64(Some(x)) if x.abs() < 2f64.powi(53)) {
+            return None;
+        }
+    }
+    let there = value.cast_to(to).ok().filter(|v| !v.is_null())?;
+    // 12.5 is no integer, and 300 no byte.
+    (there.cast_to(&value.data_type()).ok()? == *value).then_some(there)
+}
+
+fn value(
+    list: &Arc<dyn PhysicalExpr>,
+    value: &Arc<dyn PhysicalExpr>,
+    schema: &Schema,
+) -> Option<ScalarValue> {
+    cast(value.downcast_ref::<Literal>()?.value(), &leaf(list, schema)?)
+}
+
+fn values(
+    list: &Arc<dyn PhysicalExpr>,
+    among: &Arc<dyn PhysicalExpr>,
+    schema: &Schema,
+) -> Option<ScalarValue> {
+    let ScalarValue::List(among) = among.downcast_ref::<Literal>()?.value() else { return None };
+    let leaf = leaf(list, schema)?;
+    if among.len() != 1 || among.is_null(0) {
+        return None;
+    }
+    let values = among.value(0);
+    let values = (0..values.len())
+        .map(|i| cast(&ScalarValue::try_from_array(&values, i).ok()?, &leaf))
+        .collect::<Option<Vec<_>>>()?;
+    (!values.is_empty()).then(|| ScalarValue::List(ScalarValue::new_list_nullable(&values, &leaf)))
+}

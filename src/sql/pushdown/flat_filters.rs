@@ -1,0 +1,154 @@
+//! [`FlatFilters`]: what is filtered and reduced over whole rows is not put into lists in between.
+
+use std::sync::Arc;
+
+use datafusion::common::Column;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection, SubqueryAlias};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+use crate::functions::scalar;
+
+/// Functions of one argument that see the values of a row, whatever lists they are in.
+const OF_ALL: [&str; 17] = [
+    "ragged_all",
+    "ragged_any",
+    "ragged_argmax",
+    "ragged_argmin",
+    "ragged_count",
+    "ragged_first",
+    "ragged_flatten",
+    "ragged_last",
+    "ragged_max",
+    "ragged_mean",
+    "ragged_median",
+    "ragged_min",
+    "ragged_nunique",
+    "ragged_prod",
+    "ragged_std",
+    "ragged_sum",
+    "ragged_var",
+];
+
+/// Logical optimizer rule: `ragged_filter(x, mask)` becomes `ragged_compress(x, mask)` where nothing but
+/// reductions over whole rows looks at it, right there or from the plan above.
+///
+/// Filtering writes offsets for every list there was, one by one; a reduction over the row then skips
+/// them. For few values chosen out of many, that is most of the work.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct FlatFilters;
+
+impl OptimizerRule for FlatFilters {
+    fn name(&self) -> &str {
+        "serrate_flat_filters"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let names = NamePreserver::new(&plan);
+        let plan = plan.map_expressions(|e| {
+            let name = names.save(&e);
+            let flat = e.transform_down(within)?;
+            Ok(flat.update_data(|e| name.restore(e)))
+        })?;
+        plan.transform_data(below)
+    }
+}
+
+/// A reduction of a filter.
+fn within(e: Expr) -> Result<Transformed<Expr>> {
+    let Some(filter) = reduced(&e).and_then(flat) else { return Ok(Transformed::no(e)) };
+    e.map_children(|_| Ok(Transformed::yes(filter.clone())))
+}
+
+/// What a reduction over whole rows is of.
+fn reduced(e: &Expr) -> Option<&Expr> {
+    match e {
+        Expr::ScalarFunction(call) if OF_ALL.contains(&call.name()) => match call.args.as_slice() {
+            [of] => Some(of),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A call of `ragged_filter` without the lists in between.
+fn flat(e: &Expr) -> Option<Expr> {
+    match e {
+        Expr::ScalarFunction(call) if call.name() == "ragged_filter" => {
+            scalar("ragged_compress").map(|compress| compress.call(call.args.clone()))
+        }
+        _ => None,
+    }
+}
+
+/// Filters that a projection, under another name or not, gives to a plan that reduces them.
+fn below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if !matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_)) {
+        return Ok(Transformed::no(plan));
+    }
+    let inputs = plan.inputs();
+    let alias = match inputs[..] {
+        [LogicalPlan::SubqueryAlias(alias)] => Some(alias),
+        _ => None,
+    };
+    let given = match (alias, &inputs[..]) {
+        (Some(alias), _) => alias.input.as_ref(),
+        (None, [given]) => given,
+        _ => return Ok(Transformed::no(plan)),
+    };
+    let LogicalPlan::Projection(projection) = given else { return Ok(Transformed::no(plan)) };
+    let above = plan.expressions();
+    let columns = inputs[0].schema().columns();
+    let mut changed = false;
+    let made = projection.expr.iter().zip(projection.schema.columns()).zip(columns);
+    let made = made.map(|((e, column), seen)| {
+        let filter = match e {
+            Expr::Alias(alias) => flat(&alias.expr),
+            e => flat(e),
+        };
+        match filter {
+            Some(filter) if only_reduced(&above, &seen)? => {
+                changed = true;
+                Ok(filter.alias_qualified(column.relation, column.name))
+            }
+            _ => Ok(e.clone()),
+        }
+    });
+    let made = made.collect::<Result<Vec<_>>>()?;
+    if !changed {
+        return Ok(Transformed::no(plan));
+    }
+    let mut input =
+        LogicalPlan::Projection(Projection::try_new(made, Arc::clone(&projection.input))?);
+    if let Some(alias) = alias {
+        let named = SubqueryAlias::try_new(Arc::new(input), alias.alias.clone())?;
+        input = LogicalPlan::SubqueryAlias(named);
+    }
+    plan.with_new_exprs(above, vec![input]).map(Transformed::yes)
+}
+
+/// Whether some expressions look at a column, and only in reductions of it.
+fn only_reduced(expressions: &[Expr], column: &Column) -> Result<bool> {
+    let (mut reductions, mut others) = (false, false);
+    for expression in expressions {
+        expression.apply(|e| {
+            if matches!(reduced(e), Some(Expr::Column(of)) if of == column) {
+                reductions = true;
+                return Ok(TreeNodeRecursion::Jump);
+            }
+            others |= matches!(e, Expr::Column(of) if of == column);
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+    }
+    Ok(reductions && !others)
+}

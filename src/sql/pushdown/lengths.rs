@@ -1,0 +1,381 @@
+//! [`LengthsBelow`]: what looks at the lengths of lists alone is worked out by the scan.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use datafusion::common::Column;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::source_as_provider;
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::physical_expr::expressions::{Column as PhysicalColumn, Literal};
+use datafusion::physical_expr::projection::ProjectionExpr;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+
+use crate::array::{leaf_type, list_depth};
+use crate::functions::{LENGTHS_ONLY, STRUCTURE_ONLY, never_fails};
+use crate::sql::sources::listing::FilesTable;
+use crate::sql::sources::table::{RaggedTableProvider, TableSource};
+
+/// Names of the columns that this rule makes begin so.
+const PREFIX: &str = "__serrate_lengths";
+
+/// Logical optimizer rule, the last of each pass: over a scan of `.nrt`, of Parquet or of a table in memory,
+/// calls such as `ragged_count(code)` under aggregates, in conditions and in orders become columns of a
+/// projection right above the scan, where nothing else needs the column they look at.
+///
+/// DataFusion gives a scan the expressions of a projection above it, and no others. A scan of `.nrt` that
+/// knows that a column is looked at for its lengths reads bounds and no values; one of Parquet decodes
+/// levels and no values; a table in memory need not cut its rows into batches of so many leaves.
+#[derive(Debug, Default)]
+pub(crate) struct LengthsBelow;
+
+impl OptimizerRule for LengthsBelow {
+    fn name(&self) -> &str {
+        "serrate_lengths_below"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let top = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
+        if !top || !plan.expressions().iter().any(calls) && !below(&plan, calls) {
+            return Ok(Transformed::no(plan));
+        }
+        let Some(base) = base(&plan, &config.options()) else { return Ok(Transformed::no(plan)) };
+        // A projection right above the scan is what this rule makes.
+        let direct = matches!(plan, LogicalPlan::Projection(_))
+            && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
+        let columns = looked_at(&plan, base)?;
+        if direct || columns.is_empty() {
+            return Ok(Transformed::no(plan));
+        }
+        let base = base.clone();
+        let mut made: Vec<(Expr, Column)> = Vec::new();
+        let plan = replaced(plan, &base, &columns, &mut made, config)?;
+        Ok(Transformed::yes(plan))
+    }
+}
+
+/// Physical optimizer rule, right after conditions have gone into scans: what [`LengthsBelow`] has put
+/// above a scan goes into it, before something that deals out rows comes between. A table in memory gives
+/// its rows in few batches where nobody looks at their values.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct LengthsIntoScan;
+
+impl PhysicalOptimizerRule for LengthsIntoScan {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_up(|node| {
+            let Some(projection) = node.downcast_ref::<ProjectionExec>() else {
+                return Ok(Transformed::no(node));
+            };
+            let Some(scan) = projection.input().downcast_ref::<DataSourceExec>() else {
+                return Ok(Transformed::no(node));
+            };
+            if let Some(table) = scan.data_source().downcast_ref::<TableSource>() {
+                let schema = scan.schema();
+                let unseen = lengths_only(projection.expr().iter(), &schema, false);
+                let mut lists = schema.fields().iter().filter(|f| list_depth(f.data_type()) > 0);
+                if unseen.is_empty() || !lists.all(|f| unseen.contains(f.name())) {
+                    return Ok(Transformed::no(node));
+                }
+                if projection.expr().iter().any(|e| moves(&e.expr)) {
+                    let scan = DataSourceExec::from_data_source(table.of_lengths(true)?);
+                    // A function that does not take such leaves gets the others.
+                    let over = replanned(projection, scan, config).ok();
+                    if let Some(over) = over.filter(|over| over.schema() == node.schema()) {
+                        return Ok(Transformed::yes(over));
+                    }
+                }
+                let scan = DataSourceExec::from_data_source(table.of_lengths(false)?);
+                let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+                return Arc::clone(&node)
+                    .replace_children(vec![scan], options)
+                    .map(Transformed::yes);
+            }
+            if !projection.expr().iter().any(|e| e.alias.starts_with(PREFIX)) {
+                return Ok(Transformed::no(node));
+            }
+            match projection.input().try_swapping_with_projection(projection)? {
+                Some(scan) => Ok(Transformed::yes(scan)),
+                None => Ok(Transformed::no(node)),
+            }
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_lengths_into_scan"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Whether an expression moves leaves before it looks at lengths.
+fn moves(e: &Arc<dyn PhysicalExpr>) -> bool {
+    e.exists(|e| Ok(called(e, &STRUCTURE_ONLY).is_some())).unwrap_or(false)
+}
+
+/// The same projection over other types of columns.
+fn replanned(
+    projection: &ProjectionExec,
+    scan: Arc<DataSourceExec>,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = scan.schema();
+    let config = Arc::new(config.clone());
+    let expressions = projection
+        .expr()
+        .iter()
+        .map(|given| {
+            let over = Arc::clone(&given.expr).transform_up(|e| {
+                let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() else {
+                    return Ok(Transformed::no(e));
+                };
+                let (function, args) = (Arc::new(call.fun().clone()), call.args().to_vec());
+                let call =
+                    ScalarFunctionExpr::try_new(function, args, &schema, Arc::clone(&config));
+                Ok(Transformed::yes(Arc::new(call?) as Arc<dyn PhysicalExpr>))
+            })?;
+            Ok(ProjectionExpr { expr: over.data, alias: given.alias.clone() })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(ProjectionExec::try_new(expressions, scan)?))
+}
+
+/// The list columns of `schema` that the expressions look at no values of. Where NaN is read as NULL,
+/// which values of floats count is a matter of values.
+pub(in crate::sql) fn lengths_only<'a>(
+    expressions: impl IntoIterator<Item = &'a ProjectionExpr>,
+    schema: &Schema,
+    nan_is_null: bool,
+) -> Vec<String> {
+    let mut looked_at: HashSet<String> = HashSet::new();
+    for expression in expressions {
+        // Nothing can go wrong: the closure does not fail.
+        let _ = expression.expr.apply(|e| {
+            if let Some(column) = e.downcast_ref::<PhysicalColumn>() {
+                looked_at.insert(column.name().to_owned());
+            }
+            let Some((name, column)) = measured(e) else {
+                return Ok(TreeNodeRecursion::Continue);
+            };
+            let field = schema.field_with_name(column.name()).ok();
+            let field = field.filter(|f| list_depth(f.data_type()) > 0);
+            let Some(field) = field else { return Ok(TreeNodeRecursion::Continue) };
+            let may_miss = nan_is_null && leaf_type(field.data_type()).is_floating();
+            Ok(match name == "ragged_count" && may_miss {
+                true => TreeNodeRecursion::Continue,
+                false => TreeNodeRecursion::Jump,
+            })
+        });
+    }
+    let names = schema.fields().iter().filter(|f| list_depth(f.data_type()) > 0);
+    names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
+}
+
+/// The function and the column, when an expression is a call that looks at the lengths of a column, as
+/// [`of_lengths`] has it.
+pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(&str, &PhysicalColumn)> {
+    let name = called(e, &LENGTHS_ONLY)?;
+    let mut list = e.children()[0];
+    while called(list, &STRUCTURE_ONLY).is_some() {
+        list = list.children()[0];
+    }
+    list.downcast_ref::<PhysicalColumn>().map(|column| (name, column))
+}
+
+/// The function that an expression calls, when it is one of some and all arguments but the first are
+/// written out.
+fn called<'a>(e: &'a Arc<dyn PhysicalExpr>, functions: &[&str]) -> Option<&'a str> {
+    let call = e.downcast_ref::<ScalarFunctionExpr>()?;
+    let [_, rest @ ..] = call.args() else { return None };
+    let name = call.fun().name();
+    let literal = |e: &Arc<dyn PhysicalExpr>| e.downcast_ref::<Literal>().is_some();
+    (functions.contains(&name) && rest.iter().all(literal)).then_some(name)
+}
+
+/// Whether an expression has a call that looks at lengths.
+fn calls(e: &Expr) -> bool {
+    e.exists(|e| Ok(of_lengths(e).is_some())).unwrap_or(false)
+}
+
+/// Whether a condition or an order between a plan and its scan has such a call.
+fn below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
+    match plan.inputs()[..] {
+        [input] if passes(input) => input.expressions().iter().any(has) || below(input, has),
+        _ => false,
+    }
+}
+
+/// The column that a call looks at the lengths of.
+fn of_lengths(e: &Expr) -> Option<&Column> {
+    let mut list = list_of(e, &LENGTHS_ONLY)?;
+    loop {
+        if let Expr::Column(column) = list {
+            return Some(column);
+        }
+        list = list_of(list, &STRUCTURE_ONLY)?;
+    }
+}
+
+/// The first argument of a call of one of some functions, when all others are written out. A call that can
+/// fail stays where it is: the scan evaluates for rows that a condition drops.
+fn list_of<'a>(e: &'a Expr, functions: &[&str]) -> Option<&'a Expr> {
+    let Expr::ScalarFunction(call) = e else { return None };
+    let [list, rest @ ..] = call.args.as_slice() else { return None };
+    let written = rest.iter().all(|e| matches!(e, Expr::Literal(..)));
+    (functions.contains(&call.name()) && written && never_fails(call)).then_some(list)
+}
+
+/// Whether a plan gives rows of its input with columns of its input.
+fn passes(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_))
+        || chosen(plan).is_some()
+}
+
+/// The columns that a projection of nothing else leaves over, of a condition for example.
+fn chosen(plan: &LogicalPlan) -> Option<Vec<&Column>> {
+    let LogicalPlan::Projection(projection) = plan else { return None };
+    let columns = projection.expr.iter().map(|e| match e {
+        Expr::Column(column) => Some(column),
+        _ => None,
+    });
+    columns.collect()
+}
+
+/// The scan that a plan is over, under its other name if it has one.
+fn base<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a LogicalPlan> {
+    let [input] = plan.inputs()[..] else { return None };
+    match input {
+        LogicalPlan::TableScan(scan) => gains(scan, options).then_some(input),
+        LogicalPlan::SubqueryAlias(alias) => match alias.input.as_ref() {
+            LogicalPlan::TableScan(scan) => gains(scan, options).then_some(input),
+            _ => None,
+        },
+        input if passes(input) => base(input, options),
+        _ => None,
+    }
+}
+
+/// Whether a scan makes use of knowing that nobody looks at the values of a column.
+fn gains(scan: &TableScan, options: &ConfigOptions) -> bool {
+    let files = |files: &FilesTable| files.has_lengths(options);
+    source_as_provider(&scan.source).is_ok_and(|table| {
+        table.is::<RaggedTableProvider>() || table.downcast_ref::<FilesTable>().is_some_and(files)
+    })
+}
+
+/// The list columns of the scan that nothing looks at but for their lengths.
+fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> {
+    let mut lengths: HashSet<Column> = HashSet::new();
+    let mut values: HashSet<Column> = HashSet::new();
+    let mut node = plan;
+    while !std::ptr::eq(node, base) {
+        // What a choice of columns passes on is looked at above it, or not at all.
+        let passed_on = !std::ptr::eq(node, plan) && chosen(node).is_some();
+        for expression in node.expressions().into_iter().filter(|_| !passed_on) {
+            expression.apply(|e| {
+                if let Some(column) = of_lengths(e) {
+                    lengths.insert(column.clone());
+                    return Ok(TreeNodeRecursion::Jump);
+                }
+                if let Expr::Column(column) = e {
+                    values.insert(column.clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+        match node.inputs()[..] {
+            [input] => node = input,
+            _ => break,
+        }
+    }
+    let is_list = |c: &Column| {
+        base.schema()
+            .qualified_field_from_column(c)
+            .is_ok_and(|(_, f)| list_depth(f.data_type()) > 0)
+    };
+    Ok(lengths.into_iter().filter(|c| !values.contains(c) && is_list(c)).collect())
+}
+
+/// The plan over a projection of the scan that has the calls instead of the columns.
+fn replaced(
+    plan: LogicalPlan,
+    base: &LogicalPlan,
+    columns: &HashSet<Column>,
+    made: &mut Vec<(Expr, Column)>,
+    config: &dyn OptimizerConfig,
+) -> Result<LogicalPlan> {
+    let names = NamePreserver::new(&plan);
+    let expressions = plan
+        .expressions()
+        .into_iter()
+        .map(|expression| {
+            let name = names.save(&expression);
+            let moved = expression.transform_down(|e| {
+                if of_lengths(&e).is_none_or(|column| !columns.contains(column)) {
+                    return Ok(Transformed::no(e));
+                }
+                let known = made.iter().find(|(known, _)| *known == e).map(|(_, c)| c.clone());
+                let column = known.unwrap_or_else(|| {
+                    let name = config.alias_generator().next(PREFIX);
+                    let column = Column::new_unqualified(name);
+                    made.push((e, column.clone()));
+                    column
+                });
+                Ok(Transformed::new(Expr::Column(column), true, TreeNodeRecursion::Jump))
+            })?;
+            Ok(name.restore(moved.data))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let input = match plan.inputs()[..] {
+        [input] => over(input, base, columns, made, config)?,
+        _ => return Ok(plan),
+    };
+    plan.with_new_exprs(expressions, vec![input])
+}
+
+/// What stands between a plan and its scan, over the projection.
+fn over(
+    input: &LogicalPlan,
+    base: &LogicalPlan,
+    columns: &HashSet<Column>,
+    made: &mut Vec<(Expr, Column)>,
+    config: &dyn OptimizerConfig,
+) -> Result<LogicalPlan> {
+    if let (Some(chosen), [below]) = (chosen(input), &input.inputs()[..]) {
+        let kept = chosen.into_iter().filter(|c| !columns.contains(c)).cloned();
+        let above = kept.chain(made.iter().map(|(_, column)| column.clone()));
+        let above: Vec<Expr> = above.map(Expr::Column).collect();
+        let below = over(below, base, columns, made, config)?;
+        return LogicalPlanBuilder::from(below).project(above)?.build();
+    }
+    if passes(input) {
+        return replaced(input.clone(), base, columns, made, config);
+    }
+    let kept = base.schema().columns().into_iter().filter(|c| !columns.contains(c));
+    let kept = kept.map(Expr::Column).collect::<Vec<_>>();
+    let made = made.iter().map(|(e, column)| e.clone().alias(column.name.clone()));
+    LogicalPlanBuilder::from(base.clone()).project(kept.into_iter().chain(made))?.build()
+}

@@ -1,0 +1,8 @@
+//! Rules that make queries faster and change no answer. Each has a setting `serrate.rule.NAME`.
+
+pub(in crate::sql) mod batches;
+pub(in crate::sql) mod below_joins;
+pub(in crate::sql) mod contains;
+pub(in crate::sql) mod flat_filters;
+pub(in crate::sql) mod lengths;
+pub(in crate::sql) mod partitions;

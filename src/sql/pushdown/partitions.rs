@@ -1,0 +1,69 @@
+//! [`LeafPartitions`]: files of few rows and many leaves are read by all threads.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::Result;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::config::SerrateOptions;
+use crate::sql::pushdown::batches::leaves_per_row;
+
+/// Physical optimizer rule, before partitions are planned: scans of `.nrt` and Parquet with at least two
+/// batches of leaves are divided among the partitions, as DataFusion divides those of many rows.
+///
+/// To DataFusion a file of a thousand patients is small, however long their lists are.
+/// `datafusion.optimizer.repartition_file_scans` and `repartition_file_min_size` hold here, too.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct LeafPartitions;
+
+impl PhysicalOptimizerRule for LeafPartitions {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let target = config.execution.target_partitions;
+        if target < 2 || !config.optimizer.repartition_file_scans {
+            return Ok(plan);
+        }
+        let leaves = SerrateOptions::of(config).leaf_batch_size as f64;
+        let plan = plan.transform_up(|node| {
+            let Some(scan) = node.downcast_ref::<DataSourceExec>() else {
+                return Ok(Transformed::no(node));
+            };
+            let Some(files) = scan.data_source().downcast_ref::<FileScanConfig>() else {
+                return Ok(Transformed::no(node));
+            };
+            let ours = ["nrt", "parquet"].contains(&files.file_source().file_type());
+            let limited = files.limit.is_some();
+            if !ours || limited || files.file_groups.len() >= target {
+                return Ok(Transformed::no(node));
+            }
+            let Some(rows) = files.statistics().num_rows.get_value().copied() else {
+                return Ok(Transformed::no(node));
+            };
+            let per_row = leaves_per_row(scan)?.unwrap_or(0.0);
+            if per_row * (rows as f64) < 2.0 * leaves {
+                return Ok(Transformed::no(node));
+            }
+            Ok(match scan.repartitioned(target, config)? {
+                Some(divided) => Transformed::yes(divided),
+                None => Transformed::no(node),
+            })
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_leaf_partitions"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,269 @@
+//! [`Inputs`]: what expressions on a row need of it, cut as far as ranges can be cut.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow::compute::take;
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+
+use crate::array::list_depth;
+use crate::io::meds::AsOf;
+use crate::sql::sources::meds::is_static;
+use serrate_core::internal::meds::{Ranges, Step, View};
+
+/// One column that expressions are evaluated over.
+#[derive(Clone, Debug, PartialEq)]
+enum Input {
+    /// A column of the labels.
+    Label(usize),
+    /// Lists, cut, with the type they have then.
+    Lists(View, DataType),
+    /// Lengths on axis 1.
+    Lengths(View),
+    /// Numbers of leaves that are not NULL.
+    Counts(View),
+}
+
+impl Input {
+    fn view(&self) -> Option<&View> {
+        match self {
+            Self::Label(_) => None,
+            Self::Lists(view, _) | Self::Lengths(view) | Self::Counts(view) => Some(view),
+        }
+    }
+}
+
+/// The columns that some expressions are evaluated over.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inputs {
+    inputs: Vec<Input>,
+    fields: Vec<FieldRef>,
+}
+
+impl Inputs {
+    /// Adds what an expression on the table needs; returns it over the columns of these inputs.
+    /// The first `labels` columns of the table are those of the labels.
+    pub(super) fn add(
+        &mut self,
+        expression: &Arc<dyn PhysicalExpr>,
+        table: &Schema,
+        labels: usize,
+    ) -> Result<Arc<dyn PhysicalExpr>> {
+        let rewritten = Arc::clone(expression).transform_down(|node| {
+            if let Some(found) = find(&node, table, labels)? {
+                let column = self.column(found.0, found.1);
+                return Ok(Transformed::new(column, true, TreeNodeRecursion::Jump));
+            }
+            self.at(node, table, labels)
+        })?;
+        Ok(rewritten.data)
+    }
+
+    fn column(&mut self, input: Input, field: FieldRef) -> Arc<dyn PhysicalExpr> {
+        let known = self.inputs.iter().position(|i| *i == input);
+        let index = known.unwrap_or_else(|| {
+            // Names are of no account but for being different.
+            let name = format!("{}#{}", field.name(), self.inputs.len());
+            self.fields.push(Arc::new(field.as_ref().clone().with_name(name)));
+            self.inputs.push(input);
+            self.inputs.len() - 1
+        });
+        Arc::new(Column::new(self.fields[index].name(), index))
+    }
+
+    /// One element of a list needs no more of it than the part it is counted from.
+    fn at(
+        &mut self,
+        node: Arc<dyn PhysicalExpr>,
+        table: &Schema,
+        labels: usize,
+    ) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
+        let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() else {
+            return Ok(Transformed::no(node));
+        };
+        // array_element counts from 1.
+        let from = match call.fun().name() {
+            "ragged_at" => 0,
+            "array_element" => 1,
+            _ => return Ok(Transformed::no(node)),
+        };
+        let [list, first, ..] = call.args() else { return Ok(Transformed::no(node)) };
+        let (Some(first), Some(view)) = (literal(first), view(list, table, labels)?) else {
+            return Ok(Transformed::no(node));
+        };
+        let (Some(first), (view, field)) = (first, view) else { return Ok(Transformed::no(node)) };
+        let step = match first {
+            first if first < 0 => Step::Slice(Some(first), None),
+            first => Step::Slice(None, Some(first.saturating_add(1 - from))),
+        };
+        let lists = Input::Lists(view.then(step), field.data_type().clone());
+        let mut children: Vec<Arc<dyn PhysicalExpr>> = call.args().to_vec();
+        children[0] = self.column(lists, field);
+        for child in children.iter_mut().skip(1) {
+            *child = self.add(child, table, labels)?;
+        }
+        let rebuilt = node.with_new_children(children)?;
+        Ok(Transformed::new(rebuilt, true, TreeNodeRecursion::Jump))
+    }
+
+    /// The columns, as a batch has them.
+    pub(super) fn schema(&self) -> SchemaRef {
+        Arc::new(Schema::new(self.fields.clone()))
+    }
+
+    /// Whether lists are needed.
+    pub(super) fn has_lists(&self) -> bool {
+        self.inputs.iter().any(|i| i.view().is_some())
+    }
+
+    /// The names of list columns needed, in the tables of events and of static facts.
+    pub(super) fn columns(&self) -> impl Iterator<Item = (bool, &str)> {
+        self.inputs.iter().filter_map(|i| i.view()).map(|v| (v.statics, v.column.as_str()))
+    }
+
+    /// The lists whose leaves will be copied.
+    pub(super) fn copied<'a>(&'a self, rows: &'a AsOf) -> crate::Result<Vec<Ranges<'a>>> {
+        self.inputs
+            .iter()
+            .filter_map(|i| match i {
+                Input::Lists(view, _) => Some(view.of(rows)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The columns of some rows.
+    pub(super) fn batch(&self, rows: &AsOf, labels: &[usize]) -> Result<RecordBatch> {
+        let positions: UInt64Array = labels.iter().map(|l| *l as u64).collect();
+        let whole = rows.labels().to_batch()?;
+        let columns = self
+            .inputs
+            .iter()
+            .zip(&self.fields)
+            .map(|(input, field)| -> Result<ArrayRef> {
+                Ok(match input {
+                    Input::Label(i) => label(whole.column(*i), labels, &positions)?,
+                    Input::Lists(view, _) => {
+                        view.of(rows)?.gather(labels)?.to_arrow_as(field.data_type())?
+                    }
+                    Input::Lengths(view) => view.of(rows)?.lengths(labels),
+                    Input::Counts(view) => view.of(rows)?.counts(labels),
+                })
+            })
+            .collect::<Result<_>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(labels.len()));
+        Ok(RecordBatch::try_new_with_options(self.schema(), columns, &options)?)
+    }
+}
+
+/// Values of a column of the labels, shared where they are neighbours.
+fn label(values: &ArrayRef, labels: &[usize], positions: &UInt64Array) -> Result<ArrayRef> {
+    match labels {
+        [first, .., last] if last - first + 1 == labels.len() => {
+            Ok(values.slice(*first, labels.len()))
+        }
+        _ => Ok(take(values, positions, None)?),
+    }
+}
+
+/// What a node of an expression is as an input, if it is one.
+fn find(
+    node: &Arc<dyn PhysicalExpr>,
+    table: &Schema,
+    labels: usize,
+) -> Result<Option<(Input, FieldRef)>> {
+    if let Some(column) = node.downcast_ref::<Column>()
+        && column.index() < labels
+    {
+        let field = Arc::new(table.field(column.index()).clone());
+        return Ok(Some((Input::Label(column.index()), field)));
+    }
+    if let Some((view, field)) = view(node, table, labels)? {
+        return Ok(Some((Input::Lists(view, field.data_type().clone()), field)));
+    }
+    let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() else { return Ok(None) };
+    let (lists, rest) = match call.args() {
+        [lists, rest @ ..] => (lists, rest),
+        [] => return Ok(None),
+    };
+    let input: fn(View) -> Input = match (call.fun().name(), rest) {
+        ("ragged_lengths", []) => Input::Lengths,
+        ("ragged_lengths", [axis]) if literal(axis) == Some(Some(1)) => Input::Lengths,
+        ("ragged_count", []) => Input::Counts,
+        _ => return Ok(None),
+    };
+    let Some((view, _)) = view(lists, table, labels)? else { return Ok(None) };
+    let field = node.return_field(table)?;
+    Ok((*field.data_type() == DataType::Int64).then(|| (input(view), field)))
+}
+
+/// A list column, or one after functions that only move where lists begin and end.
+fn view(
+    node: &Arc<dyn PhysicalExpr>,
+    table: &Schema,
+    labels: usize,
+) -> Result<Option<(View, FieldRef)>> {
+    if let Some(column) = node.downcast_ref::<Column>() {
+        let field = table.field(column.index());
+        if column.index() < labels || list_depth(field.data_type()) == 0 {
+            return Ok(None);
+        }
+        let statics = is_static(table, column.index());
+        let view = View { statics, column: field.name().clone(), steps: Vec::new() };
+        return Ok(Some((view, Arc::new(field.clone()))));
+    }
+    let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() else { return Ok(None) };
+    let (lists, rest) = match call.args() {
+        [lists, rest @ ..] => (lists, rest),
+        [] => return Ok(None),
+    };
+    let Some(step) = step(call.fun().name(), rest) else { return Ok(None) };
+    let Some((view, _)) = view(lists, table, labels)? else { return Ok(None) };
+    Ok(Some((view.then(step), node.return_field(table)?)))
+}
+
+/// What a function does to ranges; `None` when it looks at values, or when that depends on the row.
+fn step(name: &str, rest: &[Arc<dyn PhysicalExpr>]) -> Option<Step> {
+    let outermost = |axis: &Arc<dyn PhysicalExpr>| literal(axis) == Some(Some(1));
+    match (name, rest) {
+        ("ragged_flatten", []) => Some(Step::Flatten),
+        ("ragged_head", [n]) => Some(head(literal(n)?)),
+        ("ragged_head", [n, axis]) if outermost(axis) => Some(head(literal(n)?)),
+        ("ragged_tail", [n]) => Some(tail(literal(n)?)),
+        ("ragged_tail", [n, axis]) if outermost(axis) => Some(tail(literal(n)?)),
+        ("ragged_slice", [start, stop]) => Some(Step::Slice(literal(start)?, literal(stop)?)),
+        ("ragged_slice", [start, stop, by]) if matches!(literal(by)?, None | Some(1)) => {
+            Some(Step::Slice(literal(start)?, literal(stop)?))
+        }
+        _ => None,
+    }
+}
+
+fn head(n: Option<i64>) -> Step {
+    Step::Slice(None, n)
+}
+
+fn tail(n: Option<i64>) -> Step {
+    match n {
+        // Nothing, which no negative number says.
+        Some(0) => Step::Slice(Some(i64::MAX), None),
+        n => Step::Slice(n.map(i64::saturating_neg), None),
+    }
+}
+
+/// An integer written out, NULL among them.
+fn literal(e: &Arc<dyn PhysicalExpr>) -> Option<Option<i64>> {
+    let value = e.downcast_ref::<Literal>()?.value();
+    if value.is_null() {
+        return Some(None);
+    }
+    match value.data_type().is_integer().then(|| value.cast_to(&DataType::Int64))? {
+        Ok(ScalarValue::Int64(Some(n))) => Some(Some(n)),
+        _ => None,
+    }
+}

@@ -1,0 +1,184 @@
+//! `FROM meds_asof('DIR', 'LABELS')`: a row per label, with what was known when it was due.
+
+mod inputs;
+mod rule;
+mod source;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{DFSchema, ScalarValue, plan_err};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_plan::ExecutionPlan;
+
+use self::source::AsOfSource;
+use crate::io::meds::Labels;
+use crate::io::meds_torch::MedsFolder;
+use crate::sql::sources::meds::MedsTable;
+
+pub(crate) use self::rule::{AsOfOrder, AsOfProjections};
+pub use self::source::{label_tasks, unknown_labels};
+
+/// Table function `meds_asof('DIR', 'LABELS')`.
+///
+/// One row per label, in the order of the labels: `subject_id`, `prediction_time` and the values
+/// there are (`boolean_value`, ..), then the columns of `meds('DIR')`. Lists of events and measurements
+/// end at `prediction_time`, which is included, so that no query sees past it; static facts are
+/// whole. A label with nothing before it has empty lists. Labels of subjects that are not in the data
+/// have no row; [`unknown_labels`] counts them. Labels of several tasks in one folder are one after the
+/// other; [`label_tasks`] names them.
+///
+/// Rows are ranges of the subject's lists, which are in memory once however many labels there are.
+/// Values are copied for the columns that a query asks for, a batch at a time, after `ragged_head`,
+/// `ragged_tail`, `ragged_slice`, `ragged_flatten`, `ragged_at`, `ragged_lengths` and `ragged_count` have
+/// made of the ranges what they can.
+#[derive(Debug, Default)]
+pub(crate) struct MedsAsOfFunction;
+
+impl TableFunctionImpl for MedsAsOfFunction {
+    fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
+        let text = |e: &Expr| match e {
+            Expr::Literal(
+                ScalarValue::Utf8(Some(text))
+                | ScalarValue::LargeUtf8(Some(text))
+                | ScalarValue::Utf8View(Some(text)),
+                _,
+            ) => Some(text.clone()),
+            _ => None,
+        };
+        if let [data, labels] = args.exprs()
+            && let (Some(data), Some(labels)) = (text(data), text(labels))
+        {
+            return Ok(Arc::new(MedsAsOfTable::open(data, labels)?));
+        }
+        plan_err!(
+            "meds_asof takes the folder of a MEDS data set and a file or folder of labels as texts, such as meds_asof('tests/data/synthea-meds', 'tests/data/synthea-meds/labels')"
+        )
+    }
+}
+
+/// Labels with the histories before them, as a table; see [`MedsAsOfFunction`].
+#[derive(Debug)]
+pub(crate) struct MedsAsOfTable {
+    folder: MedsFolder,
+    labels: Arc<Labels>,
+    /// Those that the labels are of, when they are several.
+    tasks: Arc<[String]>,
+    /// Columns of the labels, then those of the data.
+    schema: SchemaRef,
+}
+
+impl MedsAsOfTable {
+    /// Over a MEDS data set or a tensorized cohort, and a file or folder of labels.
+    ///
+    /// # Errors
+    /// When the folder is neither, its vocabulary or the labels cannot be read, or the data has a
+    /// column that the labels have as well.
+    pub(crate) fn open(root: impl AsRef<Path>, labels: impl AsRef<Path>) -> crate::Result<Self> {
+        let tasks = Labels::tasks(&labels)?.into();
+        let labels = Labels::read(labels)?;
+        Ok(Self { tasks, ..Self::try_new(MedsTable::open(root)?, labels)? })
+    }
+
+    /// Over a table of subjects and labels.
+    ///
+    /// # Errors
+    /// When the data has a column that the labels have as well.
+    pub(crate) fn try_new(table: MedsTable, labels: Labels) -> crate::Result<Self> {
+        let (folder, of_data) = table.into_parts();
+        let mut fields: Vec<FieldRef> = labels.schema().fields().to_vec();
+        for field in of_data.fields().iter().filter(|f| f.name() != "subject_id") {
+            if fields.iter().any(|f| f.name() == field.name()) {
+                return Err(crate::Error::file(
+                    folder.root(),
+                    format!(
+                        "column {:?} is in the data and in the labels; rename one of them",
+                        field.name()
+                    ),
+                ));
+            }
+            fields.push(Arc::clone(field));
+        }
+        Ok(Self {
+            folder,
+            labels: Arc::new(labels),
+            tasks: Arc::default(),
+            schema: Arc::new(Schema::new(fields)),
+        })
+    }
+}
+
+#[async_trait]
+impl TableProvider for MedsAsOfTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    /// Conditions are evaluated where the rows are made, before values are copied for the output.
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        filters
+            .iter()
+            .map(|filter| {
+                let plain = !filter.is_volatile() && !filter.exists(|e| Ok(needs_more(e)))?;
+                Ok(match plain {
+                    true => TableProviderFilterPushDown::Exact,
+                    false => TableProviderFilterPushDown::Unsupported,
+                })
+            })
+            .collect()
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let columns: Vec<usize> = match projection {
+            Some(columns) => columns.clone(),
+            None => (0..self.schema.fields().len()).collect(),
+        };
+        let of_table = DFSchema::try_from(Arc::clone(&self.schema))?;
+        let filters = filters
+            .iter()
+            .map(|f| state.create_physical_expr(f.clone(), &of_table))
+            .collect::<Result<Vec<_>>>()?;
+        let source = AsOfSource::try_new(
+            self.folder.clone(),
+            (Arc::clone(&self.labels), Arc::clone(&self.tasks)),
+            Arc::clone(&self.schema),
+            ProjectionExprs::from_indices(&columns, &self.schema),
+            filters,
+            state.config().target_partitions(),
+        )?;
+        Ok(DataSourceExec::from_data_source(source.with_limit(limit)))
+    }
+}
+
+/// Whether an expression is more than a function of a row.
+fn needs_more(e: &Expr) -> bool {
+    matches!(
+        e,
+        Expr::ScalarSubquery(_)
+            | Expr::InSubquery(_)
+            | Expr::Exists(_)
+            | Expr::SetComparison(_)
+            | Expr::OuterReferenceColumn(_, _)
+            | Expr::Placeholder(_)
+    )
+}

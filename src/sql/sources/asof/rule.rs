@@ -1,0 +1,126 @@
+//! [`AsOfProjections`]: columns of a query are made where the rows of labels are.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::Result;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, Partitioning,
+    ReplaceChildrenOptions,
+};
+
+use super::source::AsOfSource;
+
+/// Physical optimizer rule, before those of DataFusion: projections go into scans of `meds_asof`.
+///
+/// DataFusion's own rule does so after it has put partitions in between, which lose the order of the
+/// labels and have whole lists copied for them.
+#[derive(Debug, Default)]
+pub(crate) struct AsOfProjections;
+
+impl PhysicalOptimizerRule for AsOfProjections {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_up(|node| {
+            let Some(projection) = node.downcast_ref::<ProjectionExec>() else {
+                return Ok(Transformed::no(node));
+            };
+            Ok(match into_scan(projection, projection.input())? {
+                Some(plan) => Transformed::yes(plan),
+                None => Transformed::no(node),
+            })
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_asof_projections"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// The projection within the scan that `input` is, limits between them or not.
+fn into_scan(
+    projection: &ProjectionExec,
+    input: &Arc<dyn ExecutionPlan>,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(scan) = as_of(input) {
+        return scan.try_swapping_with_projection(projection);
+    }
+    if !input.is::<GlobalLimitExec>() && !input.is::<LocalLimitExec>() {
+        return Ok(None);
+    }
+    let [limited] = input.children()[..] else { return Ok(None) };
+    match into_scan(projection, limited)? {
+        Some(plan) => {
+            let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+            Ok(Some(Arc::clone(input).replace_children(vec![plan], options)?))
+        }
+        None => Ok(None),
+    }
+}
+
+fn as_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&DataSourceExec> {
+    plan.downcast_ref::<DataSourceExec>().filter(|scan| scan.data_source().is::<AsOfSource>())
+}
+
+/// Physical optimizer rule, after those of DataFusion: rows of `meds_asof` are not dealt out to
+/// partitions, which come together again in whatever order they are done. The scan makes its batches
+/// on all cores as it is.
+#[derive(Debug, Default)]
+pub(crate) struct AsOfOrder;
+
+impl PhysicalOptimizerRule for AsOfOrder {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_up(|node| {
+            let Some(dealt) = node.downcast_ref::<RepartitionExec>() else {
+                return Ok(Transformed::no(node));
+            };
+            let input = dealt.input();
+            let round_robin = matches!(dealt.partitioning(), Partitioning::RoundRobinBatch(_));
+            let one = input.output_partitioning().partition_count() == 1;
+            Ok(match round_robin && one && in_order(input) {
+                true => Transformed::yes(Arc::clone(input)),
+                false => Transformed::no(node),
+            })
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_asof_order"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Whether rows come as a scan of `meds_asof` made them.
+fn in_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let passes = plan.is::<ProjectionExec>()
+        || plan.is::<FilterExec>()
+        || plan.is::<GlobalLimitExec>()
+        || plan.is::<LocalLimitExec>();
+    match plan.children()[..] {
+        [input] if passes => in_order(input),
+        _ => as_of(plan).is_some(),
+    }
+}

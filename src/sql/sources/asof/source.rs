@@ -1,0 +1,359 @@
+//! [`AsOfSource`]: reads the data once, then makes rows in the order of the labels.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::prep_null_mask_filter;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Statistics, exec_err};
+use datafusion::datasource::source::{DataSource, DataSourceExec};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::projection::{ProjectionExpr, ProjectionExprs, Projector};
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, apply_expression_roots};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use rayon::prelude::*;
+use tokio::sync::OnceCell;
+
+use super::inputs::Inputs;
+use crate::config::SerrateOptions;
+use crate::io::meds::{AsOf, Labels, MedsOptions};
+use crate::io::meds_torch::MedsFolder;
+use crate::sql::sources::meds::further;
+use serrate_core::internal::meds::{Needed, stretches};
+
+/// Name of the metric that counts labels without a subject.
+const UNKNOWN: &str = "labels_of_unknown_subjects";
+
+/// Rows of labels: one partition, so that their order is that of the labels whatever is above, in
+/// batches that are made several at a time.
+#[derive(Clone)]
+pub(super) struct AsOfSource {
+    folder: MedsFolder,
+    labels: Arc<Labels>,
+    tasks: Arc<[String]>,
+    /// All columns there are, those of the labels first.
+    table: SchemaRef,
+    projection: ProjectionExprs,
+    filters: Vec<Arc<dyn PhysicalExpr>>,
+    limit: Option<usize>,
+    /// Of the output.
+    schema: SchemaRef,
+    /// Batches made at a time.
+    at_once: usize,
+    rows: Arc<OnceCell<Arc<AsOf>>>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl AsOfSource {
+    pub(super) fn try_new(
+        folder: MedsFolder,
+        (labels, tasks): (Arc<Labels>, Arc<[String]>),
+        table: SchemaRef,
+        projection: ProjectionExprs,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        at_once: usize,
+    ) -> Result<Self> {
+        let schema = Arc::new(projection.project_schema(&table)?);
+        Ok(Self {
+            folder,
+            labels,
+            tasks,
+            table,
+            projection,
+            filters,
+            limit: None,
+            schema,
+            at_once: at_once.max(1),
+            rows: Arc::default(),
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+
+    pub(super) fn with_limit(self, limit: Option<usize>) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Whether both are about the same labels and data.
+    fn same_labels(&self, other: &Self) -> bool {
+        let same = Arc::ptr_eq(&self.labels, &other.labels) || self.labels == other.labels;
+        same && self.folder.root() == other.folder.root()
+    }
+
+    /// How rows are made; what of the data that takes is known only now.
+    fn rule(&self) -> Result<Rule> {
+        let labels = self.labels.schema().fields().len();
+        let add =
+            |inputs: &mut Inputs, e: &Arc<dyn PhysicalExpr>| inputs.add(e, &self.table, labels);
+        let mut filters = Vec::with_capacity(self.filters.len());
+        for filter in &self.filters {
+            let mut inputs = Inputs::default();
+            let condition = add(&mut inputs, filter)?;
+            filters.push((condition, inputs));
+        }
+        // Those on labels first: they cost next to nothing.
+        filters.sort_by_key(|(_, inputs)| inputs.has_lists());
+        let mut inputs = Inputs::default();
+        let expressions = self
+            .projection
+            .iter()
+            .map(|e| {
+                let expr = add(&mut inputs, &e.expr)?;
+                Ok(ProjectionExpr { expr, alias: e.alias.clone() })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let projector = ProjectionExprs::new(expressions).make_projector(&inputs.schema())?;
+        Ok(Rule { filters, inputs, projector, schema: Arc::clone(&self.schema) })
+    }
+
+    /// Reads the columns that a rule looks at.
+    fn read(&self, rule: &Rule) -> crate::Result<AsOf> {
+        let all = rule.filters.iter().map(|(_, inputs)| inputs).chain([&rule.inputs]);
+        let mut wanted: Vec<(bool, &str)> = all.flat_map(Inputs::columns).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let names = wanted.iter().map(|(_, name)| *name);
+        let options = MedsOptions {
+            columns: Some(further(&self.table, names)),
+            // What was known of a subject cannot be in two places, and is refused with all of them at hand.
+            shared_subjects: true,
+            ..MedsOptions::default()
+        };
+        let needed: Vec<&str> = wanted.iter().map(|(_, name)| *name).collect();
+        let shards = (0..self.folder.num_shards())
+            .into_par_iter()
+            .map(|shard| self.folder.read_needed(shard, &options, Needed(Some(&needed))))
+            .collect::<crate::Result<Vec<_>>>()?;
+        AsOf::try_new(shards, &self.labels)
+    }
+}
+
+/// Conditions and columns of a query, over what they need of a row.
+struct Rule {
+    filters: Vec<(Arc<dyn PhysicalExpr>, Inputs)>,
+    inputs: Inputs,
+    projector: Projector,
+    schema: SchemaRef,
+}
+
+impl Rule {
+    /// The labels in stretches whose batches have about `leaves` leaves.
+    fn stretches(
+        &self,
+        rows: &AsOf,
+        leaves: usize,
+        batch_size: usize,
+    ) -> Result<Vec<Range<usize>>> {
+        let mut copied = self.inputs.copied(rows)?;
+        for (_, inputs) in &self.filters {
+            copied.extend(inputs.copied(rows)?);
+        }
+        Ok(stretches(&copied, rows.len(), leaves, batch_size))
+    }
+
+    fn batch(&self, rows: &AsOf, labels: Range<usize>) -> Result<RecordBatch> {
+        let mut labels: Vec<usize> = labels.collect();
+        for (condition, inputs) in &self.filters {
+            let batch = inputs.batch(rows, &labels)?;
+            let keep = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
+            let Some(keep) = keep.as_boolean_opt() else {
+                return exec_err!("a condition is {}, not true or false", keep.data_type());
+            };
+            let keep = match keep.nulls() {
+                None => keep.clone(),
+                Some(_) => prep_null_mask_filter(keep),
+            };
+            let kept = labels.iter().zip(keep.values().iter()).filter(|(_, keep)| *keep);
+            labels = kept.map(|(label, _)| *label).collect();
+        }
+        let batch = self.projector.project_batch(&self.inputs.batch(rows, &labels)?)?;
+        // Names and nullability as they were planned.
+        let options =
+            arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(
+            Arc::clone(&self.schema),
+            batch.columns().to_vec(),
+            &options,
+        )?)
+    }
+}
+
+impl fmt::Debug for AsOfSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsOfSource").field("root", &self.folder.root()).finish_non_exhaustive()
+    }
+}
+
+/// Runs work that blocks.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
+}
+
+impl DataSource for AsOfSource {
+    fn open(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        if partition != 0 {
+            return exec_err!("the rows of labels are one partition; there is no {partition}");
+        }
+        let leaves = SerrateOptions::of(context.session_config().options()).leaf_batch_size;
+        let batch_size = context.session_config().batch_size();
+        let unknown = MetricBuilder::new(&self.metrics).counter(UNKNOWN, partition);
+        let rule = Arc::new(self.rule()?);
+        let (source, at_once) = (self.clone(), self.at_once);
+        let limit = self.limit.unwrap_or(usize::MAX);
+        let batches = async move {
+            let of = Arc::clone(&rule);
+            let cell = Arc::clone(&source.rows);
+            let read = async move {
+                let rows = blocking(move || Ok(Arc::new(source.read(&of)?))).await?;
+                // Once, however often the rows are gone through.
+                unknown.add(rows.unknown());
+                Ok::<_, DataFusionError>(rows)
+            };
+            let rows = Arc::clone(cell.get_or_try_init(|| read).await?);
+            let stretches = rule.stretches(&rows, leaves, batch_size)?;
+            let made = stream::iter(stretches).map(move |labels| {
+                let (rule, rows) = (Arc::clone(&rule), Arc::clone(&rows));
+                blocking(move || rule.batch(&rows, labels))
+            });
+            Ok::<_, DataFusionError>(made.buffered(at_once))
+        };
+        let batches = stream::once(batches).try_flatten().scan(
+            0usize,
+            move |seen, batch: Result<RecordBatch>| {
+                let left = limit.saturating_sub(*seen);
+                let batch = batch.map(|b| b.slice(0, b.num_rows().min(left)));
+                *seen = seen.saturating_add(batch.as_ref().map_or(0, RecordBatch::num_rows));
+                std::future::ready((left > 0).then_some(batch))
+            },
+        );
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
+    }
+
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "MedsAsOf: folder={}, shards={}, labels={}, projection={}",
+            self.folder.root().display(),
+            self.folder.num_shards(),
+            self.labels.len(),
+            self.projection
+        )?;
+        if !self.filters.is_empty() {
+            let filters: Vec<String> = self.filters.iter().map(ToString::to_string).collect();
+            write!(f, ", filters=[{}]", filters.join(" AND "))?;
+        }
+        match self.limit {
+            Some(limit) => write!(f, ", limit={limit}"),
+            None => Ok(()),
+        }
+    }
+
+    fn output_partitioning(&self) -> Partitioning {
+        Partitioning::UnknownPartitioning(1)
+    }
+
+    fn eq_properties(&self) -> EquivalenceProperties {
+        EquivalenceProperties::new(Arc::clone(&self.schema))
+    }
+
+    fn partition_statistics(&self, _partition: Option<usize>) -> Result<Arc<Statistics>> {
+        let mut statistics = Statistics::new_unknown(&self.schema);
+        let most = self.labels.len().min(self.limit.unwrap_or(usize::MAX));
+        statistics.num_rows = Precision::Inexact(most);
+        Ok(Arc::new(statistics))
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
+        Some(Arc::new(self.clone().with_limit(limit)))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.limit
+    }
+
+    fn metrics(&self) -> ExecutionPlanMetricsSet {
+        self.metrics.clone()
+    }
+
+    fn try_swapping_with_projection(
+        &self,
+        projection: &ProjectionExprs,
+    ) -> Result<Option<Arc<dyn DataSource>>> {
+        // What was computed once stays computed once.
+        if !self.projection.iter().all(|e| e.expr.downcast_ref::<Column>().is_some()) {
+            return Ok(None);
+        }
+        let projection = self.projection.try_merge(projection)?;
+        let schema = Arc::new(projection.project_schema(&self.table)?);
+        Ok(Some(Arc::new(Self { projection, schema, rows: Arc::default(), ..self.clone() })))
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        match apply_expression_roots(self.projection.iter(), f)? {
+            TreeNodeRecursion::Stop => Ok(TreeNodeRecursion::Stop),
+            _ => apply_expression_roots(self.filters.iter(), f),
+        }
+    }
+}
+
+/// How many labels had no row in a plan that has run, because their subjects are not in the data.
+/// Labels that several scans of the plan look at in the same data count once.
+pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    let mut sources = Vec::new();
+    collect(plan, &mut sources);
+    let mut counted: Vec<&AsOfSource> = Vec::new();
+    let mut unknown = 0usize;
+    for source in &sources {
+        let Some(rows) = source.rows.get() else { continue };
+        if !counted.iter().any(|known| known.same_labels(source)) {
+            counted.push(source);
+            unknown = unknown.saturating_add(rows.unknown());
+        }
+    }
+    unknown
+}
+
+/// The tasks whose labels `meds_asof` reads one after the other in a plan, because one folder has them
+/// all; empty where it is those of one task.
+pub fn label_tasks(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
+    let mut sources = Vec::new();
+    collect(plan, &mut sources);
+    let mut tasks: Vec<String> = Vec::new();
+    for task in sources.iter().flat_map(|source| source.tasks.iter()) {
+        if !tasks.contains(task) {
+            tasks.push(task.clone());
+        }
+    }
+    tasks
+}
+
+/// The scans of labels in a plan.
+fn collect(plan: &Arc<dyn ExecutionPlan>, sources: &mut Vec<AsOfSource>) {
+    if let Some(scan) = plan.downcast_ref::<DataSourceExec>()
+        && let Some(source) = scan.data_source().downcast_ref::<AsOfSource>()
+    {
+        sources.push(source.clone());
+    }
+    for child in plan.children() {
+        collect(child, sources);
+    }
+}

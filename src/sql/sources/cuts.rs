@@ -1,0 +1,340 @@
+//! Rows of a table in memory as batches: offsets that begin at zero, buffers of their own extent, nothing
+//! copied but offsets.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use arrow::array::{Array, ArrayData, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow::buffer::{Buffer, NullBuffer};
+use arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use datafusion::error::Result;
+
+use crate::array::{Layout, leaf_type};
+use crate::table::RaggedTable;
+use serrate_core::internal::{lists_as, own_extent, own_nulls, own_offsets};
+
+/// The deepest axis with columns among some.
+pub(in crate::sql) fn depth(table: &RaggedTable, columns: &[usize]) -> usize {
+    columns.iter().filter_map(|c| table.columns().get(*c)).map(|c| c.axis()).max().unwrap_or(0)
+}
+
+/// Elements of `axis` before row `row`.
+pub(in crate::sql) fn elements(table: &RaggedTable, row: usize, axis: usize) -> Result<usize> {
+    let mut position = row;
+    for axis in 1..=axis {
+        let layout = table.layout(axis)?;
+        let first = layout.ranges(0..0).start;
+        position = layout.ranges(position..position).start - first;
+    }
+    Ok(position)
+}
+
+/// The most rows from `rows.start` on that hold at most `limit` elements of `axis`; one at least.
+pub(in crate::sql) fn rows_within(
+    table: &RaggedTable,
+    rows: Range<usize>,
+    axis: usize,
+    limit: usize,
+) -> Result<usize> {
+    let end = elements(table, rows.start, axis)?.saturating_add(limit);
+    let (mut fits, mut over) = (rows.start + 1, rows.end + 1);
+    while over - fits > 1 {
+        let middle = fits.midpoint(over);
+        if elements(table, middle, axis)? <= end {
+            fits = middle;
+        } else {
+            over = middle;
+        }
+    }
+    Ok((fits - rows.start).min(rows.len()))
+}
+
+/// Some rows of some columns of a table as batches of about `leaves` elements of an axis each and at most
+/// `batch_size` rows; values are not copied.
+pub(in crate::sql) fn batches(
+    table: Arc<RaggedTable>,
+    columns: Vec<usize>,
+    schema: SchemaRef,
+    axis: usize,
+    rows: Range<usize>,
+    size: (usize, usize),
+) -> impl Iterator<Item = Result<RecordBatch>> + Send {
+    let axes = depth(&table, &columns);
+    ranges(Arc::clone(&table), axis, rows, size).map(move |rows| {
+        let cut = Cut::new(&table, rows?, axes)?;
+        cut.batch(&columns, &schema, |column, data_type| cut.array(&table, column, data_type))
+    })
+}
+
+/// Rows in parts of about `leaves` elements of an axis each and at most `batch_size` rows.
+fn ranges(
+    table: Arc<RaggedTable>,
+    axis: usize,
+    rows: Range<usize>,
+    (leaves, batch_size): (usize, usize),
+) -> impl Iterator<Item = Result<Range<usize>>> + Send {
+    let mut rows = rows;
+    std::iter::from_fn(move || {
+        if rows.is_empty() {
+            return None;
+        }
+        let most = rows.start..rows.end.min(rows.start.saturating_add(batch_size));
+        let count = match axis {
+            0 => Ok(most.len()),
+            axis => rows_within(&table, most, axis, leaves),
+        };
+        let part = count.map(|count| rows.start..rows.start + count);
+        rows.start = part.as_ref().map_or(rows.end, |part| part.end);
+        Some(part)
+    })
+}
+
+/// Leaves without values, which are null or not.
+const HOLLOW: DataType = DataType::FixedSizeBinary(0);
+
+/// The same lists of [`HOLLOW`] leaves, where it is in the array itself which leaves are null.
+pub(in crate::sql) fn hollow(data_type: &DataType) -> DataType {
+    let open = |field: &FieldRef| {
+        Arc::new(field.as_ref().clone().with_data_type(hollow(field.data_type())))
+    };
+    match data_type {
+        DataType::List(field) => DataType::List(open(field)),
+        DataType::LargeList(field) => DataType::LargeList(open(field)),
+        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(open(field), *size),
+        DataType::Boolean | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => HOLLOW,
+        leaf if leaf.is_primitive() => HOLLOW,
+        leaf => leaf.clone(),
+    }
+}
+
+/// Rows of a table with offsets that begin at zero, which all columns share.
+#[derive(Debug)]
+struct Cut {
+    /// The elements of every axis.
+    windows: Vec<Range<usize>>,
+    /// How they lie over their parents.
+    layouts: Vec<Layout>,
+}
+
+impl Cut {
+    /// With the offsets of axes up to `axes`.
+    fn new(table: &RaggedTable, rows: Range<usize>, axes: usize) -> Result<Self> {
+        let windows = table.windows(rows)?;
+        let layouts = (table.axes().iter().zip(&windows).take(axes))
+            .map(|(axis, lists)| match axis.layout().slice(lists.start, lists.len()) {
+                Layout::Ragged(offsets) => Layout::Ragged(own_offsets(&offsets.rebased())),
+                uniform @ Layout::Uniform { .. } => uniform,
+            })
+            .collect();
+        Ok(Self { windows, layouts })
+    }
+
+    /// A column as lists of a type: its own or the [`hollow`] one.
+    fn array(&self, table: &RaggedTable, column: usize, data_type: &DataType) -> Result<ArrayRef> {
+        let column = &table.columns()[column];
+        let window = &self.windows[column.axis()];
+        let values = match column.values() {
+            // A slice counts its nulls anew.
+            all if window.len() == all.len() => Arc::clone(all),
+            some => some.slice(window.start, window.len()),
+        };
+        let leaves = if *leaf_type(data_type) == HOLLOW && *values.data_type() != HOLLOW {
+            let nulls = values.nulls().map(own_nulls);
+            let data = ArrayData::builder(HOLLOW).len(values.len()).nulls(nulls);
+            make_array(data.add_buffer(Buffer::default()).build()?)
+        } else {
+            own_extent(&values)
+        };
+        let nulls = |(nulls, lists): (&Option<NullBuffer>, &Range<usize>)| {
+            let part = nulls.as_ref()?.slice(lists.start, lists.len());
+            (part.null_count() > 0).then(|| own_nulls(&part))
+        };
+        let levels = column.list_nulls().iter().zip(&self.windows).map(nulls);
+        Ok(lists_as(self.layouts.iter().zip(levels), leaves, data_type)?)
+    }
+
+    fn batch(
+        &self,
+        columns: &[usize],
+        schema: &SchemaRef,
+        array: impl Fn(usize, &DataType) -> Result<ArrayRef>,
+    ) -> Result<RecordBatch> {
+        let mut arrays = Vec::with_capacity(columns.len());
+        for (column, field) in columns.iter().zip(schema.fields()) {
+            arrays.push(array(*column, field.data_type())?);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(self.windows[0].len()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
+    }
+}
+
+/// A cut with the columns that were asked for as arrays, with their values and without.
+#[derive(Debug)]
+pub(in crate::sql) struct WithArrays {
+    cut: Cut,
+    arrays: Vec<[OnceLock<ArrayRef>; 2]>,
+}
+
+impl WithArrays {
+    fn new(table: &RaggedTable, rows: Range<usize>) -> Result<Self> {
+        let cut = Cut::new(table, rows, table.axes().len())?;
+        let arrays = table.columns().iter().map(|_| Default::default()).collect();
+        Ok(Self { cut, arrays })
+    }
+
+    fn array(&self, table: &RaggedTable, column: usize, data_type: &DataType) -> Result<ArrayRef> {
+        let kept = &self.arrays[column][usize::from(*leaf_type(data_type) == HOLLOW)];
+        if let Some(array) = kept.get() {
+            return Ok(Arc::clone(array));
+        }
+        let array = self.cut.array(table, column, data_type)?;
+        Ok(Arc::clone(kept.get_or_init(|| array)))
+    }
+
+    /// Some columns of the table that was cut.
+    pub(in crate::sql) fn batch(
+        &self,
+        table: &RaggedTable,
+        columns: &[usize],
+        schema: &SchemaRef,
+    ) -> Result<RecordBatch> {
+        self.cut.batch(columns, schema, |column, of| self.array(table, column, of))
+    }
+}
+
+/// Offsets of cuts that are kept may take so many bytes in all.
+const KEPT_BYTES: usize = 64 << 20;
+
+/// A way to cut a table: rows, the axis whose elements are counted, elements and rows at most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::sql) struct Way {
+    pub(in crate::sql) rows: Range<usize>,
+    pub(in crate::sql) axis: usize,
+    pub(in crate::sql) size: (usize, usize),
+}
+
+/// Rows of a table that are cut in one way.
+#[derive(Debug)]
+struct Kept {
+    way: Way,
+    bytes: usize,
+    cuts: Arc<Vec<WithArrays>>,
+}
+
+/// The cuts of a table that were scanned last, for the next scan: a query of a millisecond would spend
+/// it on offsets that begin at zero.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct Cuts(Mutex<Vec<Kept>>);
+
+impl Cuts {
+    fn find(&self, way: &Way) -> Option<Arc<Vec<WithArrays>>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().find(|kept| kept.way == *way).map(|kept| Arc::clone(&kept.cuts))
+    }
+
+    /// The parts of a table cut in one way; `None` when their offsets are too many to be kept.
+    pub(in crate::sql) fn get(
+        &self,
+        table: &Arc<RaggedTable>,
+        way: &Way,
+    ) -> Result<Option<Arc<Vec<WithArrays>>>> {
+        if let Some(cuts) = self.find(way) {
+            return Ok(Some(cuts));
+        }
+        // What stands on the last axis are leaves, of which nothing is copied.
+        let windows = table.windows(way.rows.clone())?;
+        let lists: usize = windows.iter().rev().skip(1).map(ExactSizeIterator::len).sum();
+        let bytes = lists.saturating_mul(size_of::<i64>());
+        if bytes > KEPT_BYTES {
+            return Ok(None);
+        }
+        let cuts = ranges(Arc::clone(table), way.axis, way.rows.clone(), way.size)
+            .map(|rows| WithArrays::new(table, rows?))
+            .collect::<Result<Vec<_>>>()?;
+        let cuts = Arc::new(cuts);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|kept| kept.way != *way);
+        while kept.iter().map(|kept| kept.bytes).sum::<usize>() > KEPT_BYTES - bytes {
+            kept.remove(0);
+        }
+        kept.push(Kept { way: way.clone(), bytes, cuts: Arc::clone(&cuts) });
+        Ok(Some(cuts))
+    }
+}
+
+#[cfg(test)]
+pub(in crate::sql) mod tests {
+    use arrow::array::{AsArray, BooleanArray, Int64Array, ListArray, StringArray};
+
+    use super::*;
+
+    /// Lists of these lengths, of numbers from 0 on.
+    pub(in crate::sql) fn table(lengths: &[usize]) -> RaggedTable {
+        let n = i64::try_from(lengths.iter().sum::<usize>()).unwrap();
+        RaggedTable::builder()
+            .lengths(lengths.iter().copied())
+            .unwrap()
+            .column("v", 1, Arc::new(Int64Array::from_iter_values(0..n)))
+            .build()
+            .unwrap()
+    }
+
+    #[test]
+    fn cuts_are_kept_as_far_as_their_offsets_are_few() {
+        let at = |cuts: &Arc<Vec<WithArrays>>| Arc::as_ptr(cuts);
+        let cuts = Cuts::default();
+        let few = Arc::new(table(&[KEPT_BYTES / 8, 1, 2, 3]));
+        let way = |end, size| Way { rows: 0..end, axis: 1, size: (size, 8) };
+        let first = cuts.get(&few, &way(4, 10)).unwrap().unwrap();
+        assert_eq!(first.len(), 2);
+        assert_eq!(at(&cuts.get(&few, &way(4, 10)).unwrap().unwrap()), at(&first));
+        assert_ne!(at(&cuts.get(&few, &way(4, 1)).unwrap().unwrap()), at(&first));
+        assert_ne!(at(&cuts.get(&few, &way(2, 10)).unwrap().unwrap()), at(&first));
+        let many = Arc::new(table(&vec![0; KEPT_BYTES / size_of::<i64>() + 1]));
+        assert!(cuts.get(&many, &way(many.num_rows(), 10)).unwrap().is_none());
+        // The oldest go when there is no room.
+        let half = Arc::new(table(&vec![0; KEPT_BYTES / size_of::<i64>() - 4]));
+        let way = |axis| Way { rows: 0..half.num_rows(), axis, size: (1 << 30, 1 << 30) };
+        let second = cuts.get(&half, &way(1)).unwrap().unwrap();
+        assert_eq!(at(&cuts.get(&half, &way(1)).unwrap().unwrap()), at(&second));
+        let kept: usize = cuts.0.lock().unwrap().iter().map(|kept| kept.bytes).sum();
+        assert!(kept <= KEPT_BYTES, "{kept}");
+        assert_eq!(cuts.0.lock().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn hollow_lists_are_as_long_and_null_where_the_others_are() {
+        let values: ArrayRef =
+            Arc::new(Int64Array::from(vec![Some(1), None, Some(3), None, Some(5)]));
+        let flags: ArrayRef = Arc::new(BooleanArray::from(vec![true, false, true, true, false]));
+        let names: ArrayRef = Arc::new(StringArray::from(vec!["a", "", "c", "d", "e"]));
+        let table = RaggedTable::builder()
+            .lengths([2, 0, 3])
+            .unwrap()
+            .column("v", 1, values)
+            .column("f", 1, flags)
+            .column("n", 1, names)
+            .build()
+            .unwrap();
+        let schema = table.arrow_schema().unwrap();
+        for rows in [0..3, 1..3, 2..3, 1..1] {
+            let cut = WithArrays::new(&table, rows.clone()).unwrap();
+            for (column, field) in schema.fields().iter().enumerate() {
+                let of = hollow(field.data_type());
+                assert_eq!(*leaf_type(&of), HOLLOW);
+                let (whole, hollow) =
+                    (cut.array(&table, column, field.data_type()), cut.array(&table, column, &of));
+                let (whole, hollow) = (whole.unwrap(), hollow.unwrap());
+                hollow.to_data().validate_full().unwrap();
+                let (whole, hollow) = (whole.as_list::<i32>(), hollow.as_list::<i32>());
+                assert_eq!(whole.offsets(), hollow.offsets());
+                assert_eq!(whole.values().len(), hollow.values().len());
+                let nulls = |list: &ListArray| {
+                    let values = list.values();
+                    (0..values.len()).map(|i| values.is_null(i)).collect::<Vec<_>>()
+                };
+                assert_eq!(nulls(whole), nulls(hollow));
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! `CREATE EXTERNAL TABLE .. STORED AS DOK`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::new_empty_array;
+use arrow::datatypes::{DataType, Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
+use datafusion::common::plan_err;
+use datafusion::datasource::listing::ListingTableUrl;
+use datafusion::error::Result;
+use datafusion::logical_expr::CreateExternalTable;
+
+use super::options::DokOptions;
+use super::{DokTable, blocking};
+use crate::dense::DType;
+use crate::error::Error;
+use serrate_core::internal::keyed::{self, Contents, Version, key_type};
+
+/// Makes tables of [`DokTable`].
+///
+/// A file that is there says what it holds; declared columns give its columns other names, and must
+/// fit otherwise. A file that is not there is made, empty: from declared columns, the last of them the
+/// value, and either `OPTIONS (shape '1000, 50')` for a tensor or `OPTIONS (keys 'subject_id, code')`
+/// for a dictionary. `OPTIONS (duplicates ..)` says what INSERT does with keys that are there: `'last'`
+/// (the default), `'sum'` or `'error'`.
+#[derive(Debug, Default)]
+pub(crate) struct DokTableFactory;
+
+#[async_trait]
+impl TableProviderFactory for DokTableFactory {
+    async fn create(
+        &self,
+        _state: &dyn Session,
+        command: &CreateExternalTable,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let options = DokOptions::parse(&command.options, &["shape", "keys", "duplicates"])?;
+        let refused = [
+            ("PARTITIONED BY", !command.table_partition_cols.is_empty()),
+            ("WITH ORDER", !command.order_exprs.is_empty()),
+            ("UNBOUNDED", command.unbounded),
+            ("a default value", !command.column_defaults.is_empty()),
+        ];
+        if let Some((what, _)) = refused.iter().find(|(_, given)| *given) {
+            return plan_err!("{what} is not for tables STORED AS DOK");
+        }
+        let [location] = command.locations.as_slice() else {
+            return plan_err!("a table STORED AS DOK is one file");
+        };
+        let path = local_file(location)?;
+        let declared: SchemaRef = Arc::new(command.schema.as_arrow().clone());
+        let duplicates = options.duplicates;
+        let (schema, version) = blocking({
+            let path = path.clone();
+            move || table(&path, &declared, &options)
+        })
+        .await?;
+        Ok(Arc::new(DokTable::new(path, schema, version, duplicates)))
+    }
+}
+
+/// The local file that a location names.
+pub(super) fn local_file(location: &str) -> Result<PathBuf> {
+    let url = ListingTableUrl::parse(location)?;
+    match url.get_url().to_file_path() {
+        Ok(path) if url.scheme() == "file" && url.get_glob().is_none() && !path.is_dir() => {
+            Ok(path)
+        }
+        _ => plan_err!("a table STORED AS DOK is one local file; {location} is not"),
+    }
+}
+
+/// The columns of a table and what it holds.
+fn table(
+    path: &Path,
+    declared: &SchemaRef,
+    options: &DokOptions,
+) -> crate::Result<(SchemaRef, Arc<Version>)> {
+    let declared: Vec<_> = declared.fields().iter().cloned().collect();
+    if !path.exists() {
+        let contents = empty(path, &declared, options)?;
+        let schema = contents.schema();
+        match keyed::create(path, contents, false) {
+            Ok(version) => return Ok((schema, version)),
+            // Another process made it meanwhile: a table over that one.
+            Err(Error::Exists(_)) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    let version = keyed::open(path)?;
+    let own = version.contents.schema();
+    let wrong = |message: String| Error::file(path, message);
+    match (&version.contents, &options.shape, &options.keys) {
+        (Contents::Tensor(tensor), Some(shape), _) if tensor.shape() != shape => {
+            return Err(wrong(format!("its shape is {:?}, not {shape:?}", tensor.shape())));
+        }
+        (Contents::Tensor(_), _, Some(_)) => {
+            return Err(wrong("it is a tensor, which has axes and no keys".into()));
+        }
+        (Contents::Keys(_), Some(_), _) => {
+            return Err(wrong("it is a dictionary of keys, which has no shape".into()));
+        }
+        _ => {}
+    }
+    let value = own.fields().len().saturating_sub(1);
+    let own_keys: Vec<&str> = own.fields().iter().take(value).map(|f| f.name().as_str()).collect();
+    if let Some(keys) = &options.keys
+        && *keys != own_keys
+    {
+        return Err(wrong(format!("its keys are ({})", own_keys.join(", "))));
+    }
+    if declared.is_empty() {
+        return Ok((own, version));
+    }
+    let fits = declared.len() == own.fields().len()
+        && declared.iter().zip(own.fields()).enumerate().all(|(at, (given, own))| {
+            // Axes are int64, whatever width they are declared with.
+            let axis = matches!(version.contents, Contents::Tensor(_)) && at < value;
+            key_type(given.data_type()) == *own.data_type()
+                || (axis && given.data_type().is_integer())
+        });
+    if !fits {
+        let shown = |fields: &arrow::datatypes::Fields| {
+            let each = fields.iter().map(|f| format!("{} {}", f.name(), f.data_type()));
+            each.collect::<Vec<_>>().join(", ")
+        };
+        return Err(wrong(format!(
+            "its columns are ({}), not ({})",
+            shown(own.fields()),
+            shown(&declared.into())
+        )));
+    }
+    let named = own.fields().iter().zip(&declared);
+    let named = named.map(|(own, given)| own.as_ref().clone().with_name(given.name()));
+    Ok((Arc::new(Schema::new(named.collect::<Vec<_>>())), version))
+}
+
+/// What a new file holds.
+fn empty(
+    path: &Path,
+    declared: &[arrow::datatypes::FieldRef],
+    options: &DokOptions,
+) -> crate::Result<Contents> {
+    let wrong = |message: String| Error::file(path, message);
+    let names: Vec<String> = declared.iter().map(|f| f.name().clone()).collect();
+    let Some((value, axes)) = declared.split_last().filter(|(_, axes)| !axes.is_empty()) else {
+        return Err(wrong(
+            "there is no such file; to make one, declare its columns, the value last: CREATE EXTERNAL TABLE m (i BIGINT, j BIGINT, v DOUBLE) .. OPTIONS (shape '1000, 50')".into(),
+        ));
+    };
+    let none = |of: &DataType| new_empty_array(of);
+    match (&options.shape, &options.keys) {
+        (None, None) => Err(wrong(
+            "there is no such file; to make one, say OPTIONS (shape '1000, 50') for a tensor or (keys 'a, b') for a dictionary".into(),
+        )),
+        (Some(shape), _) => {
+            if shape.len() != axes.len() {
+                return Err(wrong(format!(
+                    "{} columns before the value for the {} axes of shape {shape:?}",
+                    axes.len(),
+                    shape.len()
+                )));
+            }
+            let dtype = tensor_type(value.name(), value.data_type())?;
+            let columns: Vec<_> = declared.iter().map(|f| none(f.data_type())).collect();
+            Contents::tensor(&names, &columns, Some(shape.clone()), dtype, 0, None)
+        }
+        (None, Some(keys)) => {
+            let own = names.get(..axes.len()).unwrap_or_default();
+            if keys != own {
+                return Err(wrong(format!(
+                    "the keys ({}) are not the columns before the value, ({})",
+                    keys.join(", "),
+                    own.join(", ")
+                )));
+            }
+            let columns: Vec<_> = declared.iter().map(|f| none(f.data_type())).collect();
+            Contents::keys(&names, &columns, 0, None)
+        }
+    }
+}
+
+/// The type of the elements of a tensor.
+pub(super) fn tensor_type(name: &str, of: &DataType) -> crate::Result<DType> {
+    DType::from_arrow(of).ok_or_else(|| {
+        Error::type_of(
+            format!("the value {name:?}"),
+            "a number or a boolean (cast decimals to double; OPTIONS (keys 'a, b') takes dates, times and texts, too)",
+            of,
+        )
+    })
+}

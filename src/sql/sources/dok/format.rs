@@ -1,0 +1,248 @@
+//! `COPY .. TO 'file' STORED AS DOK`.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::compute::concat_batches;
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::{GetExt, Statistics, plan_err};
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
+use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
+use datafusion::datasource::sink::DataSink;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::LexRequirement;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
+use object_store::{ObjectMeta, ObjectStore};
+
+use super::factory::tensor_type;
+use super::options::DokOptions;
+use crate::error::Error;
+use crate::sql::order::ordered_sink;
+use crate::sql::sources::output::{local_target, make_folder, write_blocking};
+use serrate_core::internal::keyed::{self, Contents};
+
+const READING: &str = "a sparse tensor or a dictionary of keys is a table by CREATE EXTERNAL TABLE m STORED AS DOK LOCATION 'm.safetensors'";
+
+/// Makes [`DokFormat`]; registered under the extension `dok`.
+#[derive(Debug, Default)]
+pub(crate) struct DokFormatFactory;
+
+impl GetExt for DokFormatFactory {
+    fn get_ext(&self) -> String {
+        "dok".into()
+    }
+}
+
+impl FileFormatFactory for DokFormatFactory {
+    fn create(
+        &self,
+        _state: &dyn Session,
+        options: &HashMap<String, String>,
+    ) -> Result<Arc<dyn FileFormat>> {
+        let known = ["shape", "keys", "duplicates", "overwrite"];
+        Ok(Arc::new(DokFormat { options: DokOptions::parse(options, &known)? }))
+    }
+
+    fn default(&self) -> Arc<dyn FileFormat> {
+        Arc::new(DokFormat::default())
+    }
+}
+
+/// Sparse tensors and dictionaries of keys as a target of COPY.
+///
+/// Without `keys`, all columns but the last are axes of a tensor, by whole numbers from 0, and the last is
+/// the value. Names of columns are kept. Options:
+///
+/// | option | |
+/// |---|---|
+/// | `shape` | size of every axis, such as `'1000, 50'`; as large as the indices need if not given |
+/// | `keys` | columns of keys, such as `'subject_id, code'`, of whatever type; the one column left is the value |
+/// | `duplicates` | rows with the same keys: `'error'` (the default), `'last'` or `'sum'` |
+/// | `overwrite` | whether a file that exists is replaced |
+///
+/// An index that is negative or outside the shape, and anything NULL, is an error that says the row.
+/// A value of zero is no entry of a tensor.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DokFormat {
+    options: DokOptions,
+}
+
+#[async_trait]
+impl FileFormat for DokFormat {
+    fn get_ext(&self) -> String {
+        "dok".into()
+    }
+
+    fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
+        if compression.is_compressed() {
+            return plan_err!("a safetensors file is not compressed");
+        }
+        Ok(self.get_ext())
+    }
+
+    fn compression_type(&self) -> Option<FileCompressionType> {
+        None
+    }
+
+    async fn infer_schema(
+        &self,
+        _state: &dyn Session,
+        _store: &Arc<dyn ObjectStore>,
+        _objects: &[ObjectMeta],
+    ) -> Result<SchemaRef> {
+        plan_err!("{READING}")
+    }
+
+    async fn infer_stats(
+        &self,
+        _state: &dyn Session,
+        _store: &Arc<dyn ObjectStore>,
+        _table_schema: SchemaRef,
+        _object: &ObjectMeta,
+    ) -> Result<Statistics> {
+        plan_err!("{READING}")
+    }
+
+    async fn create_physical_plan(
+        &self,
+        _state: &dyn Session,
+        _conf: FileScanConfig,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan_err!("{READING}")
+    }
+
+    async fn create_writer_physical_plan(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        _state: &dyn Session,
+        conf: FileSinkConfig,
+        order: Option<LexRequirement>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = Arc::clone(conf.output_schema());
+        let (columns, shape) = columns(&schema, &self.options)?;
+        let options = DokOptions { shape, ..self.options.clone() };
+        let target = local_target(&conf, "DOK")?;
+        let sink = DokSink { target, schema, columns, options };
+        ordered_sink(input, Arc::new(sink), order, "DOK", None)
+    }
+
+    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
+        // Never opened: a plan over such files is refused above.
+        crate::sql::sources::nrt::NrtFormat::default().file_source(table_schema)
+    }
+}
+
+/// The columns in the order keys, value; checked as far as types go.
+fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Option<Vec<usize>>)> {
+    let count = schema.fields().len();
+    if let Some(keys) = &options.keys {
+        let mut columns = Vec::with_capacity(count);
+        for key in keys {
+            match schema.index_of(key) {
+                Ok(at) => columns.push(at),
+                Err(_) => return plan_err!("the query has no column '{key}' for a key"),
+            }
+        }
+        let rest: Vec<usize> = (0..count).filter(|at| !columns.contains(at)).collect();
+        let [value] = rest.as_slice() else {
+            return plan_err!(
+                "a dictionary has one value beside its keys ({}); the query has {} other columns",
+                keys.join(", "),
+                rest.len()
+            );
+        };
+        columns.push(*value);
+        return Ok((columns, None));
+    }
+    if count < 2 {
+        return plan_err!(
+            "a sparse tensor has a column per axis and then the value; the query has {count} column(s)"
+        );
+    }
+    if let Some(shape) = &options.shape
+        && shape.len() + 1 != count
+    {
+        return plan_err!(
+            "the shape {shape:?} has {} axes, and the query {} columns before the value",
+            shape.len(),
+            count - 1
+        );
+    }
+    for field in schema.fields().iter().take(count - 1) {
+        if !field.data_type().is_integer() {
+            return plan_err!(
+                "the axis '{}' is {}; an axis is a whole number (OPTIONS (keys 'a, b') saves values by keys of other types)",
+                field.name(),
+                field.data_type()
+            );
+        }
+    }
+    let value = schema.field(count - 1);
+    tensor_type(value.name(), value.data_type())?;
+    Ok(((0..count).collect(), options.shape.clone()))
+}
+
+/// Collects rows and writes one file.
+#[derive(Debug)]
+struct DokSink {
+    target: PathBuf,
+    schema: SchemaRef,
+    /// Keys, then the value.
+    columns: Vec<usize>,
+    options: DokOptions,
+}
+
+impl DisplayAs for DokSink {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DokSink(file={})", self.target.display())
+    }
+}
+
+#[async_trait]
+impl DataSink for DokSink {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    async fn write_all(
+        &self,
+        data: SendableRecordBatchStream,
+        _context: &Arc<TaskContext>,
+    ) -> Result<u64> {
+        let (target, schema) = (self.target.clone(), Arc::clone(&self.schema));
+        let (order, options) = (self.columns.clone(), self.options.clone());
+        write_blocking(data, move |batches| {
+            if !options.overwrite && target.exists() {
+                return Err(Error::Exists(target).into());
+            }
+            let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
+            let rows = concat_batches(&schema, &batches)?;
+            drop(batches);
+            let names: Vec<String> =
+                order.iter().map(|at| schema.field(*at).name().clone()).collect();
+            let columns: Vec<ArrayRef> =
+                order.iter().map(|at| Arc::clone(rows.column(*at))).collect();
+            let duplicates = options.duplicates.flatten();
+            let contents = match (&options.keys, columns.last()) {
+                (None, Some(value)) => {
+                    let dtype = tensor_type("value", value.data_type())?;
+                    Contents::tensor(&names, &columns, options.shape, dtype, 0, duplicates)?
+                }
+                _ => Contents::keys(&names, &columns, 0, duplicates)?,
+            };
+            let count = u64::try_from(rows.num_rows()).unwrap_or(u64::MAX);
+            make_folder(&target)?;
+            keyed::create(&target, contents, options.overwrite)?;
+            Ok(count)
+        })
+        .await
+    }
+}

@@ -1,0 +1,267 @@
+//! Sparse tensors and dictionaries of keys as tables: `STORED AS DOK`.
+
+mod change;
+mod factory;
+mod format;
+mod names;
+mod options;
+mod probe;
+mod scan;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{DFSchema, plan_err};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::ExecutionPlan;
+
+pub(crate) use factory::DokTableFactory;
+pub(crate) use format::DokFormatFactory;
+pub(crate) use names::register_dok_names;
+
+use self::change::{Change, ChangeSink, nullable};
+use self::scan::DokSource;
+use crate::dok::Duplicates;
+use crate::sql::mends::changes::{simplified, unqualified};
+use crate::sql::order::ordered_sink;
+use serrate_core::internal::keyed::{Contents, Latest, Version, open};
+
+/// A sparse tensor, or a dictionary of keys, in a safetensors file as a table of SQL.
+///
+/// A tensor has one int64 column per axis and a column for the value; a dictionary has its columns of
+/// keys and the value. No two rows have the same keys, and nothing is NULL.
+///
+/// * A scan sees the file as it was when the query was planned, whatever happens to it meanwhile.
+/// * Conditions that leave few keys (`i = 3 AND j IN (4, 5)`) become look-ups in a hash table; other
+///   conditions are checked entry by entry. `EXPLAIN` says which.
+/// * INSERT, UPDATE, DELETE and TRUNCATE write the whole file anew when they run, under a temporary
+///   name, and then rename it; whoever fails has changed nothing. Statements on one file, by whatever
+///   table or process, wait for each other (on a file system with locks, which is required); a program
+///   that writes meanwhile and knows no lock is an error.
+/// * INSERT sets elements: of rows with one key the last counts, those of the table being the first. With
+///   `OPTIONS (duplicates 'error')` it refuses them, with `'sum'` it adds them up. INSERT OVERWRITE
+///   replaces all entries.
+/// * In a tensor zero is no entry: who writes it removes what was there.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::sql::{session, sql};
+/// let dir = tempfile::tempdir()?;
+/// let file = dir.path().join("m.safetensors");
+/// let ctx = session();
+/// for statement in [
+///     format!("CREATE EXTERNAL TABLE m (i BIGINT, j BIGINT, v FLOAT) STORED AS DOK LOCATION '{}' OPTIONS (shape '1000, 1000')", file.display()),
+///     "INSERT INTO m VALUES (3, 4, 0.5), (7, 8, 1.5)".into(),
+///     "UPDATE m SET v = v * 2 WHERE i = 3".into(),
+///     "DELETE FROM m WHERE i > 5".into(),
+/// ] {
+///     sql(&ctx, &statement).await?.collect().await?;
+/// }
+/// let tensor = serrate::io::dok::read(&file)?;
+/// assert_eq!((tensor.nnz()?, tensor.at(&[3, 4])?.to_f64()?), (1, 1.0));
+/// # Ok(())
+/// # }
+/// ```
+pub(crate) struct DokTable {
+    path: PathBuf,
+    schema: SchemaRef,
+    /// What INSERT does with keys that are there.
+    duplicates: Option<Duplicates>,
+    latest: Latest,
+}
+
+impl fmt::Debug for DokTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DokTable").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl DokTable {
+    /// Over a file, with the names of columns that are in it.
+    ///
+    /// # Errors
+    /// When the file is neither a sparse tensor nor a dictionary of keys.
+    pub(crate) fn open(path: impl AsRef<Path>) -> crate::Result<Self> {
+        let version = open(path.as_ref())?;
+        Ok(Self::new(path.as_ref().into(), version.contents.schema(), version, None))
+    }
+
+    fn new(
+        path: PathBuf,
+        schema: SchemaRef,
+        version: Arc<Version>,
+        duplicates: Option<Option<Duplicates>>,
+    ) -> Self {
+        let duplicates = duplicates.unwrap_or(Some(Duplicates::Last));
+        let latest = Latest::default();
+        latest.set(version);
+        // As INSERT sees them; no entry has a NULL.
+        let schema = nullable(&schema);
+        Self { path, schema, duplicates, latest }
+    }
+
+    /// What the file holds now.
+    pub(crate) fn current(&self) -> crate::Result<Arc<Version>> {
+        self.checked(open(&self.path)?)
+    }
+
+    fn checked(&self, version: Arc<Version>) -> crate::Result<Arc<Version>> {
+        let types = |s: &SchemaRef| -> Vec<DataType> {
+            s.fields().iter().map(|f| f.data_type().clone()).collect()
+        };
+        if types(&version.contents.schema()) != types(&self.schema) {
+            return Err(crate::Error::file(
+                &self.path,
+                "it has other columns than when the table was made; drop the table and create it again",
+            ));
+        }
+        self.latest.set(Arc::clone(&version));
+        Ok(version)
+    }
+
+    fn physical(
+        &self,
+        state: &dyn Session,
+        exprs: impl IntoIterator<Item = Expr>,
+    ) -> Result<Vec<Arc<dyn PhysicalExpr>>> {
+        let schema = DFSchema::try_from(Arc::clone(&self.schema))?;
+        let each = exprs
+            .into_iter()
+            .map(|e| state.create_physical_expr(simplified(state, e, &schema)?, &schema));
+        each.collect()
+    }
+
+    fn sink(&self, change: Change) -> ChangeSink {
+        let (path, schema) = (self.path.clone(), Arc::clone(&self.schema));
+        ChangeSink { path, schema, change, latest: self.latest.clone() }
+    }
+}
+
+#[async_trait]
+impl TableProvider for DokTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let path = self.path.clone();
+        let version = self.checked(blocking(move || open(&path)).await?)?;
+        let plain = filters.iter().cloned().map(unqualified).collect::<Result<Vec<_>>>()?;
+        let keys = probe::keys(&plain, &self.schema, version.contents.len())?;
+        let filters = self.physical(state, plain)?;
+        let schema = Arc::clone(&self.schema);
+        let partitions = state.config().target_partitions();
+        let source =
+            DokSource::try_new(version, schema, projection, filters, keys, limit, partitions)?;
+        Ok(DataSourceExec::from_data_source(source))
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        // What depends on another query is for a filter above.
+        let elsewhere = |e: &Expr| {
+            Ok(matches!(
+                e,
+                Expr::Exists(_)
+                    | Expr::InSubquery(_)
+                    | Expr::ScalarSubquery(_)
+                    | Expr::SetComparison(_)
+                    | Expr::OuterReferenceColumn(_, _)
+            ))
+        };
+        let exact = |f: &&Expr| match f.is_volatile() || f.exists(elsewhere)? {
+            false => Ok(TableProviderFilterPushDown::Exact),
+            true => Ok(TableProviderFilterPushDown::Unsupported),
+        };
+        filters.iter().map(exact).collect()
+    }
+
+    async fn insert_into(
+        &self,
+        _state: &dyn Session,
+        input: Arc<dyn ExecutionPlan>,
+        op: InsertOp,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let change = Change::Insert { op, duplicates: self.duplicates };
+        let order = input.properties().output_ordering().cloned().map(Into::into);
+        ordered_sink(input, Arc::new(self.sink(change)), order, "DOK", None)
+    }
+
+    async fn delete_from(
+        &self,
+        state: &dyn Session,
+        filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let filters = self.physical(state, filters)?;
+        Ok(self.sink(Change::Delete { filters }).plan())
+    }
+
+    async fn update(
+        &self,
+        state: &dyn Session,
+        assignments: Vec<(String, Expr)>,
+        filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut columns = Vec::with_capacity(assignments.len());
+        let mut values = Vec::with_capacity(assignments.len());
+        for (name, value) in assignments {
+            match self.schema.index_of(&name) {
+                Ok(column) => columns.push(column),
+                Err(_) => return plan_err!("the table has no column {name}"),
+            }
+            values.push(value);
+        }
+        let set = columns.into_iter().zip(self.physical(state, values)?).collect();
+        let filters = self.physical(state, filters)?;
+        Ok(self.sink(Change::Update { set, filters }).plan())
+    }
+
+    async fn truncate(&self, _state: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self.sink(Change::Truncate).plan())
+    }
+}
+
+/// The table that a path in FROM is, where it is that of a sparse tensor or a dictionary of keys.
+pub(in crate::sql) async fn at_path(url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+    let Some(path) = factory::local_file(url).ok().filter(|_| url.ends_with(".safetensors")) else {
+        return Ok(None);
+    };
+    blocking(move || {
+        if !path.is_file() || !Contents::is_in(&path) {
+            return Ok(None);
+        }
+        let table: Arc<dyn TableProvider> = Arc::new(DokTable::open(path)?);
+        Ok(Some(table))
+    })
+    .await
+}
+
+/// Runs what reads files on a thread that may wait.
+async fn blocking<T: Send + 'static>(
+    read: impl FnOnce() -> crate::Result<T> + Send + 'static,
+) -> Result<T> {
+    let read = tokio::task::spawn_blocking(read).await;
+    Ok(read.map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??)
+}

@@ -1,0 +1,84 @@
+//! Names of tables in `dok_get('m', ..)`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::catalog::{CatalogProviderList, TableProvider};
+use datafusion::common::{TableReference, plan_err};
+use datafusion::error::Result;
+use datafusion::prelude::SessionContext;
+use futures::FutureExt;
+
+use super::DokTable;
+use crate::functions::Names;
+use serrate_core::internal::keyed::Version;
+
+/// Catalogs, and the catalog and schema of a name alone.
+type Catalogs = (Arc<dyn CatalogProviderList>, String, String);
+
+/// The tables of a session.
+struct Tables(Arc<dyn Fn() -> Catalogs + Send + Sync>);
+
+impl fmt::Debug for Tables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tables")
+    }
+}
+
+impl Tables {
+    fn of(ctx: &SessionContext) -> Self {
+        fn catalogs(state: &datafusion::execution::SessionState) -> Catalogs {
+            let catalog = &state.config_options().catalog;
+            (
+                Arc::clone(state.catalog_list()),
+                catalog.default_catalog.clone(),
+                catalog.default_schema.clone(),
+            )
+        }
+        let first = catalogs(&ctx.state());
+        // Functions belong to the session: it must not belong to them.
+        let session = ctx.state_weak_ref();
+        Self(Arc::new(move || match session.upgrade() {
+            Some(state) => catalogs(&state.read()),
+            None => (Arc::clone(&first.0), first.1.clone(), first.2.clone()),
+        }))
+    }
+}
+
+impl Names for Tables {
+    fn find(&self, name: &str) -> Result<Option<Arc<Version>>> {
+        let (catalogs, catalog, schema) = (self.0)();
+        let named = TableReference::parse_str(name).resolve(&catalog, &schema);
+        let schema = catalogs.catalog(&named.catalog).and_then(|c| c.schema(&named.schema));
+        let Some(schema) = schema else { return Ok(None) };
+        // A path is a table, too, but only to those who wait for its folder to be read.
+        if !schema.table_names().iter().any(|n| **n == *named.table) {
+            return Ok(None);
+        }
+        // Tables that are registered are there at once.
+        let Some(table) = schema.table(&named.table).now_or_never() else { return Ok(None) };
+        let Some(table) = table? else { return Ok(None) };
+        let table: &dyn TableProvider = table.as_ref();
+        match table.downcast_ref::<DokTable>() {
+            Some(table) => Ok(Some(table.current()?)),
+            None => plan_err!(
+                "the table {name} is not STORED AS DOK, so that nothing can be looked up in it; join it"
+            ),
+        }
+    }
+}
+
+/// Lets `dok_get('m', ..)` and `dok_contains('m', ..)` of a session find its tables by name; without
+/// it, they take paths of files. [`session`](crate::sql::session()) has it.
+///
+/// Call it after [`register_functions`](crate::sql::register_functions).
+///
+/// # Errors
+/// When the registry of the session is read only.
+pub(crate) fn register_dok_names(ctx: &SessionContext) -> Result<()> {
+    let names: Arc<dyn Names> = Arc::new(Tables::of(ctx));
+    for function in crate::functions::with_names(&names) {
+        ctx.register_udf(function);
+    }
+    Ok(())
+}

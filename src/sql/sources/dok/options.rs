@@ -1,0 +1,139 @@
+//! OPTIONS of tables and of COPY.
+
+use std::collections::HashMap;
+
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+
+use crate::dok::Duplicates;
+use serrate_core::internal::keyed::first_double;
+
+/// What OPTIONS say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct DokOptions {
+    /// Size of every axis.
+    pub(super) shape: Option<Vec<usize>>,
+    /// Columns of keys.
+    pub(super) keys: Option<Vec<String>>,
+    /// What becomes of rows with the same keys, if it is said; `Some(None)` is an error.
+    pub(super) duplicates: Option<Option<Duplicates>>,
+    /// Whether a file that exists is replaced.
+    pub(super) overwrite: bool,
+}
+
+impl DokOptions {
+    /// Takes the options in `known`; anything else is refused.
+    pub(super) fn parse(options: &HashMap<String, String>, known: &[&str]) -> Result<Self> {
+        let mut out = Self::default();
+        for (key, value) in options {
+            // COPY and CREATE put the prefix before options.
+            let name = key.strip_prefix("format.").unwrap_or(key).to_ascii_lowercase();
+            if !known.contains(&name.as_str()) {
+                return plan_err!(
+                    "the format DOK has no option '{name}' here; the options are {}",
+                    known.join(", ")
+                );
+            }
+            let text = value.trim();
+            match name.as_str() {
+                "shape" => out.shape = Some(shape(text)?),
+                "keys" => out.keys = Some(names(text)?),
+                "duplicates" => {
+                    out.duplicates = Some(match text.to_ascii_lowercase().as_str() {
+                        "error" => None,
+                        "last" => Some(Duplicates::Last),
+                        "sum" => Some(Duplicates::Sum),
+                        _ => {
+                            return plan_err!(
+                                "option 'duplicates' is 'error', 'last' or 'sum', not '{text}'"
+                            );
+                        }
+                    });
+                }
+                _ => {
+                    out.overwrite = match text.to_ascii_lowercase().as_str() {
+                        "true" | "on" | "1" | "yes" => true,
+                        "false" | "off" | "0" | "no" => false,
+                        _ => return plan_err!("option '{name}' is true or false, not '{text}'"),
+                    };
+                }
+            }
+        }
+        if out.shape.is_some() && out.keys.is_some() {
+            return plan_err!(
+                "a shape is of tensors, keys are of dictionaries; a file is one or the other"
+            );
+        }
+        Ok(out)
+    }
+}
+
+/// `1000, 50` or `[1000, 50]`.
+fn shape(text: &str) -> Result<Vec<usize>> {
+    let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
+    let sizes: std::result::Result<Vec<usize>, _> =
+        inner.split(',').map(|size| size.trim().parse()).collect();
+    match sizes {
+        Ok(sizes) => Ok(sizes),
+        Err(_) => plan_err!("option 'shape' is a size per axis such as '1000, 50', not '{text}'"),
+    }
+}
+
+/// `subject_id, code`.
+fn names(text: &str) -> Result<Vec<String>> {
+    let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
+    if names.iter().any(String::is_empty) {
+        return plan_err!("option 'keys' is a list of columns such as 'subject_id, code'");
+    }
+    match first_double(&names) {
+        None => Ok(names),
+        Some(name) => plan_err!("option 'keys' has the column '{name}' twice"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(options: &[(&str, &str)]) -> Result<DokOptions> {
+        let options = options.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
+        DokOptions::parse(&options, &["shape", "keys", "duplicates", "overwrite"])
+    }
+
+    #[test]
+    fn options_say_what_they_are() {
+        let all =
+            parse(&[("format.shape", "[3, 4]"), ("duplicates", "SUM"), ("overwrite", "true")]);
+        assert_eq!(
+            all.unwrap(),
+            DokOptions {
+                shape: Some(vec![3, 4]),
+                keys: None,
+                duplicates: Some(Some(Duplicates::Sum)),
+                overwrite: true
+            }
+        );
+        let keys = parse(&[("keys", "subject_id ,code"), ("duplicates", "error")]).unwrap();
+        assert_eq!(keys.keys.unwrap(), ["subject_id", "code"]);
+        assert_eq!(keys.duplicates, Some(None));
+    }
+
+    #[test]
+    fn what_is_none_is_refused() {
+        for (key, value) in [
+            ("shap", "3"),
+            ("shape", "3, x"),
+            ("shape", "3, -1"),
+            ("shape", ""),
+            ("keys", "a,,b"),
+            ("keys", "a, a"),
+            ("duplicates", "first"),
+            ("overwrite", "perhaps"),
+        ] {
+            assert!(parse(&[(key, value)]).is_err(), "{key} {value}");
+        }
+        assert!(parse(&[("keys", "a"), ("shape", "3")]).is_err());
+        let typo = parse(&[("shap", "3")]).unwrap_err().to_string();
+        assert!(typo.contains("shape, keys, duplicates, overwrite"), "{typo}");
+    }
+}

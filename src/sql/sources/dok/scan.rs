@@ -1,0 +1,200 @@
+//! Reading the entries of a file: all of them, or those of some keys.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::{filter_record_batch, prep_null_mask_filter};
+use arrow::datatypes::SchemaRef;
+use datafusion::common::Statistics;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::source::DataSource;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::DisplayFormatType;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::stream;
+
+use serrate_core::internal::keyed::Version;
+use serrate_core::internal::own_extent;
+
+/// The entries of one version of a file for which all filters are true.
+#[derive(Clone, Debug)]
+pub(super) struct DokSource {
+    version: Arc<Version>,
+    /// All columns of the table.
+    schema: SchemaRef,
+    projection: Vec<usize>,
+    projected: SchemaRef,
+    filters: Vec<Arc<dyn PhysicalExpr>>,
+    /// Keys that alone can pass the filters.
+    keys: Option<Vec<ArrayRef>>,
+    partitions: Vec<Range<usize>>,
+    limit: Option<usize>,
+}
+
+/// Entries from which on a table is read by several partitions.
+const LARGE: usize = 1 << 16;
+
+impl DokSource {
+    pub(super) fn try_new(
+        version: Arc<Version>,
+        schema: SchemaRef,
+        projection: Option<&Vec<usize>>,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        keys: Option<Vec<ArrayRef>>,
+        limit: Option<usize>,
+        partitions: usize,
+    ) -> Result<Self> {
+        let projection: Vec<usize> = match projection {
+            Some(columns) => columns.clone(),
+            None => (0..schema.fields().len()).collect(),
+        };
+        let projected = Arc::new(schema.project(&projection)?);
+        let rows = match &keys {
+            Some(_) => 0,
+            None => version.contents.len(),
+        };
+        let count = if rows < LARGE { 1 } else { partitions.max(1) };
+        let step = rows.div_ceil(count).max(1);
+        let partitions = (0..count).map(|p| (p * step).min(rows)..((p + 1) * step).min(rows));
+        let partitions = partitions.collect();
+        Ok(Self { version, schema, projection, projected, filters, keys, partitions, limit })
+    }
+
+    /// Rows of all columns as they are asked for.
+    fn answer(&self, columns: &[ArrayRef], rows: Range<usize>) -> Result<RecordBatch> {
+        let columns = columns.iter().map(|c| own_extent(&c.slice(rows.start, rows.len())));
+        let mut batch = RecordBatch::try_new(Arc::clone(&self.schema), columns.collect())?;
+        for filter in &self.filters {
+            let mask = filter.evaluate(&batch)?.into_array(batch.num_rows())?;
+            let mask = mask
+                .as_boolean_opt()
+                .ok_or_else(|| DataFusionError::Internal(format!("{filter} is no condition")))?;
+            let mask =
+                if mask.null_count() > 0 { prep_null_mask_filter(mask) } else { mask.clone() };
+            batch = filter_record_batch(&batch, &mask)?;
+        }
+        let columns = self.projection.iter().map(|c| Arc::clone(batch.column(*c))).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.projected), columns, &options)?)
+    }
+}
+
+impl DataSource for DokSource {
+    fn open(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let (columns, mut rows) = match &self.keys {
+            None => {
+                let rows = self.partitions.get(partition).cloned().unwrap_or(0..0);
+                (self.version.contents.columns()?, rows)
+            }
+            Some(keys) => {
+                let columns = self.version.contents.lookup(keys)?;
+                let rows = columns.first().map_or(0, |c| c.len());
+                (columns, 0..rows)
+            }
+        };
+        let step = context.session_config().batch_size().max(1);
+        let source = self.clone();
+        let mut left = self.limit.unwrap_or(usize::MAX);
+        let batches = std::iter::from_fn(move || {
+            while !rows.is_empty() && left > 0 {
+                let part = rows.start..rows.end.min(rows.start.saturating_add(step));
+                rows.start = part.end;
+                match source.answer(&columns, part) {
+                    Ok(batch) if batch.num_rows() == 0 => {}
+                    Ok(batch) => {
+                        let batch = batch.slice(0, batch.num_rows().min(left));
+                        left -= batch.num_rows();
+                        return Some(Ok(batch));
+                    }
+                    Err(e) => {
+                        rows.start = rows.end;
+                        return Some(Err(e));
+                    }
+                }
+            }
+            None
+        });
+        let schema = Arc::clone(&self.projected);
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter(batches))))
+    }
+
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.version.path.file_name().unwrap_or_default().to_string_lossy();
+        let names: Vec<&str> = self.projected.fields().iter().map(|f| f.name().as_str()).collect();
+        write!(f, "Dok: file={file}, entries={}, ", self.version.contents.len())?;
+        match self.keys.as_ref().map(|k| k.first().map_or(0, |k| k.len())) {
+            Some(keys) => write!(f, "hash look-up of {keys} key(s)")?,
+            None => write!(f, "scan")?,
+        }
+        write!(f, ", projection=[{}]", names.join(", "))?;
+        if !self.filters.is_empty() {
+            let filters: Vec<String> = self.filters.iter().map(ToString::to_string).collect();
+            write!(f, ", filter=[{}]", filters.join(", "))?;
+        }
+        match self.limit {
+            Some(limit) => write!(f, ", limit={limit}"),
+            None => Ok(()),
+        }
+    }
+
+    fn output_partitioning(&self) -> Partitioning {
+        Partitioning::UnknownPartitioning(self.partitions.len())
+    }
+
+    fn eq_properties(&self) -> EquivalenceProperties {
+        EquivalenceProperties::new(Arc::clone(&self.projected))
+    }
+
+    fn partition_statistics(&self, partition: Option<usize>) -> Result<Arc<Statistics>> {
+        let mut statistics = Statistics::new_unknown(&self.projected);
+        let limit = self.limit.unwrap_or(usize::MAX);
+        let all = || self.partitions.iter().map(|p| p.len().min(limit)).sum();
+        let rows = match (partition, &self.keys) {
+            (_, Some(keys)) => keys.first().map_or(0, |k| k.len()),
+            (Some(p), None) => self.partitions.get(p).map_or(0, |p| p.len().min(limit)),
+            (None, None) => all(),
+        };
+        statistics.num_rows = match self.filters.is_empty() && self.keys.is_none() {
+            true => Precision::Exact(rows),
+            false => Precision::Inexact(rows),
+        };
+        Ok(Arc::new(statistics))
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
+        Some(Arc::new(Self { limit, ..self.clone() }))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.limit
+    }
+
+    fn try_swapping_with_projection(
+        &self,
+        _projection: &ProjectionExprs,
+    ) -> Result<Option<Arc<dyn DataSource>>> {
+        Ok(None)
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        for filter in &self.filters {
+            if f(filter)? == TreeNodeRecursion::Stop {
+                return Ok(TreeNodeRecursion::Stop);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    }
+}

@@ -1,0 +1,42 @@
+//! Files without a byte, which the listing of DataFusion passes over.
+
+use datafusion::catalog::Session;
+use datafusion::common::plan_err;
+use datafusion::datasource::listing::ListingTableUrl;
+use datafusion::error::Result;
+use futures::TryStreamExt;
+
+use crate::sql::sources::urls::shown_location;
+
+/// Formats whose smallest file has a header.
+const WITH_HEADERS: [&str; 4] = ["nrt", "safetensors", "parquet", "arrow"];
+
+/// Refuses files of 0 bytes in a format that has none such: something was cut off there, and it would
+/// read as no rows.
+pub(in crate::sql) async fn refuse_empty(
+    state: &dyn Session,
+    url: &ListingTableUrl,
+    format: &str,
+) -> Result<()> {
+    let format = format.to_ascii_lowercase();
+    if !WITH_HEADERS.contains(&format.as_str()) {
+        return Ok(());
+    }
+    let store = state.runtime_env().object_store(url)?;
+    let files = url.list_all_files(state, store.as_ref(), "").await?;
+    let empty = files
+        .try_filter(|f| {
+            let extension = f.location.extension();
+            let ours = !url.is_collection() || extension.is_some_and(|e| e == format);
+            std::future::ready(f.size == 0 && ours)
+        })
+        .try_collect::<Vec<_>>()
+        .await?;
+    match empty.first() {
+        None => Ok(()),
+        Some(file) => plan_err!(
+            "{} has 0 bytes, which is no .{format} file: was it written to the end?",
+            shown_location(&file.location)
+        ),
+    }
+}

@@ -1,0 +1,165 @@
+//! `ragged_explode('query')`: [`ExplodeExec`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
+use arrow::compute::cast;
+use arrow::datatypes::SchemaRef;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
+use futures::stream::{self, StreamExt, TryStreamExt};
+
+use crate::error::Error;
+use crate::sql::exec::one_input;
+use crate::table::{Column, LongOptions, RaggedTable};
+
+/// How a ragged table becomes a long one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ExplodeOptions {
+    /// An element whose list is empty has a row too, with NULL in the columns below it.
+    pub keep_empty: bool,
+    /// Columns `axis1`, `axis2`, ..: the position of each element in its list, from 0.
+    pub positions: bool,
+}
+
+/// Rows of ragged columns as one row per innermost element.
+#[derive(Debug)]
+pub(crate) struct ExplodeExec {
+    input: Arc<dyn ExecutionPlan>,
+    options: ExplodeOptions,
+    schema: SchemaRef,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+/// What becomes of a batch.
+pub(super) fn exploded(batch: &RecordBatch, options: ExplodeOptions) -> crate::Result<RecordBatch> {
+    let mut table = RaggedTable::try_from_batch(batch)?;
+    if options.positions {
+        let mut columns = table.columns().to_vec();
+        for axis in 1..table.ndim() {
+            let name = format!("axis{axis}");
+            if columns.iter().any(|c| c.name() == name) {
+                return Err(Error::invalid(format!(
+                    "ragged_explode: there is a column {name:?} already, which positions are given as"
+                )));
+            }
+            let layout = table.layout(axis)?;
+            let lists = (0..layout.lists()).map(|list| layout.length(list) as u64);
+            let positions = lists.flat_map(|n| (0..n).map(i64::try_from)).collect::<Result<_, _>>();
+            let positions: Vec<i64> =
+                positions.map_err(|e| Error::invalid(format!("a list too long: {e}")))?;
+            columns.push(Column::new(name, axis, Arc::new(Int64Array::from(positions))));
+        }
+        table = table.with_columns(columns)?;
+    }
+    table.to_long(&LongOptions { keep_empty: options.keep_empty })
+}
+
+impl ExplodeExec {
+    /// Over ragged columns; `schema` are the columns to give.
+    pub(crate) fn new(
+        input: Arc<dyn ExecutionPlan>,
+        options: ExplodeOptions,
+        schema: SchemaRef,
+    ) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(&schema)),
+            datafusion::physical_plan::Partitioning::UnknownPartitioning(
+                input.output_partitioning().partition_count(),
+            ),
+            input.pipeline_behavior(),
+            input.boundedness(),
+        );
+        Self {
+            input,
+            options,
+            schema,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self::new(input, self.options, Arc::clone(&self.schema))
+    }
+}
+
+impl DisplayAs for ExplodeExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ExplodeExec")?;
+        if self.options.keep_empty {
+            write!(f, ": keep_empty")?;
+        }
+        Ok(())
+    }
+}
+
+impl ExecutionPlan for ExplodeExec {
+    fn name(&self) -> &str {
+        "ExplodeExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        // The rows keep their order, but an input sorted by a list column is not sorted by its elements.
+        vec![false]
+    }
+
+    one_input!();
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let (options, schema) = (self.options, Arc::clone(&self.schema));
+        let rows = context.session_config().batch_size().max(1);
+        let given = Arc::clone(&schema);
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let batches = self
+            .input
+            .execute(partition, context)?
+            .map(move |batch| -> Result<_> {
+                let long = exploded(&batch?, options)?;
+                let columns: Vec<ArrayRef> = given
+                    .fields()
+                    .iter()
+                    .map(|field| {
+                        let column = long.column(long.schema().index_of(field.name())?);
+                        match column.data_type() == field.data_type() {
+                            true => Ok(Arc::clone(column)),
+                            false => Ok(cast(column, field.data_type())?),
+                        }
+                    })
+                    .collect::<Result<_>>()?;
+                let count = long.num_rows();
+                let options = RecordBatchOptions::new().with_row_count(Some(count));
+                let schema = Arc::clone(&given);
+                let long = RecordBatch::try_new_with_options(schema, columns, &options)?;
+                metrics.record_output(count);
+                let parts = (0..count).step_by(rows);
+                Ok(stream::iter(
+                    parts
+                        .map(move |at| Ok(long.slice(at, rows.min(count - at))))
+                        .collect::<Vec<Result<RecordBatch>>>(),
+                ))
+            })
+            .try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}

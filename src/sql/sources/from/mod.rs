@@ -1,0 +1,250 @@
+//! Table functions over queries: `ragged_nest`, `ragged_explode`, `ragged_axes`, `summarize`; and
+//! `vocab`, and files by the name of a function (`read_parquet(..)`).
+//!
+//! Their first argument is a query: in parentheses, as a text, or the name of a table or file in either
+//! form. [`rewrite`] makes a query in parentheses of all of them while a statement is parsed, so that its
+//! tables are looked up with those of the statement, and the names of its WITH are known; the
+//! [`TableFunctionsPlanner`] plans it.
+
+mod axes;
+mod derived;
+mod explode;
+mod nest;
+mod read;
+mod rewrite;
+mod summarize;
+mod text;
+mod vocab;
+
+use std::sync::Arc;
+
+use datafusion::common::{DFSchema, plan_err};
+use datafusion::datasource::provider_as_source;
+use datafusion::error::Result;
+use datafusion::logical_expr::planner::{
+    PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
+};
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr as SqlExpr, FunctionArg, FunctionArgExpr, Query, TableFactor, Value,
+};
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+
+use derived::{Derived, DerivedTable};
+
+pub(crate) use explode::ExplodeExec;
+pub(in crate::sql) use read::files;
+pub(in crate::sql) use rewrite::{one_name, parsed, query_text, rewrite_factor};
+pub(in crate::sql) use text::summarize as summarize_text;
+pub(crate) use vocab::VocabFunction;
+
+/// Functions whose first argument is a query.
+const OVER_QUERIES: [&str; 4] = ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
+
+/// Plans the functions of this module.
+#[derive(Debug)]
+pub(in crate::sql) struct TableFunctionsPlanner;
+
+impl RelationPlanner for TableFunctionsPlanner {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> Result<RelationPlanning> {
+        let mut relation = relation;
+        // Text that came through `ctx.sql` is as it was written.
+        rewrite_factor(&mut relation)?;
+        let TableFactor::Table { name, alias, args: Some(args), .. } = &relation else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
+        let Some(function) = one_name(name) else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
+        if !OVER_QUERIES.contains(&function.as_str()) {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        }
+        let (query, rest) = Arguments::of(&function, &args.args)?;
+        let input = plan_query(query, context)?;
+        let plan = match function.as_str() {
+            "ragged_nest" => {
+                rest.no_options(&function)?;
+                let keys = rest.texts(&function)?;
+                scan(&function, DerivedTable::try_new(input, Derived::nest(keys))?)?
+            }
+            "ragged_explode" => {
+                let options = rest.explode()?;
+                scan(&function, DerivedTable::try_new(input, Derived::Explode(options))?)?
+            }
+            "ragged_axes" => {
+                rest.none(&function)?;
+                axes::plan(input)?
+            }
+            _ => {
+                rest.none(&function)?;
+                summarize::plan(input)?
+            }
+        };
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
+    }
+}
+
+/// The plan that a table function stands for, under its name.
+fn scan(function: &str, table: DerivedTable) -> Result<LogicalPlan> {
+    LogicalPlanBuilder::scan(function, provider_as_source(Arc::new(table)), None)?.build()
+}
+
+/// Plans the query that a function is over, with its ORDER BY, which planners of subqueries leave out.
+fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
+    let mut query = query.clone();
+    // A sort is kept where a limit needs it; this one takes all rows, and goes again.
+    let pinned = query.order_by.is_some() && query.limit_clause.is_none() && query.fetch.is_none();
+    if pinned {
+        query.limit_clause = rewrite::no_limit();
+    }
+    let derived = TableFactor::Derived {
+        lateral: false,
+        subquery: Box::new(query),
+        alias: None,
+        sample: None,
+    };
+    match context.plan(derived)? {
+        LogicalPlan::Limit(limit) if pinned => Ok(Arc::unwrap_or_clone(limit.input)),
+        plan => Ok(plan),
+    }
+}
+
+/// What follows the query in a call.
+struct Arguments<'a> {
+    values: Vec<&'a SqlExpr>,
+    options: Vec<(String, &'a SqlExpr)>,
+}
+
+impl<'a> Arguments<'a> {
+    /// The query, and the rest.
+    fn of(function: &str, args: &'a [FunctionArg]) -> Result<(&'a Query, Self)> {
+        let mut rest = Self { values: Vec::new(), options: Vec::new() };
+        for arg in args {
+            match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => rest.values.push(value),
+                FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                    rest.options.push((name.value.to_ascii_lowercase(), value));
+                }
+                FunctionArg::ExprNamed {
+                    name: SqlExpr::Identifier(name),
+                    arg: FunctionArgExpr::Expr(value),
+                    ..
+                } => rest.options.push((name.value.to_ascii_lowercase(), value)),
+                other => return plan_err!("{function}: {other} is no argument"),
+            }
+        }
+        if rest.values.is_empty() {
+            return plan_err!("{function} takes a query or a table: {}", usage(function));
+        }
+        let mut first = rest.values.remove(0);
+        // A query in two pairs of parentheses is one.
+        while let SqlExpr::Nested(inner) = first {
+            first = inner;
+        }
+        match first {
+            SqlExpr::Subquery(query) => Ok((query, rest)),
+            other => plan_err!(
+                "{function}: the first argument is a query or the name of a table or file, not {other}: {}",
+                usage(function)
+            ),
+        }
+    }
+
+    fn none(&self, function: &str) -> Result<()> {
+        self.no_options(function)?;
+        match self.values.first() {
+            None => Ok(()),
+            Some(more) => plan_err!("{function} takes one argument; {more} is too much"),
+        }
+    }
+
+    fn no_options(&self, function: &str) -> Result<()> {
+        match self.options.first() {
+            None => Ok(()),
+            Some((name, _)) => {
+                plan_err!("{function} has no option {name}: {}", usage(function))
+            }
+        }
+    }
+
+    /// The values, all of which are texts or names of columns.
+    fn texts(&self, function: &str) -> Result<Vec<String>> {
+        self.values
+            .iter()
+            .map(|value| match value {
+                SqlExpr::Identifier(name) if name.quote_style.is_some() => Ok(name.value.clone()),
+                SqlExpr::Identifier(name) => Ok(name.value.to_lowercase()),
+                value => match text(value) {
+                    Some(text) => Ok(text.to_owned()),
+                    None => {
+                        plan_err!("{function}: {value} is no name of a column: {}", usage(function))
+                    }
+                },
+            })
+            .collect()
+    }
+
+    fn explode(&self) -> Result<explode::ExplodeOptions> {
+        let function = "ragged_explode";
+        if let Some(more) = self.values.first() {
+            return plan_err!("{function}: {more} is too much: {}", usage(function));
+        }
+        let mut options = explode::ExplodeOptions::default();
+        for (name, value) in &self.options {
+            let SqlExpr::Value(on) = value else {
+                return plan_err!("{function}: {name} is true or false, not {value}");
+            };
+            let Value::Boolean(on) = on.value else {
+                return plan_err!("{function}: {name} is true or false, not {value}");
+            };
+            match name.as_str() {
+                "keep_empty" => options.keep_empty = on,
+                "positions" => options.positions = on,
+                _ => {
+                    return plan_err!("{function} has no option {name}: {}", usage(function));
+                }
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// How a function is called.
+fn usage(function: &str) -> &'static str {
+    match function {
+        "ragged_nest" => {
+            "ragged_nest('SELECT .. FROM events', 'subject_id', 'time'), ragged_nest('events', 'subject_id')"
+        }
+        "ragged_explode" => {
+            "ragged_explode('patients'), ragged_explode('SELECT .. FROM patients', keep_empty => true, positions => true)"
+        }
+        "ragged_axes" => "ragged_axes('patients'), ragged_axes('patients.nrt')",
+        _ => "SUMMARIZE patients, FROM summarize('patients')",
+    }
+}
+
+/// A text that is written out.
+pub(in crate::sql) fn text(value: &SqlExpr) -> Option<&str> {
+    match value {
+        SqlExpr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Refuses columns that cannot be told apart by their name, which nothing but a plan can have.
+fn distinct_names(function: &str, schema: &DFSchema) -> Result<()> {
+    let mut seen = std::collections::HashSet::new();
+    match schema.fields().iter().find(|f| !seen.insert(f.name())) {
+        None => Ok(()),
+        Some(twice) => plan_err!(
+            "{function}: its query has two columns {:?}; give one of them another name with AS",
+            twice.name()
+        ),
+    }
+}

@@ -1,0 +1,257 @@
+//! `ragged_nest('query', 'key', ..)`: [`NestExec`].
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchOptions, make_comparator};
+use arrow::compute::{SortOptions, concat_batches, partition};
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::internal_err;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::col;
+use datafusion::physical_expr::{Distribution, EquivalenceProperties, PhysicalSortExpr};
+use datafusion::physical_plan::execution_plan::EmissionType;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, Partitioning, PlanProperties,
+};
+use futures::stream::{self, StreamExt, TryStreamExt};
+
+use crate::config::SerrateOptions;
+use crate::sql::exec::one_input;
+use crate::sql::sources::cuts::{batches, depth};
+use crate::table::{NestOptions, RaggedTable, Unsorted};
+
+/// Rows of a long table as ragged ones.
+///
+/// Where the input comes in the order of the keys, rows are given as they are complete, and no more
+/// than one of them and a batch is held; otherwise the whole input is, and sorted, equal keys in the
+/// order they came.
+#[derive(Debug)]
+pub(crate) struct NestExec {
+    input: Arc<dyn ExecutionPlan>,
+    keys: Vec<String>,
+    schema: SchemaRef,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+/// What becomes of a long table.
+pub(super) fn nested(long: &RecordBatch, keys: &[String]) -> crate::Result<RaggedTable> {
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    RaggedTable::nest(long, &keys, &NestOptions { unsorted: Unsorted::Sort })
+}
+
+impl NestExec {
+    /// Over rows with the columns `keys`; `schema` are the columns to give.
+    ///
+    /// # Errors
+    /// When the input has no such columns.
+    pub(crate) fn try_new(
+        input: Arc<dyn ExecutionPlan>,
+        keys: Vec<String>,
+        schema: SchemaRef,
+    ) -> Result<Self> {
+        for key in &keys {
+            input.schema().index_of(key)?;
+        }
+        let sorted = is_sorted(&input, &keys)?;
+        let emission = if sorted { EmissionType::Incremental } else { EmissionType::Final };
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(&schema)),
+            Partitioning::UnknownPartitioning(1),
+            emission,
+            input.boundedness(),
+        );
+        Ok(Self {
+            input,
+            keys,
+            schema,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self {
+            input,
+            keys: self.keys.clone(),
+            schema: Arc::clone(&self.schema),
+            properties: Arc::clone(&self.properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+}
+
+/// Whether rows come in the order of the keys, NULL at either end.
+fn is_sorted(input: &Arc<dyn ExecutionPlan>, keys: &[String]) -> Result<bool> {
+    let schema = input.schema();
+    let of = |nulls_first: bool| {
+        keys.iter()
+            .map(|key| {
+                let options = SortOptions { descending: false, nulls_first };
+                Ok(PhysicalSortExpr::new(col(key, &schema)?, options))
+            })
+            .collect::<Result<Vec<_>>>()
+    };
+    let known = input.equivalence_properties();
+    Ok(known.ordering_satisfy(of(true)?)? || known.ordering_satisfy(of(false)?)?)
+}
+
+impl DisplayAs for NestExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sorted = is_sorted(&self.input, &self.keys).unwrap_or(false);
+        write!(f, "NestExec: keys=[{}], sorted={sorted}", self.keys.join(", "))
+    }
+}
+
+impl ExecutionPlan for NestExec {
+    fn name(&self) -> &str {
+        "NestExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        self.input_distribution_requirements().into_per_child()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![Distribution::SinglePartition])
+    }
+
+    one_input!();
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let partitions = self.input.output_partitioning().partition_count();
+        if partition != 0 || partitions != 1 {
+            return internal_err!(
+                "NestExec has one partition, not {partition}, over one, not {partitions}"
+            );
+        }
+        let settings = SerrateOptions::of(context.session_config().options());
+        let long = self.input.execute(0, Arc::clone(&context))?;
+        let input = self.input.schema();
+        // Names and types are all that rows of one query have in common to the last detail.
+        let input: SchemaRef = Arc::new(Schema::new(input.fields().clone()));
+        let held = MemoryConsumer::new("ragged_nest").register(context.memory_pool());
+        let state = Rows {
+            key: input.index_of(self.keys.first().map_or("", String::as_str))?,
+            keys: self.keys.clone(),
+            long: Some(long),
+            pending: Vec::new(),
+            held,
+            streams: is_sorted(&self.input, &self.keys)?,
+            size: (settings.leaf_batch_size, context.session_config().batch_size()),
+            input,
+        };
+        let (schema, size) = (Arc::clone(&self.schema), state.size);
+        let tables = stream::try_unfold(state, Rows::next);
+        let given = Arc::clone(&schema);
+        let out = tables
+            .map_ok(move |table| {
+                let rows = 0..table.num_rows();
+                let names = given.fields().iter().map(|f| f.name().as_str());
+                let columns: Vec<usize> = names
+                    .filter_map(|n| table.columns().iter().position(|c| c.name() == n))
+                    .collect();
+                let schema = Arc::clone(&given);
+                let axis = depth(&table, &columns);
+                stream::iter(batches(Arc::new(table), columns, schema, axis, rows, size))
+            })
+            .try_flatten();
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let counted = out.inspect_ok(move |batch| metrics.record_output(batch.num_rows()));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, counted)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+/// The rows that have come and are not nested yet.
+struct Rows {
+    long: Option<SendableRecordBatchStream>,
+    input: SchemaRef,
+    keys: Vec<String>,
+    /// The column of the first key.
+    key: usize,
+    pending: Vec<RecordBatch>,
+    held: MemoryReservation,
+    /// Whether rows that are complete are given before the end.
+    streams: bool,
+    size: (usize, usize),
+}
+
+impl Rows {
+    /// The next rows that are complete.
+    async fn next(mut self) -> Result<Option<(RaggedTable, Self)>> {
+        loop {
+            let Some(long) = &mut self.long else { return Ok(None) };
+            let next = long.next().await.transpose()?;
+            let whole = match next {
+                Some(batch) if batch.num_rows() == 0 => continue,
+                Some(batch) => {
+                    self.held.try_grow(batch.get_array_memory_size())?;
+                    self.pending.push(batch);
+                    if !self.streams || self.count() < self.size.0 || !self.changes()? {
+                        continue;
+                    }
+                    self.complete()?
+                }
+                None => {
+                    self.long = None;
+                    let all = concat_batches(&self.input, &std::mem::take(&mut self.pending))?;
+                    self.held.free();
+                    all
+                }
+            };
+            let keys = self.keys.clone();
+            let table = tokio::task::spawn_blocking(move || nested(&whole, &keys))
+                .await
+                .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??;
+            return Ok(Some((table, self)));
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.pending.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    /// Whether the last row is of another key than the first.
+    fn changes(&self) -> Result<bool> {
+        let (Some(first), Some(last)) = (self.pending.first(), self.pending.last()) else {
+            return Ok(false);
+        };
+        let options = SortOptions::default();
+        let compare = make_comparator(first.column(self.key), last.column(self.key), options)?;
+        Ok(compare(0, last.num_rows().saturating_sub(1)) != Ordering::Equal)
+    }
+
+    /// The rows before the last key, which may go on; those of the last key stay.
+    fn complete(&mut self) -> Result<RecordBatch> {
+        let all = concat_batches(&self.input, &std::mem::take(&mut self.pending))?;
+        let runs = partition(&[Arc::clone(all.column(self.key))])?.ranges();
+        let cut = runs.last().map_or(0, |r| r.start);
+        let rest = all.slice(cut, all.num_rows() - cut);
+        // Not a view that keeps everything.
+        let options = RecordBatchOptions::new().with_row_count(Some(rest.num_rows()));
+        let own = rest.columns().iter().map(serrate_core::internal::own_extent).collect();
+        let rest = RecordBatch::try_new_with_options(rest.schema(), own, &options)?;
+        self.held.try_resize(rest.get_array_memory_size())?;
+        self.pending.push(rest);
+        Ok(all.slice(0, cut))
+    }
+}

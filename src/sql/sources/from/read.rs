@@ -1,0 +1,230 @@
+//! `read_parquet('a.parquet')` and the like: files of a format that is said, not guessed from names.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use datafusion::common::plan_err;
+use datafusion::datasource::listing::{
+    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
+};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::{
+    Array, Expr, FunctionArg, FunctionArgExpr, UnaryOperator, Value,
+};
+
+use super::text;
+use crate::sql::sources::empty::refuse_empty;
+use crate::sql::sources::listing::FilesTable;
+
+/// Endings of files with data.
+pub(super) const FORMATS: [&str; 9] =
+    ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
+
+/// The format that a function reads.
+pub(super) fn format_of(function: &str) -> Option<&'static str> {
+    Some(match function {
+        "read_parquet" | "parquet_scan" => "parquet",
+        "read_csv" | "read_csv_auto" => "csv",
+        "read_json" | "read_json_auto" => "json",
+        "read_ndjson" | "read_ndjson_auto" => "ndjson",
+        "read_nrt" => "nrt",
+        "read_arrow" => "arrow",
+        "read_safetensors" => "safetensors",
+        _ => return None,
+    })
+}
+
+/// A call as the name of a table: its text is read again by [`files`].
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    function: String,
+    paths: Vec<String>,
+    /// Options of the format, by its own names.
+    options: Vec<(String, String)>,
+}
+
+impl Call {
+    /// From the arguments: a text or a list of texts, then options by name.
+    pub(super) fn of(function: &str, args: &[FunctionArg]) -> Result<Self> {
+        let mut call = Self { function: function.into(), paths: vec![], options: vec![] };
+        for arg in args {
+            match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) if call.paths.is_empty() => {
+                    call.paths = paths(function, value)?;
+                }
+                FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                    call.option(&name.value.to_ascii_lowercase(), value)?;
+                }
+                FunctionArg::ExprNamed {
+                    name: Expr::Identifier(name),
+                    arg: FunctionArgExpr::Expr(value),
+                    ..
+                } => call.option(&name.value.to_ascii_lowercase(), value)?,
+                other => return plan_err!("{function}: {other} is no argument"),
+            }
+        }
+        if call.paths.is_empty() {
+            return plan_err!(
+                "{function} takes a file, a folder, a pattern or a list of them, such as {function}('data/*.parquet')"
+            );
+        }
+        Ok(call)
+    }
+
+    fn option(&mut self, name: &str, value: &Expr) -> Result<()> {
+        let csv = format_of(&self.function) == Some("csv");
+        let key = match name {
+            "header" => "has_header",
+            "delim" | "sep" | "delimiter" => "delimiter",
+            "quote" => "quote",
+            "escape" => "escape",
+            "comment" => "comment",
+            _ => "",
+        };
+        if !csv || key.is_empty() {
+            let known = if csv { "header, delim, quote, escape and comment" } else { "none" };
+            return plan_err!("{}: there is no option {name}; there are {known}", self.function);
+        }
+        let value = match value {
+            Expr::Value(v) => match &v.value {
+                Value::Boolean(on) => on.to_string(),
+                Value::SingleQuotedString(text) => text.clone(),
+                other => return plan_err!("{}: {name} cannot be {other}", self.function),
+            },
+            other => return plan_err!("{}: {name} cannot be {other}", self.function),
+        };
+        self.options.push((format!("format.{key}"), value));
+        Ok(())
+    }
+
+    /// A call from its text; `None` for any other name.
+    fn parse(name: &str) -> Option<Self> {
+        let (function, rest) = name.split_once('(')?;
+        format_of(function)?;
+        let mut texts = Vec::new();
+        let mut rest = rest.strip_suffix(')')?;
+        while let Some(from) = rest.strip_prefix('\'') {
+            let mut text = String::new();
+            let mut chars = from.char_indices().peekable();
+            let end = loop {
+                match chars.next()? {
+                    (_, '\'') if chars.next_if(|(_, c)| *c == '\'').is_some() => text.push('\''),
+                    (at, '\'') => break at,
+                    (_, c) => text.push(c),
+                }
+            };
+            texts.push(text);
+            let after = &from[end + 1..];
+            rest = after.strip_prefix(", ").unwrap_or(after);
+            if let Some(value) = rest.strip_prefix(" => ") {
+                // The name of an option, and its value next.
+                let name = texts.pop()?;
+                texts.push(format!("\0{name}"));
+                rest = value;
+            }
+        }
+        if !rest.is_empty() {
+            return None;
+        }
+        let mut call = Self { function: function.into(), paths: vec![], options: vec![] };
+        let mut texts = texts.into_iter();
+        while let Some(text) = texts.next() {
+            match text.strip_prefix('\0') {
+                Some(name) => call.options.push((name.into(), texts.next()?)),
+                None => call.paths.push(text),
+            }
+        }
+        Some(call)
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+        let paths = self.paths.iter().map(|p| quoted(p));
+        let options =
+            self.options.iter().map(|(name, v)| format!("{} => {}", quoted(name), quoted(v)));
+        let all: Vec<String> = paths.chain(options).collect();
+        write!(f, "{}({})", self.function, all.join(", "))
+    }
+}
+
+fn paths(function: &str, value: &Expr) -> Result<Vec<String>> {
+    let one = |value: &Expr| match text(value) {
+        Some(text) => Ok(text.to_owned()),
+        None => plan_err!("{function}: {value} is no path; paths are texts that are written out"),
+    };
+    match value {
+        Expr::Array(Array { elem, .. }) if !elem.is_empty() => elem.iter().map(one).collect(),
+        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => paths(function, expr),
+        value => Ok(vec![one(value)?]),
+    }
+}
+
+/// The table of a call that [`rewrite_factor`](super::rewrite_factor) made a name of; `None` for any
+/// other name.
+pub(crate) async fn files(
+    state: &SessionState,
+    name: &str,
+) -> Result<Option<Arc<dyn TableProvider>>> {
+    let Some(call) = Call::parse(name) else { return Ok(None) };
+    let ending = format_of(&call.function).unwrap_or_default();
+    let Some(factory) = state.get_file_format_factory(ending) else {
+        return plan_err!("{name}: this session has no format {ending}");
+    };
+    let options: HashMap<String, String> = call.options.iter().cloned().collect();
+    let format = factory.create(state, &options)?;
+    let urls = call.paths.iter().map(ListingTableUrl::parse).collect::<Result<Vec<_>>>()?;
+    for url in &urls {
+        refuse_empty(state, url, ending).await?;
+    }
+    // A file that is named is of the format whatever its name; of a folder, those that end like it.
+    let folders = urls.iter().any(|u| u.is_collection() && u.get_glob().is_none());
+    let extension = if folders { format!(".{ending}") } else { String::new() };
+    let listing = ListingOptions::new(format).with_file_extension(extension);
+    let explain = |e: DataFusionError| {
+        let inner = match &e {
+            DataFusionError::Internal(m) if m.starts_with("No files") => {
+                "no such file, or no file matches".into()
+            }
+            other => other.strip_backtrace(),
+        };
+        DataFusionError::Plan(format!("{name}: {inner}"))
+    };
+    let config = ListingTableConfig::new_with_multi_paths(urls)
+        .with_listing_options(listing)
+        .infer_partitions_from_path(state)
+        .await
+        .map_err(explain)?
+        .infer_schema(state)
+        .await
+        .map_err(explain)?;
+    if config.file_schema.as_ref().is_some_and(|s| s.fields().is_empty()) {
+        return plan_err!("{name}: no such file, or no file matches");
+    }
+    Ok(Some(Arc::new(FilesTable::new(Arc::new(ListingTable::try_new(config)?)))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_read_as_they_were_written() {
+        let call = Call {
+            function: "read_csv".into(),
+            paths: vec!["it's, a (path)".into(), "b".into()],
+            options: vec![("format.delimiter".into(), "'".into())],
+        };
+        let text = call.to_string();
+        assert_eq!(text, "read_csv('it''s, a (path)', 'b', 'format.delimiter' => '''')");
+        assert_eq!(Call::parse(&text), Some(call));
+        for other in ["t", "read_csv", "read_csv('a'", "read_csv(a)", "vocab('a')", "read_nrt('a)"]
+        {
+            assert_eq!(Call::parse(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `FROM vocab('file')`: codes and their tokens.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
+use arrow::datatypes::{DataType, Field, Schema};
+use datafusion::catalog::{MemTable, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::{ScalarValue, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::Expr;
+
+use crate::functions::codes_file;
+use crate::io::meds::Vocabulary;
+
+/// Table function `vocab('FILE')`: the columns `token` and `code` of a vocabulary, in the order of the
+/// tokens. It is a `codes.parquet`, or the MEDS folder or tensorized cohort that has one.
+#[derive(Debug, Default)]
+pub(crate) struct VocabFunction;
+
+impl TableFunctionImpl for VocabFunction {
+    fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
+        match args.exprs() {
+            [
+                Expr::Literal(
+                    ScalarValue::Utf8(Some(path))
+                    | ScalarValue::LargeUtf8(Some(path))
+                    | ScalarValue::Utf8View(Some(path)),
+                    _,
+                ),
+            ] => {
+                let vocabulary = Vocabulary::read(codes_file(path))?;
+                let tokens = vocabulary.iter().map(|(_, token)| token);
+                let tokens: ArrayRef = Arc::new(UInt32Array::from_iter_values(tokens));
+                let codes = vocabulary.iter().map(|(code, _)| code);
+                let codes: ArrayRef = Arc::new(StringArray::from_iter_values(codes));
+                let schema = Arc::new(Schema::new(vec![
+                    Field::new("token", DataType::UInt32, false),
+                    Field::new("code", DataType::Utf8, false),
+                ]));
+                let batch = RecordBatch::try_new(Arc::clone(&schema), vec![tokens, codes])?;
+                Ok(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?))
+            }
+            _ => plan_err!(
+                "vocab takes a codes.parquet or the folder that has one as a text, such as vocab('DIR/metadata/codes.parquet')"
+            ),
+        }
+    }
+}

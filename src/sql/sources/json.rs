@@ -1,0 +1,94 @@
+//! The two forms of JSON: one record per line, or a list of records.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use datafusion::catalog::Session;
+use datafusion::common::plan_err;
+use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::file_format::json::JsonFormat;
+use datafusion::datasource::physical_plan::{
+    FileGroup, FileScanConfig, FileScanConfigBuilder, FileSource, JsonSource,
+};
+use datafusion::error::Result;
+use datafusion::physical_expr::Partitioning;
+use futures::{StreamExt, TryStreamExt, stream};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+
+use crate::sql::sources::urls::shown_location;
+
+/// The same format for lists of records, if it is one of JSON that is not compressed (the first
+/// character of what is compressed says nothing) and that has not been told which form there is.
+pub(in crate::sql) fn as_array(format: &Arc<dyn FileFormat>) -> Option<Arc<dyn FileFormat>> {
+    let any: &dyn Any = format.as_ref();
+    let json = any.downcast_ref::<JsonFormat>()?;
+    let plain = !format.compression_type().is_some_and(|c| c.is_compressed());
+    (plain && json.is_newline_delimited()).then(|| {
+        let options = json.options().clone();
+        let array = JsonFormat::default().with_options(options).with_newline_delimited(false);
+        Arc::new(array) as Arc<dyn FileFormat>
+    })
+}
+
+/// Whether files are lists of records; refused when some are and others are not.
+pub(in crate::sql) async fn are_arrays(
+    state: &dyn Session,
+    store: &Arc<dyn ObjectStore>,
+    objects: &[ObjectMeta],
+) -> Result<bool> {
+    let parallel = state.config_options().execution.meta_fetch_concurrency.get();
+    let forms: Vec<bool> = stream::iter(objects.to_vec())
+        .map(|object| {
+            let store = Arc::clone(store);
+            async move { is_array(&store, &object).await }
+        })
+        .buffered(parallel)
+        .try_collect()
+        .await?;
+    let find = |form| forms.iter().position(|f| *f == form).and_then(|i| objects.get(i));
+    match (find(true), find(false)) {
+        (Some(list), Some(lines)) => plan_err!(
+            "{} is a list of records and {} has one record per line; files of one table have one form",
+            shown_location(&list.location),
+            shown_location(&lines.location)
+        ),
+        (list, _) => Ok(list.is_some()),
+    }
+}
+
+/// Whether the first character of a file opens a list.
+async fn is_array(store: &Arc<dyn ObjectStore>, object: &ObjectMeta) -> Result<bool> {
+    const PIECE: u64 = 1024;
+    let mut start = 0;
+    while start < object.size {
+        let end = object.size.min(start + PIECE);
+        let bytes = store.get_range(&object.location, start..end).await?;
+        let text = bytes.strip_prefix(b"\xEF\xBB\xBF".as_slice()).unwrap_or(&bytes);
+        if let Some(first) = text.iter().find(|b| !b.is_ascii_whitespace()) {
+            return Ok(*first == b'[');
+        }
+        start = end;
+    }
+    Ok(false)
+}
+
+/// A scan in the form that its files have.
+pub(in crate::sql) async fn scan(
+    state: &dyn Session,
+    conf: FileScanConfig,
+) -> Result<FileScanConfig> {
+    let file = conf.file_groups.iter().flat_map(FileGroup::iter).next();
+    let source = conf.file_source().downcast_ref::<JsonSource>();
+    let (Some(file), Some(source)) = (file, source) else { return Ok(conf) };
+    let store = state.runtime_env().object_store(&conf.object_store_url)?;
+    if !is_array(&store, &file.object_meta).await? {
+        return Ok(conf);
+    }
+    let source: Arc<dyn FileSource> = Arc::new(source.clone().with_newline_delimited(false));
+    // A list cannot be cut by bytes: partitions that are said to be final are not cut.
+    let partitions = Partitioning::UnknownPartitioning(conf.file_groups.len());
+    Ok(FileScanConfigBuilder::from(conf)
+        .with_source(source)
+        .with_output_partitioning(Some(partitions))
+        .build())
+}

@@ -1,0 +1,300 @@
+//! `FROM meds('DIR')`: a MEDS data set, or the tensorized cohort made of one, as a table of subjects.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{ScalarValue, Statistics, plan_err};
+use datafusion::datasource::source::{DataSource, DataSourceExec};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
+use futures::stream::{self, StreamExt, TryStreamExt};
+
+use crate::config::SerrateOptions;
+use crate::io::meds::{MedsOptions, MedsShard};
+use crate::io::meds_torch::MedsFolder;
+use crate::sql::sources::cuts::rows_within;
+use serrate_core::internal::meds::Needed;
+use serrate_core::internal::own_extent;
+
+/// Table function `meds('DIR')`.
+///
+/// One row per subject, in the order of shards: `subject_id`, `time` and `time_delta_days` per event,
+/// `code`, `code_id`, `numeric_value` and further columns per measurement, and `static_code`,
+/// `static_code_id`, `static_numeric_value`, .. for what holds without a time. A subject in two shards
+/// is an error, unless `serrate.meds_shared_subjects` is on.
+/// The folder may be a tensorized cohort as well: the same columns without further ones, numbers as
+/// they are in its tensors.
+#[derive(Debug, Default)]
+pub(crate) struct MedsFunction;
+
+impl TableFunctionImpl for MedsFunction {
+    fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
+        match args.exprs() {
+            [
+                Expr::Literal(
+                    ScalarValue::Utf8(Some(path))
+                    | ScalarValue::LargeUtf8(Some(path))
+                    | ScalarValue::Utf8View(Some(path)),
+                    _,
+                ),
+            ] => Ok(Arc::new(MedsTable::open(path)?)),
+            _ => plan_err!(
+                "meds takes the folder of a MEDS data set as a text, such as meds('tests/data/synthea-meds')"
+            ),
+        }
+    }
+}
+
+/// A MEDS data set or a tensorized cohort as a table: one row per subject, read shard by shard.
+#[derive(Debug)]
+pub(crate) struct MedsTable {
+    folder: MedsFolder,
+    schema: SchemaRef,
+}
+
+impl MedsTable {
+    /// Over a folder of either kind.
+    ///
+    /// # Errors
+    /// When it is neither, or its vocabulary cannot be read.
+    pub(crate) fn open(root: impl AsRef<Path>) -> crate::Result<Self> {
+        let folder = MedsFolder::open(root)?;
+        let schema = folder.schema()?;
+        Ok(Self { folder, schema })
+    }
+
+    pub(in crate::sql) fn into_parts(self) -> (MedsFolder, SchemaRef) {
+        (self.folder, self.schema)
+    }
+}
+
+#[async_trait]
+impl TableProvider for MedsTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let columns: Vec<usize> = match projection {
+            Some(columns) => columns.clone(),
+            None => (0..self.schema.fields().len()).collect(),
+        };
+        let schema = Arc::new(self.schema.project(&columns)?);
+        let shards = self.folder.num_shards();
+        let size = shards.div_ceil(state.config().target_partitions().max(1)).max(1);
+        let partitions = (0..shards).step_by(size).map(|s| s..(s + size).min(shards)).collect();
+        let settings = SerrateOptions::of(state.config_options());
+        let options = Arc::new(MedsOptions {
+            columns: Some(further(&self.schema, schema.fields().iter().map(|f| f.name().as_str()))),
+            shared_subjects: settings.meds_shared_subjects,
+            ..MedsOptions::default()
+        });
+        Ok(DataSourceExec::from_data_source(MedsSource {
+            folder: self.folder.clone(),
+            options,
+            schema,
+            partitions,
+            limit,
+        }))
+    }
+}
+
+/// Columns that reading gives whatever is asked for.
+const ALWAYS: [&str; 9] = [
+    "subject_id",
+    "time",
+    "time_delta_days",
+    "code",
+    "code_id",
+    "numeric_value",
+    "static_code",
+    "static_code_id",
+    "static_numeric_value",
+];
+
+/// Whether a column is of the facts without a time. Those come last, `static_code` first of them, a name
+/// that reading refuses in the files: the place says it, whatever the names of other columns are.
+pub(in crate::sql) fn is_static(table: &Schema, index: usize) -> bool {
+    table.index_of("static_code").is_ok_and(|first| index >= first)
+}
+
+/// The further columns of the files that some columns of the table need.
+pub(in crate::sql) fn further<'a>(
+    all: &SchemaRef,
+    wanted: impl IntoIterator<Item = &'a str>,
+) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in wanted {
+        if ALWAYS.contains(&name) {
+            continue;
+        }
+        let of_facts = all.index_of(name).is_ok_and(|index| is_static(all, index));
+        let base = match name.strip_prefix("static_") {
+            Some(base) if of_facts => base,
+            _ => name,
+        };
+        if !names.iter().any(|n| n == base) {
+            names.push(base.into());
+        }
+    }
+    names
+}
+
+/// Ranges of shards.
+#[derive(Clone)]
+struct MedsSource {
+    folder: MedsFolder,
+    options: Arc<MedsOptions>,
+    schema: SchemaRef,
+    partitions: Vec<Range<usize>>,
+    limit: Option<usize>,
+}
+
+impl fmt::Debug for MedsSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MedsSource").field("root", &self.folder.root()).finish_non_exhaustive()
+    }
+}
+
+impl MedsSource {
+    /// A shard as batches of about `leaves` measurements.
+    fn read(&self, shard: usize, leaves: usize, batch_size: usize) -> Result<Vec<RecordBatch>> {
+        let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
+        let whole = self.folder.read_needed(shard, &self.options, Needed(Some(&names)))?;
+        let rows = whole.events.num_rows();
+        let axis = whole.events.ndim() - 1;
+        let mut batches = Vec::new();
+        let mut start = 0;
+        while start < rows {
+            let most = start..rows.min(start.saturating_add(batch_size));
+            let end = start + rows_within(&whole.events, most, axis, leaves)?;
+            let part = MedsShard {
+                name: String::new(),
+                events: whole.events.slice(start..end)?,
+                statics: whole.statics.slice(start..end)?,
+            };
+            let batch = part.to_batch()?;
+            let columns = self
+                .schema
+                .fields()
+                .iter()
+                .map(|f| match batch.column_by_name(f.name()) {
+                    Some(column) => Ok(own_extent(column)),
+                    None => plan_err!("shard {} has no column {:?}", whole.name, f.name()),
+                })
+                .collect::<Result<_>>()?;
+            let options =
+                arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            batches.push(RecordBatch::try_new_with_options(
+                Arc::clone(&self.schema),
+                columns,
+                &options,
+            )?);
+            start = end;
+        }
+        Ok(batches)
+    }
+}
+
+impl DataSource for MedsSource {
+    fn open(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let leaves = SerrateOptions::of(context.session_config().options()).leaf_batch_size;
+        let batch_size = context.session_config().batch_size();
+        let shards = self.partitions.get(partition).cloned().unwrap_or(0..0);
+        let limit = self.limit.unwrap_or(usize::MAX);
+        let source = self.clone();
+        let batches = stream::iter(shards)
+            .then(move |shard| {
+                let source = source.clone();
+                async move {
+                    tokio::task::spawn_blocking(move || source.read(shard, leaves, batch_size))
+                        .await
+                        .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
+                }
+            })
+            .map_ok(|batches| stream::iter(batches.into_iter().map(Ok)))
+            .try_flatten()
+            .scan(0usize, move |seen, batch: Result<RecordBatch>| {
+                let left = limit.saturating_sub(*seen);
+                let batch = batch.map(|b| b.slice(0, b.num_rows().min(left)));
+                *seen = seen.saturating_add(batch.as_ref().map_or(0, RecordBatch::num_rows));
+                std::future::ready((left > 0).then_some(batch))
+            });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
+    }
+
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
+        write!(
+            f,
+            "Meds: folder={}, shards={}, projection=[{}]",
+            self.folder.root().display(),
+            self.folder.num_shards(),
+            names.join(", ")
+        )?;
+        match self.limit {
+            Some(limit) => write!(f, ", limit={limit}"),
+            None => Ok(()),
+        }
+    }
+
+    fn output_partitioning(&self) -> Partitioning {
+        Partitioning::UnknownPartitioning(self.partitions.len())
+    }
+
+    fn eq_properties(&self) -> EquivalenceProperties {
+        EquivalenceProperties::new(Arc::clone(&self.schema))
+    }
+
+    fn partition_statistics(&self, _partition: Option<usize>) -> Result<Arc<Statistics>> {
+        Ok(Arc::new(Statistics::new_unknown(&self.schema)))
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
+        Some(Arc::new(Self { limit, ..self.clone() }))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.limit
+    }
+
+    fn try_swapping_with_projection(
+        &self,
+        _projection: &ProjectionExprs,
+    ) -> Result<Option<Arc<dyn DataSource>>> {
+        Ok(None)
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+}

@@ -1,0 +1,21 @@
+//! What stands in FROM and behind COPY: tables in memory, files, folders, health records, sparse tensors.
+
+pub(in crate::sql) mod arrow_files;
+pub(in crate::sql) mod asof;
+pub(in crate::sql) mod cuts;
+pub(crate) mod dok;
+pub(in crate::sql) mod empty;
+pub(in crate::sql) mod from;
+pub(in crate::sql) mod json;
+pub(in crate::sql) mod listing;
+pub(in crate::sql) mod meds;
+pub(in crate::sql) mod nrt;
+pub(in crate::sql) mod output;
+pub(in crate::sql) mod parquet;
+pub(in crate::sql) mod relation;
+pub(in crate::sql) mod safetensors;
+pub(in crate::sql) mod table;
+pub(in crate::sql) mod training;
+pub(in crate::sql) mod urls;
+pub(in crate::sql) mod visible;
+pub(in crate::sql) mod whole;

@@ -1,0 +1,185 @@
+//! A file to scan: mapped, read, or in an object store.
+
+use std::any::Any;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use datafusion::catalog::Session;
+use datafusion::common::{HashMap, Result};
+use datafusion::error::DataFusionError;
+use datafusion::execution::cache::cache_manager::{
+    CachedFileMetadataEntry, FileMetadata, FileMetadataCache,
+};
+use object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore};
+
+use crate::io::nrt::{NrtColumn, NrtFile, NrtObject, ObjectOptions, ReadOptions};
+use serrate_core::internal::safetensors::{explain, first_request};
+
+/// The headers of files in object stores that a session has read.
+#[derive(Clone)]
+pub(super) struct Headers(Arc<FileMetadataCache>);
+
+/// A header as the session keeps it.
+struct Header(NrtObject);
+
+impl FileMetadata for Header {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn memory_size(&self) -> usize {
+        self.0.memory_size()
+    }
+
+    fn extra_info(&self) -> HashMap<String, String> {
+        HashMap::new()
+    }
+}
+
+impl Headers {
+    pub(super) fn of(session: &dyn Session) -> Self {
+        Self(session.runtime_env().cache_manager.get_file_metadata_cache())
+    }
+
+    fn get(&self, store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Option<NrtObject> {
+        let entry = self.0.get(&meta.location).filter(|e| e.is_valid_for(meta))?;
+        let Header(object) = entry.file_metadata.as_any().downcast_ref::<Header>()?;
+        // Entries are known by their path alone.
+        object.is_of(store, meta.e_tag.as_deref()).then(|| object.fresh())
+    }
+
+    fn put(&self, meta: &ObjectMeta, object: &NrtObject) {
+        let header = Arc::new(Header(object.fresh()));
+        self.0.put(&meta.location, CachedFileMetadataEntry::new(meta.clone(), header));
+    }
+}
+
+/// An open file.
+#[derive(Debug)]
+pub(super) enum Input {
+    /// On this machine.
+    File {
+        file: NrtFile,
+        /// Whether reading it waits for the disk.
+        waits: bool,
+    },
+    /// Elsewhere.
+    Object(NrtObject),
+}
+
+impl Input {
+    /// Opens a file of a store with one request: a local one by its handle, of another the header,
+    /// unless `headers` has it. `name` names what is not local in errors.
+    pub(super) async fn open(
+        store: &Arc<dyn ObjectStore>,
+        meta: &ObjectMeta,
+        name: Option<String>,
+        mmap: bool,
+        headers: Option<&Headers>,
+    ) -> Result<Self> {
+        if let Some(object) = headers.and_then(|h| h.get(store, meta)) {
+            return Ok(Self::Object(object));
+        }
+        let name = PathBuf::from(name.unwrap_or_else(|| meta.location.to_string()));
+        let options = ObjectOptions::default();
+        // No range of nothing can be asked for.
+        let request = if meta.size == 0 { GetOptions::default() } else { first_request(&options) };
+        let mut first =
+            store.get_opts(&meta.location, request).await.map_err(|e| explain(&name, e))?;
+        match first.payload {
+            GetResultPayload::File(file, path) => {
+                let options = ReadOptions { mmap, ..ReadOptions::default() };
+                let open = move || NrtFile::from_file(path, file, &options);
+                let file = tokio::task::spawn_blocking(open)
+                    .await
+                    .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??;
+                return Ok(Self::File { file, waits: !mmap });
+            }
+            stream @ GetResultPayload::Stream(_) => first.payload = stream,
+        }
+        let (at, place) = (Arc::clone(store), meta.location.clone());
+        let object = NrtObject::from_first(at, place, name, first, meta.size, &options).await?;
+        if let Some(headers) = headers {
+            headers.put(meta, &object);
+        }
+        Ok(Self::Object(object))
+    }
+
+    pub(super) fn path(&self) -> &std::path::Path {
+        match self {
+            Self::File { file, .. } => file.path(),
+            Self::Object(object) => object.path(),
+        }
+    }
+
+    pub(super) fn num_rows(&self) -> usize {
+        match self {
+            Self::File { file, .. } => file.num_rows(),
+            Self::Object(object) => object.num_rows(),
+        }
+    }
+
+    pub(super) fn columns(&self) -> &[NrtColumn] {
+        match self {
+            Self::File { file, .. } => file.columns(),
+            Self::Object(object) => object.columns(),
+        }
+    }
+
+    pub(super) fn column(&self, name: &str) -> Option<&NrtColumn> {
+        self.columns().iter().find(|c| c.name() == name)
+    }
+
+    pub(super) fn schema(&self) -> SchemaRef {
+        match self {
+            Self::File { file, .. } => file.schema(),
+            Self::Object(object) => object.schema(),
+        }
+    }
+
+    /// Number of elements of an axis.
+    pub(super) fn axis_len(&self, axis: usize) -> crate::Result<usize> {
+        match self {
+            Self::File { file, .. } => file.axis_len(axis),
+            Self::Object(object) => object.axis_len(axis),
+        }
+    }
+
+    /// Whether parts are fetched before they are read.
+    pub(super) fn is_remote(&self) -> bool {
+        matches!(self, Self::Object(_))
+    }
+
+    /// Whether reading waits for the disk, so that it is no work for a thread of the runtime.
+    pub(super) fn waits(&self) -> bool {
+        matches!(self, Self::File { waits: true, .. })
+    }
+
+    /// Bytes and requests so far. For a mapped file the bytes are those looked at, and there are no
+    /// requests for a local one.
+    pub(super) fn read_so_far(&self) -> (u64, u64) {
+        match self {
+            Self::File { file, .. } => (file.tensors().source().bytes_read(), 0),
+            Self::Object(object) => (object.bytes_read(), object.requests()),
+        }
+    }
+
+    /// A file in which these rows of these columns, the deepest of which is on axis `depth`, can be
+    /// read.
+    pub(super) async fn fetch(
+        &self,
+        runs: &[Range<usize>],
+        columns: &[String],
+        depth: usize,
+    ) -> Result<NrtFile> {
+        let object = match self {
+            Self::File { file, .. } => return Ok(file.clone()),
+            Self::Object(object) => object,
+        };
+        let file = object.fetch_bounds(runs, depth).await?;
+        let columns: Vec<&NrtColumn> = columns.iter().filter_map(|n| self.column(n)).collect();
+        Ok(object.fetch_values(&file, runs, &columns, depth).await?)
+    }
+}

@@ -1,0 +1,211 @@
+//! `.nrt` as a file format of DataFusion.
+
+mod columns;
+mod filter;
+mod input;
+pub(in crate::sql) mod positions;
+pub(in crate::sql) mod runs;
+mod scan;
+mod schema;
+mod sink;
+mod source;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::stats::Precision;
+use datafusion::common::{ColumnStatistics, GetExt, Statistics, plan_err};
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
+use datafusion::datasource::physical_plan::{
+    FileScanConfig, FileScanConfigBuilder, FileSinkConfig, FileSource,
+};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::Result;
+use datafusion::physical_expr::LexRequirement;
+use datafusion::physical_plan::ExecutionPlan;
+use futures::{StreamExt, TryStreamExt, stream};
+use object_store::{ObjectMeta, ObjectStore};
+
+use self::input::{Headers, Input};
+use self::positions::{FILE, ROW, with_positions};
+use self::sink::NrtSink;
+use self::source::NrtSource;
+use crate::config::SerrateOptions;
+use crate::io::order::natural;
+use crate::sql::order::ordered_sink;
+use crate::sql::sources::output::{OutputOptions, local_target};
+
+/// Makes [`NrtFormat`]; registered under the extension `nrt`.
+#[derive(Debug, Default)]
+pub(crate) struct NrtFormatFactory;
+
+impl GetExt for NrtFormatFactory {
+    fn get_ext(&self) -> String {
+        "nrt".into()
+    }
+}
+
+impl FileFormatFactory for NrtFormatFactory {
+    fn create(
+        &self,
+        state: &dyn Session,
+        options: &HashMap<String, String>,
+    ) -> Result<Arc<dyn FileFormat>> {
+        let output = OutputOptions::parse("NRT", options, &["plain", "positions"])?;
+        Ok(Arc::new(NrtFormat {
+            options: SerrateOptions::of(state.config_options()).clone(),
+            output,
+        }))
+    }
+
+    fn default(&self) -> Arc<dyn FileFormat> {
+        Arc::new(NrtFormat::default())
+    }
+}
+
+/// `.nrt` files as tables.
+///
+/// * Columns are lists, one level per axis. Types are unified over files: widths widen, a column that
+///   a file does not have is null there.
+/// * Only the tensors of columns asked for are looked at, and of those only the rows; row counts come
+///   from headers. Local files are mapped or read; of files in an object store the ranges of bytes that
+///   are needed are fetched.
+/// * Conditions on columns of axis 0, on `_row` and on `_file` are evaluated by the scan, before
+///   anything else is read.
+/// * `_file` (the path or URL) and `_row` (the position in the file, from 0) are columns of a table
+///   created with `OPTIONS (positions true)`, and of any table of `.nrt` files in statements that
+///   name them, when they come through [`sql()`](crate::sql::sql()).
+/// * Files cut by byte range are cut by rows; batches hold about `serrate.leaf_batch_size` leaves.
+/// * NaN reads as NULL unless `serrate.nrt_nan` says otherwise.
+/// * COPY writes one file, whole or not at all, in source order; see
+///   [`in_source_order`](crate::sql::in_source_order). `OPTIONS (overwrite true)` replaces a file that
+///   exists, `OPTIONS (plain true)` leaves `subject_id` out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NrtFormat {
+    options: SerrateOptions,
+    output: OutputOptions,
+}
+
+#[async_trait]
+impl FileFormat for NrtFormat {
+    fn get_ext(&self) -> String {
+        "nrt".into()
+    }
+
+    fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
+        if compression.is_compressed() {
+            return plan_err!(
+                "an .nrt file is not compressed as a whole; its parts are read in place"
+            );
+        }
+        Ok(self.get_ext())
+    }
+
+    fn compression_type(&self) -> Option<FileCompressionType> {
+        None
+    }
+
+    async fn infer_schema(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        objects: &[ObjectMeta],
+    ) -> Result<SchemaRef> {
+        let mut objects = objects.to_vec();
+        // Listings come in any order; the columns of the first file come first.
+        objects.sort_by_cached_key(|o| natural(o.location.as_ref()));
+        let mmap = SerrateOptions::of(state.config_options()).mmap;
+        let parallel = state.config_options().execution.meta_fetch_concurrency.get();
+        let headers = &Headers::of(state);
+        let files: Vec<(PathBuf, SchemaRef)> = stream::iter(objects)
+            .map(|meta| async move {
+                let file = Input::open(store, &meta, None, mmap, Some(headers)).await?;
+                Ok::<_, datafusion::error::DataFusionError>((file.path().into(), file.schema()))
+            })
+            .buffered(parallel)
+            .try_collect()
+            .await?;
+        let files = files.iter().map(|(path, schema)| (path.as_path(), Arc::clone(schema)));
+        let schema = schema::unify(files)?;
+        Ok(if self.output.has("positions") {
+            with_positions(&schema, &[FILE, ROW])
+        } else {
+            schema
+        })
+    }
+
+    async fn infer_stats(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        table_schema: SchemaRef,
+        object: &ObjectMeta,
+    ) -> Result<Statistics> {
+        let mmap = SerrateOptions::of(state.config_options()).mmap;
+        let file = Input::open(store, object, None, mmap, Some(&Headers::of(state))).await?;
+        Ok(statistics(&file, &table_schema))
+    }
+
+    async fn create_physical_plan(
+        &self,
+        state: &dyn Session,
+        conf: FileScanConfig,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let options = SerrateOptions::of(state.config_options());
+        let source = conf.file_source();
+        let source: Arc<dyn FileSource> = match source.downcast_ref::<NrtSource>() {
+            Some(source) => Arc::new(source.with_options(options.clone(), Headers::of(state))),
+            None => Arc::clone(source),
+        };
+        Ok(DataSourceExec::from_data_source(
+            FileScanConfigBuilder::from(conf).with_source(source).build(),
+        ))
+    }
+
+    async fn create_writer_physical_plan(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        _state: &dyn Session,
+        conf: FileSinkConfig,
+        order: Option<LexRequirement>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let target = local_target(&conf, "NRT")?;
+        let sink = NrtSink::new(target, Arc::clone(conf.output_schema()), self.output.clone());
+        // A file without its ids has nothing but positions.
+        let ids: &[&str] = if self.output.has("plain") { &[] } else { &["subject_id"] };
+        ordered_sink(input, Arc::new(sink), order, ".nrt", Some(ids))
+    }
+
+    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
+        Arc::new(NrtSource::new(table_schema, self.options.clone()))
+    }
+}
+
+/// Exact rows, and the bytes that the values of every column take.
+fn statistics(file: &Input, schema: &SchemaRef) -> Statistics {
+    let mut total = 0usize;
+    let columns = schema
+        .fields()
+        .iter()
+        .map(|field| {
+            let mut statistics = ColumnStatistics::new_unknown();
+            if let Some(column) = file.column(field.name()) {
+                let bytes = usize::try_from(column.nbytes()).unwrap_or(usize::MAX);
+                total = total.saturating_add(bytes);
+                statistics.byte_size = Precision::Inexact(bytes);
+            }
+            statistics
+        })
+        .collect();
+    Statistics {
+        num_rows: Precision::Exact(file.num_rows()),
+        total_byte_size: Precision::Inexact(total),
+        column_statistics: columns,
+    }
+}

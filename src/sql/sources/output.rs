@@ -1,0 +1,236 @@
+//! What the formats that write one whole file have in common: options, target, a writer thread.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use datafusion::common::{exec_err, plan_err};
+use datafusion::datasource::physical_plan::FileSinkConfig;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::dml::InsertOp;
+use futures::StreamExt;
+
+/// `OPTIONS (..)` of a COPY.
+#[derive(Clone, Debug, Default)]
+pub(in crate::sql) struct OutputOptions {
+    /// Replace a file that exists.
+    pub(in crate::sql) overwrite: bool,
+    /// Other options that are on.
+    pub(in crate::sql) on: Vec<String>,
+}
+
+impl OutputOptions {
+    /// Takes `overwrite` and the yes-or-no options in `known`; anything else is refused. Options come
+    /// with or without the prefix `format.`, which COPY adds by itself.
+    pub(in crate::sql) fn parse(
+        format: &str,
+        options: &HashMap<String, String>,
+        known: &[&str],
+    ) -> Result<Self> {
+        let mut out = Self::default();
+        for (key, value) in options {
+            let name = key.strip_prefix("format.").unwrap_or(key);
+            if name != "overwrite" && !known.contains(&name) {
+                if name.starts_with("execution.") {
+                    // An option of the sink (`execution.keep_partition_by_columns`), not ours.
+                    continue;
+                }
+                let all: Vec<_> =
+                    std::iter::once("overwrite").chain(known.iter().copied()).collect();
+                return plan_err!(
+                    "the format {format} has no option '{name}'; its options are {}",
+                    all.join(", ")
+                );
+            }
+            let on = match value.trim().to_ascii_lowercase().as_str() {
+                "true" | "on" | "1" | "yes" => true,
+                "false" | "off" | "0" | "no" => false,
+                _ => return plan_err!("option '{name}' is true or false, not '{value}'"),
+            };
+            match (name, on) {
+                ("overwrite", on) => out.overwrite = on,
+                (name, true) => out.on.push(name.into()),
+                _ => {}
+            }
+        }
+        Ok(out)
+    }
+
+    /// The option `overwrite`, and the other options as they are: those of another format.
+    pub(in crate::sql) fn take(
+        format: &str,
+        options: &HashMap<String, String>,
+    ) -> Result<(Self, HashMap<String, String>)> {
+        let (ours, theirs): (HashMap<_, _>, HashMap<_, _>) =
+            options.clone().into_iter().partition(|(key, _)| {
+                key.strip_prefix("format.").unwrap_or(key).eq_ignore_ascii_case("overwrite")
+            });
+        let ours = ours.into_values().map(|value| ("overwrite".into(), value)).collect();
+        Ok((Self::parse(format, &ours, &[])?, theirs))
+    }
+
+    /// Whether a yes-or-no option is on.
+    pub(in crate::sql) fn has(&self, name: &str) -> bool {
+        self.on.iter().any(|o| o == name)
+    }
+}
+
+/// The folder a COPY is to write; refused elsewhere than on local disks, and for an INSERT.
+pub(in crate::sql) fn local_folder(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
+    let [url] = conf.table_paths.as_slice() else {
+        return plan_err!("COPY to {format} writes one folder, not {}", conf.table_paths.len());
+    };
+    if conf.insert_op != InsertOp::Append || !conf.file_group.is_empty() {
+        return plan_err!("INSERT is not supported for {format}; use COPY .. TO 'folder'");
+    }
+    if !conf.table_partition_cols.is_empty() {
+        return plan_err!(
+            "PARTITIONED BY is not supported for {format}, which knows rows by position"
+        );
+    }
+    match url.get_url().to_file_path() {
+        Ok(path) if url.scheme() == "file" => Ok(path),
+        _ => plan_err!("COPY to {format} writes a local folder; {} is not one", conf.original_url),
+    }
+}
+
+/// The file a COPY is to write; refused where it is a folder, elsewhere than on local disks, or an
+/// INSERT.
+pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
+    let [url] = conf.table_paths.as_slice() else {
+        return plan_err!("COPY to {format} writes one file, not {}", conf.table_paths.len());
+    };
+    if conf.insert_op != InsertOp::Append {
+        return plan_err!("INSERT OVERWRITE is not supported for {format}; use COPY .. TO 'file'");
+    }
+    if !conf.table_partition_cols.is_empty() {
+        return plan_err!(
+            "PARTITIONED BY is not supported for {format}, which knows rows by position"
+        );
+    }
+    if url.scheme() != "file" {
+        return plan_err!("COPY to {format} writes local files; {} is not one", conf.original_url);
+    }
+    let parsed = url.get_url().to_file_path();
+    let Ok(path) = parsed else {
+        return plan_err!("{} is no path of a file", conf.original_url);
+    };
+    // An INSERT comes with the files of its table, a COPY with none.
+    if !conf.file_group.is_empty() {
+        return plan_err!("an {format} file cannot be appended to; write another one with COPY");
+    }
+    if url.is_collection() || path.is_dir() {
+        return plan_err!(
+            "COPY to {format} writes one file, and {} is a folder; name a file in it (`serrate convert` turns a folder into a folder, one file per input file)",
+            conf.original_url
+        );
+    }
+    Ok(path)
+}
+
+/// The one local file that a COPY is to write; `None` for any other target.
+pub(in crate::sql) fn single_file(conf: &FileSinkConfig) -> Option<PathBuf> {
+    let [url] = conf.table_paths.as_slice() else { return None };
+    // An INSERT comes with no URL as it was written.
+    let copy = conf.insert_op == InsertOp::Append
+        && !conf.original_url.is_empty()
+        && conf.file_group.is_empty();
+    let file = conf.file_output_mode.single_file_output(url) && !url.is_collection();
+    if !copy || !file || !conf.table_partition_cols.is_empty() || url.scheme() != "file" {
+        return None;
+    }
+    let path = url.get_url().to_file_path().ok()?;
+    (!path.is_dir()).then_some(path)
+}
+
+/// Makes the folder of a target, as DataFusion's own COPY does.
+pub(in crate::sql) fn make_folder(target: &Path) -> Result<()> {
+    match target.parent() {
+        Some(folder) => {
+            std::fs::create_dir_all(folder).map_err(|e| crate::Error::io(folder, e).into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Feeds a stream to `write`, which runs on a thread that may wait for the disk, and returns what it
+/// returns. `write` gets an error as its last item when the stream fails, and also when the query is
+/// dropped halfway: the end of the rows is said, not guessed from silence, so that a query which is
+/// cancelled writes no file.
+pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
+    data: SendableRecordBatchStream,
+    write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    write_unless_cancelled(data, |batches, _| write(batches)).await
+}
+
+/// As [`write_blocking`], for a `write` that has much to do after the last row: it may ask whether the
+/// query was dropped.
+pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
+    mut data: SendableRecordBatchStream,
+    write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>, &dyn Fn() -> bool) -> Result<T>
+    + Send
+    + 'static,
+) -> Result<T> {
+    let (sender, mut receiver) = tokio::sync::mpsc::channel::<Option<Result<RecordBatch>>>(2);
+    // Gone with this future.
+    let running = Arc::new(());
+    let watched = Arc::downgrade(&running);
+    let writer = tokio::task::spawn_blocking(move || {
+        let mut ended = false;
+        let is_cancelled = || watched.strong_count() == 0;
+        let mut batches = std::iter::from_fn(|| {
+            if ended {
+                return None;
+            }
+            let next = match receiver.blocking_recv() {
+                Some(next) => next,
+                None => Some(exec_err!("the query was cancelled; nothing is written")),
+            };
+            ended = !matches!(next, Some(Ok(_)));
+            next
+        });
+        write(&mut batches, &is_cancelled)
+    });
+    loop {
+        let next = data.next().await;
+        let last = !matches!(next, Some(Ok(_)));
+        // A closed channel means that the writer gave up; it says why.
+        if sender.send(next).await.is_err() || last {
+            break;
+        }
+    }
+    let written = writer.await.map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?;
+    drop(running);
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::datatypes::Schema;
+    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+    use futures::stream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_dropped_query_is_an_error_to_the_writer_not_the_end() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let schema = Arc::new(Schema::empty());
+        let first = RecordBatch::new_empty(Arc::clone(&schema));
+        let batches = stream::iter([Ok(first)]).chain(stream::pending());
+        let data = Box::pin(RecordBatchStreamAdapter::new(schema, batches));
+        let write = write_blocking(data, move |batches| {
+            let all: Result<Vec<_>> = batches.collect();
+            sender.send(all.map(|b| b.len())).unwrap();
+            Ok(())
+        });
+        assert!(tokio::time::timeout(std::time::Duration::from_millis(50), write).await.is_err());
+        let seen = tokio::task::spawn_blocking(move || receiver.recv().unwrap()).await.unwrap();
+        assert!(seen.unwrap_err().to_string().contains("cancelled"));
+    }
+}

@@ -1,0 +1,339 @@
+//! Parquet as DataFusion has it, but for COPY to one local file.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::config::ParquetOptions;
+use datafusion::common::stats::Precision;
+use datafusion::common::{GetExt, Statistics, plan_err};
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::file_format::parquet::ParquetFormatFactory;
+use datafusion::datasource::file_format::{FileFormat, FileFormatFactory, FileMeta};
+use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
+use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
+use datafusion::datasource::sink::DataSink;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{LexOrdering, LexRequirement};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
+use object_store::{ObjectMeta, ObjectStore};
+
+use super::floats::{without_bounds, without_float_bounds};
+use crate::array::{leaf_type, list_depth};
+use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
+use crate::sql::exec::guard::{guarded, infer_guarded};
+use crate::sql::order::ordered_sink;
+use crate::sql::sources::output::{OutputOptions, make_folder, single_file, write_blocking};
+use serrate_core::internal::meds::{plain_type, unify_types};
+
+/// Makes [`ParquetFileFormat`]; registered under the extension `parquet`, in place of DataFusion's own
+/// factory, which it wraps.
+#[derive(Debug)]
+pub(crate) struct ParquetFileFormatFactory {
+    inner: Arc<dyn FileFormatFactory>,
+}
+
+impl ParquetFileFormatFactory {
+    /// Over another factory of Parquet formats, which does the reading.
+    pub(crate) fn new(inner: Arc<dyn FileFormatFactory>) -> Self {
+        Self { inner }
+    }
+}
+
+impl Default for ParquetFileFormatFactory {
+    fn default() -> Self {
+        Self::new(Arc::new(ParquetFormatFactory::new()))
+    }
+}
+
+impl GetExt for ParquetFileFormatFactory {
+    fn get_ext(&self) -> String {
+        self.inner.get_ext()
+    }
+}
+
+impl FileFormatFactory for ParquetFileFormatFactory {
+    fn create(
+        &self,
+        state: &dyn Session,
+        options: &HashMap<String, String>,
+    ) -> Result<Arc<dyn FileFormat>> {
+        let (output, theirs) = OutputOptions::take("PARQUET", options)?;
+        Ok(Arc::new(ParquetFileFormat {
+            inner: self.inner.create(state, &theirs)?,
+            overwrite: output.overwrite,
+            stock: !theirs.is_empty(),
+        }))
+    }
+
+    fn default(&self) -> Arc<dyn FileFormat> {
+        Arc::new(ParquetFileFormat { inner: self.inner.default(), overwrite: false, stock: false })
+    }
+}
+
+/// Parquet files as tables: reading is DataFusion's own, lists excepted; see
+/// [`ParquetLists`](super::ParquetLists).
+///
+/// COPY to one local file whose name ends in `.parquet` writes as
+/// [`ParquetTableWriter`] does: row groups of about as many leaves each, a file that appears whole or
+/// not at all, one that exists refused unless `OPTIONS (overwrite true)` is given. Rows come in source
+/// order where the query has one; see [`in_source_order`](crate::sql::in_source_order).
+///
+/// Folders, PARTITIONED BY, remote targets, INSERT, and COPY with options of DataFusion's Parquet
+/// writer (in `OPTIONS` or set in `datafusion.execution.parquet`) go to DataFusion's own sink.
+#[derive(Debug)]
+pub(crate) struct ParquetFileFormat {
+    inner: Arc<dyn FileFormat>,
+    overwrite: bool,
+    /// Whether options were given that only DataFusion's writer knows.
+    stock: bool,
+}
+
+impl ParquetFileFormat {
+    /// The schema of files that store their columns alike and only note other spellings of them in
+    /// Arrow (`Utf8` and `LargeUtf8`, `List` and `LargeList`), which do not merge.
+    async fn unify_spellings(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        objects: &[ObjectMeta],
+    ) -> Option<SchemaRef> {
+        let mut fields: Vec<FieldRef> = Vec::new();
+        for object in objects {
+            let one = std::slice::from_ref(object);
+            let read = self.inner.infer_schema(state, store, one);
+            let schema = guarded(&object.location, read).await.ok()?;
+            for field in schema.fields() {
+                let Some(known) = fields.iter_mut().find(|f| f.name() == field.name()) else {
+                    fields.push(Arc::clone(field));
+                    continue;
+                };
+                let (a, b) = (known.data_type(), field.data_type());
+                if plain_type(a) != plain_type(b) {
+                    return None;
+                }
+                let unified = unify_types(a, b)?;
+                let nullable = known.is_nullable() || field.is_nullable();
+                let field = known.as_ref().clone().with_data_type(unified).with_nullable(nullable);
+                *known = Arc::new(field);
+            }
+        }
+        Some(Arc::new(Schema::new(fields)))
+    }
+}
+
+#[async_trait]
+impl FileFormat for ParquetFileFormat {
+    fn get_ext(&self) -> String {
+        self.inner.get_ext()
+    }
+
+    fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
+        self.inner.get_ext_with_compression(compression)
+    }
+
+    fn compression_type(&self) -> Option<FileCompressionType> {
+        self.inner.compression_type()
+    }
+
+    async fn infer_schema(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        objects: &[ObjectMeta],
+    ) -> Result<SchemaRef> {
+        let error = match infer_guarded(self.inner.as_ref(), state, store, objects).await {
+            Ok(schema) => return Ok(schema),
+            Err(error) => error,
+        };
+        self.unify_spellings(state, store, objects).await.ok_or(error)
+    }
+
+    async fn infer_stats(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        table_schema: SchemaRef,
+        object: &ObjectMeta,
+    ) -> Result<Statistics> {
+        let schema = Arc::clone(&table_schema);
+        guarded(&object.location, async {
+            let statistics = self.inner.infer_stats(state, store, table_schema, object).await?;
+            let statistics = without_bounds(statistics, &schema);
+            Ok(with_leaves(statistics, state, store, &schema, object).await)
+        })
+        .await
+    }
+
+    async fn infer_ordering(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        table_schema: SchemaRef,
+        object: &ObjectMeta,
+    ) -> Result<Option<LexOrdering>> {
+        let ordering = self.inner.infer_ordering(state, store, table_schema, object);
+        guarded(&object.location, ordering).await
+    }
+
+    async fn infer_stats_and_ordering(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        table_schema: SchemaRef,
+        object: &ObjectMeta,
+    ) -> Result<FileMeta> {
+        let schema = Arc::clone(&table_schema);
+        let inner = self.inner.infer_stats_and_ordering(state, store, table_schema, object);
+        guarded(&object.location, async {
+            let mut meta = inner.await?;
+            meta.statistics = without_bounds(meta.statistics, &schema);
+            meta.statistics = with_leaves(meta.statistics, state, store, &schema, object).await;
+            Ok(meta)
+        })
+        .await
+    }
+
+    async fn create_physical_plan(
+        &self,
+        state: &dyn Session,
+        conf: FileScanConfig,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(without_float_bounds(self.inner.create_physical_plan(state, conf).await?))
+    }
+
+    async fn create_writer_physical_plan(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        state: &dyn Session,
+        conf: FileSinkConfig,
+        order: Option<LexRequirement>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let stock = self.stock || writer_is_set(&state.config_options().execution.parquet);
+        match file_target(&conf) {
+            Some(target) if !stock => {
+                let schema = Arc::clone(conf.output_schema());
+                let sink = ParquetFileSink { target, schema, overwrite: self.overwrite };
+                ordered_sink(input, Arc::new(sink), order, ".parquet", None)
+            }
+            None if self.overwrite => plan_err!(
+                "the option 'overwrite' of PARQUET is for COPY to one local file named '*.parquet'"
+            ),
+            // DataFusion's sink replaces a file by itself.
+            _ => self.inner.create_writer_physical_plan(input, state, conf, order).await,
+        }
+    }
+
+    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
+        self.inner.file_source(table_schema)
+    }
+}
+
+/// Statistics in which a list column takes as many bytes as its values do in memory: how well they pack
+/// says little about how many there are, and the footer, which was read for the others, counts them.
+async fn with_leaves(
+    mut statistics: Statistics,
+    state: &dyn Session,
+    store: &Arc<dyn ObjectStore>,
+    schema: &SchemaRef,
+    object: &ObjectMeta,
+) -> Statistics {
+    if !schema.fields().iter().any(|f| list_depth(f.data_type()) > 0) {
+        return statistics;
+    }
+    let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
+    let reader =
+        DFParquetMetadata::new(store.as_ref(), object).with_file_metadata_cache(Some(cache));
+    // A footer that cannot be read here (an encrypted one) leaves the estimate as it is.
+    let Ok(metadata) = reader.fetch_metadata().await else { return statistics };
+    for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
+        if list_depth(field.data_type()) == 0 {
+            continue;
+        }
+        let chunks = metadata.row_groups().iter().flat_map(|g| g.columns());
+        // Lists of structs have several: the longest is what a batch is measured by.
+        let mut values: HashMap<&str, i64> = HashMap::new();
+        for chunk in chunks {
+            let path = chunk.column_path();
+            if let [root, .., leaf] = path.parts()
+                && root == field.name()
+            {
+                let count = values.entry(leaf).or_default();
+                *count = count.saturating_add(chunk.num_values());
+            }
+        }
+        let width = leaf_type(field.data_type()).primitive_width().unwrap_or(8);
+        if let Some(count) = values.into_values().max().and_then(|n| usize::try_from(n).ok()) {
+            column.byte_size = Precision::Inexact(count.saturating_mul(width));
+        }
+    }
+    statistics
+}
+
+/// The local file that a COPY is to write; `None` for any other target.
+fn file_target(conf: &FileSinkConfig) -> Option<PathBuf> {
+    let is_parquet = |e: &std::ffi::OsStr| e.eq_ignore_ascii_case("parquet");
+    single_file(conf).filter(|path| path.extension().is_some_and(is_parquet))
+}
+
+/// Whether the session has settings of its own for DataFusion's Parquet writer.
+fn writer_is_set(set: &ParquetOptions) -> bool {
+    let stock = ParquetOptions::default();
+    set.compression != stock.compression
+        || set.max_row_group_size != stock.max_row_group_size
+        || set.encoding != stock.encoding
+        || set.dictionary_enabled != stock.dictionary_enabled
+        || set.statistics_enabled != stock.statistics_enabled
+        || set.skip_arrow_metadata != stock.skip_arrow_metadata
+        || set.bloom_filter_on_write != stock.bloom_filter_on_write
+        || set.writer_version != stock.writer_version
+        || set.data_pagesize_limit != stock.data_pagesize_limit
+        || set.data_page_row_count_limit != stock.data_page_row_count_limit
+}
+
+/// Writes batches, in the order they come, as one Parquet file.
+#[derive(Debug)]
+struct ParquetFileSink {
+    target: PathBuf,
+    schema: SchemaRef,
+    overwrite: bool,
+}
+
+impl DisplayAs for ParquetFileSink {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ParquetFileSink(file={})", self.target.display())
+    }
+}
+
+#[async_trait]
+impl DataSink for ParquetFileSink {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    async fn write_all(
+        &self,
+        data: SendableRecordBatchStream,
+        _context: &Arc<TaskContext>,
+    ) -> Result<u64> {
+        let (target, schema) = (self.target.clone(), Arc::clone(&self.schema));
+        let options = ParquetWriteOptions { overwrite: self.overwrite, ..Default::default() };
+        write_blocking(data, move |batches| {
+            make_folder(&target)?;
+            let mut writer = ParquetTableWriter::create(&target, &schema, &options)?;
+            for batch in batches {
+                writer.write_batch(&batch?)?;
+            }
+            let rows = writer.num_rows();
+            writer.finish()?;
+            Ok(rows)
+        })
+        .await
+    }
+}

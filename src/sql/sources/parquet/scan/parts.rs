@@ -1,0 +1,284 @@
+//! Which part of a scan is whose: [`Split`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::physical_plan::{FileSource, ParquetSource};
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::Result;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::projection::{ProjectionExpr, ProjectionExprs};
+use datafusion::physical_expr::utils::{collect_columns, split_conjunction};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction};
+use parquet::arrow::RowNumber;
+
+use crate::io::parquet::lists::Parts;
+use crate::sql::pushdown::lengths::measured;
+
+/// Name of the column that has the numbers of rows.
+const ROW: &str = "__serrate_row";
+
+/// A column that is decoded here.
+#[derive(Clone, Debug)]
+pub(super) struct ListColumn {
+    /// Number in the table.
+    pub(super) table: usize,
+    /// Number among the top-level columns of the file.
+    pub(super) root: usize,
+    /// The field that the file has it as.
+    pub(super) field: FieldRef,
+    /// The field that the table has it as: of the same type.
+    pub(super) declared: FieldRef,
+    pub(super) parts: Parts,
+}
+
+/// A column of the output.
+#[derive(Debug)]
+enum Output {
+    /// DataFusion's scan gives it.
+    Given(usize),
+    /// Worked out of given columns and lists.
+    Of(Arc<dyn PhysicalExpr>),
+}
+
+/// A scan in two parts: what DataFusion's scan is asked for, and what is made of that and of lists.
+#[derive(Debug)]
+pub(super) struct Split {
+    /// What DataFusion's scan reads, with the number of every row as its last column.
+    pub(super) given: ParquetSource,
+    /// The columns that are decoded here; those of conditions first.
+    pub(super) columns: Vec<ListColumn>,
+    /// How many of them conditions need.
+    pub(super) tested: usize,
+    /// Conditions on lists, in terms of given columns and of the lists they need.
+    condition: Option<Arc<dyn PhysicalExpr>>,
+    outputs: Vec<Output>,
+    schema: SchemaRef,
+    given_schema: SchemaRef,
+}
+
+impl Split {
+    /// Of a scan in which the columns `ours`, by number in the table, are decoded here.
+    pub(super) fn new(
+        stock: &ParquetSource,
+        mut ours: Vec<ListColumn>,
+        batch_size: usize,
+    ) -> Result<Option<Self>> {
+        let Some(projection) = stock.projection() else { return Ok(None) };
+        let table = stock.table_schema();
+        let numbers: BTreeSet<usize> = ours.iter().map(|c| c.table).collect();
+        let lists = |e: &Arc<dyn PhysicalExpr>| {
+            collect_columns(e).into_iter().any(|c| numbers.contains(&c.index()))
+        };
+
+        let (mut theirs, mut tests) = (Vec::new(), Vec::new());
+        let tested = stock.table_parquet_options().global.pushdown_filters;
+        if let Some(filter) = stock.filter() {
+            for condition in split_conjunction(&filter) {
+                let place = if tested && lists(condition) { &mut tests } else { &mut theirs };
+                place.push(Arc::clone(condition));
+            }
+        }
+        let of_tests: BTreeSet<usize> =
+            tests.iter().flat_map(collect_columns).map(|c| c.index()).collect();
+        ours.sort_by_key(|c| (!of_tests.contains(&c.table), c.table));
+        let tested = ours.iter().filter(|c| of_tests.contains(&c.table)).count();
+
+        let mut asked = Asked { exprs: Vec::new() };
+        let mut places: BTreeMap<usize, usize> = BTreeMap::new();
+        let mixed = |e: &Arc<dyn PhysicalExpr>, asked: &mut Asked, places: &mut BTreeMap<_, _>| {
+            for column in collect_columns(e) {
+                if !numbers.contains(&column.index()) {
+                    let name = column.name().to_owned();
+                    let number = column.index();
+                    places.insert(number, asked.add(&(Arc::new(column) as _), &name));
+                }
+            }
+        };
+        let mut outputs = Vec::new();
+        for e in projection {
+            if lists(&e.expr) {
+                mixed(&e.expr, &mut asked, &mut places);
+                outputs.push(Output::Of(Arc::clone(&e.expr)));
+            } else {
+                outputs.push(Output::Given(asked.add(&e.expr, &e.alias)));
+            }
+        }
+        for test in &tests {
+            mixed(test, &mut asked, &mut places);
+        }
+        let row = Column::new(ROW, table.table_schema().fields().len());
+        asked.exprs.push(ProjectionExpr::new(Arc::new(row), ROW));
+        // What is only known while a file is read has no place here.
+        let only_there = outputs.iter().any(|o| matches!(o, Output::Of(e) if of_file(e)));
+        if only_there || tests.iter().any(of_file) || table.table_schema().index_of(ROW).is_ok() {
+            return Ok(None);
+        }
+
+        for (i, column) in ours.iter().enumerate() {
+            places.insert(column.table, asked.exprs.len() + i);
+        }
+        let moved = |e: Arc<dyn PhysicalExpr>| moved(e, &places);
+        let outputs = outputs
+            .into_iter()
+            .map(|o| match o {
+                Output::Of(e) => moved(e).map(Output::Of),
+                given => Ok(given),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let tests = tests.into_iter().map(moved).collect::<Result<Vec<_>>>()?;
+        let numbered = numbered(table);
+        let asked = ProjectionExprs::new(asked.exprs);
+        let given_schema = Arc::new(asked.project_schema(numbered.table_schema())?);
+        let theirs = (!theirs.is_empty()).then(|| conjunction(theirs));
+        let rows = given_rows(&given_schema, batch_size);
+        let Some(given) = reading(stock, numbered, &asked, theirs, rows)? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            given,
+            columns: ours,
+            tested,
+            condition: (!tests.is_empty()).then(|| conjunction(tests)),
+            outputs,
+            schema: Arc::new(projection.project_schema(table.table_schema())?),
+            given_schema,
+        }))
+    }
+
+    pub(super) fn condition(&self) -> Option<&Arc<dyn PhysicalExpr>> {
+        self.condition.as_ref()
+    }
+
+    /// What DataFusion's scan gave with lists beside it: the first of [`columns`](Self::columns).
+    pub(super) fn beside(&self, given: &RecordBatch, lists: &[ArrayRef]) -> Result<RecordBatch> {
+        let fields = self.given_schema.fields().iter().cloned();
+        let declared = self.columns.iter().take(lists.len()).map(|c| Arc::clone(&c.declared));
+        let schema = Schema::new(fields.chain(declared).collect::<Vec<_>>());
+        let columns = given.columns().iter().chain(lists).cloned().collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(given.num_rows()));
+        Ok(RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)?)
+    }
+
+    /// The output, of a batch with all lists beside.
+    pub(super) fn output(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let rows = batch.num_rows();
+        let columns = self.outputs.iter().map(|o| match o {
+            Output::Given(at) => Ok(Arc::clone(batch.column(*at))),
+            Output::Of(e) => e.evaluate(batch)?.into_array(rows),
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+    }
+}
+
+/// Rows that DataFusion's scan is asked for at once. The more there are, the fewer pages of lists are begun
+/// twice; numbers take no room beside lists, texts some, and lists that DataFusion decodes come in the
+/// batches of the output.
+fn given_rows(schema: &Schema, batch_size: usize) -> usize {
+    let fields = schema.fields();
+    if fields.iter().any(|f| f.data_type().is_nested()) {
+        return batch_size;
+    }
+    let numbers = fields.iter().all(|f| f.data_type().is_primitive());
+    if numbers { MOST_ROWS } else { TEXT_ROWS }
+}
+
+/// Rows of numbers, and of texts among them, that are asked for at once.
+const MOST_ROWS: usize = 1 << 16;
+const TEXT_ROWS: usize = 1 << 13;
+
+/// What is asked of DataFusion's scan, each thing once.
+struct Asked {
+    exprs: Vec<ProjectionExpr>,
+}
+
+impl Asked {
+    fn add(&mut self, expr: &Arc<dyn PhysicalExpr>, alias: &str) -> usize {
+        // Two calls of random() are two things.
+        let column = expr.downcast_ref::<Column>();
+        let same = |e: &ProjectionExpr| column.is_some() && e.expr.downcast_ref() == column;
+        let known = self.exprs.iter().position(same);
+        known.unwrap_or_else(|| {
+            let alias = format!("{alias} ({})", self.exprs.len());
+            self.exprs.push(ProjectionExpr::new(Arc::clone(expr), alias));
+            self.exprs.len() - 1
+        })
+    }
+}
+
+/// An expression with its columns where they are now.
+fn moved(
+    e: Arc<dyn PhysicalExpr>,
+    places: &BTreeMap<usize, usize>,
+) -> Result<Arc<dyn PhysicalExpr>> {
+    let moved = e.transform_up(|e| {
+        let Some(column) = e.downcast_ref::<Column>() else { return Ok(Transformed::no(e)) };
+        let place = places.get(&column.index()).copied().unwrap_or(column.index());
+        Ok(Transformed::yes(Arc::new(Column::new(column.name(), place)) as _))
+    })?;
+    Ok(moved.data)
+}
+
+/// Whether an expression has a function that DataFusion's scan answers for each file.
+fn of_file(e: &Arc<dyn PhysicalExpr>) -> bool {
+    let answers = ["input_file_name", "file_row_index"];
+    let found = e.exists(|e| {
+        let call = e.downcast_ref::<ScalarFunctionExpr>();
+        Ok(call.is_some_and(|call| answers.contains(&call.fun().name())))
+    });
+    found.unwrap_or(true)
+}
+
+/// The table with a column for the numbers of rows.
+fn numbered(table: &TableSchema) -> TableSchema {
+    let row = Field::new(ROW, DataType::Int64, false).with_extension_type(RowNumber);
+    TableSchema::builder(Arc::clone(table.file_schema()))
+        .with_table_partition_cols(table.table_partition_cols().clone())
+        .with_virtual_columns(vec![Arc::new(row)])
+        .build()
+}
+
+/// A scan as `stock` is, of other columns and under other conditions.
+fn reading(
+    stock: &ParquetSource,
+    table: TableSchema,
+    asked: &ProjectionExprs,
+    condition: Option<Arc<dyn PhysicalExpr>>,
+    batch_size: usize,
+) -> Result<Option<ParquetSource>> {
+    let mut source =
+        ParquetSource::new(table).with_table_parquet_options(stock.table_parquet_options().clone());
+    if let Some(factory) = stock.parquet_file_reader_factory() {
+        source = source.with_parquet_file_reader_factory(Arc::clone(factory));
+    }
+    if let Some(condition) = condition {
+        source = source.with_predicate(condition);
+    }
+    let source = source.try_pushdown_projection(asked)?;
+    let source = source.map(|source| source.with_batch_size(batch_size));
+    Ok(source.and_then(|source| source.downcast_ref::<ParquetSource>().cloned()))
+}
+
+/// Those of some columns of lists that a scan looks at no values of.
+pub(super) fn lengths_only(stock: &ParquetSource, lists: &BTreeSet<usize>) -> BTreeSet<usize> {
+    let mut looked_at: BTreeSet<usize> = BTreeSet::new();
+    let outputs = stock.projection().into_iter().flatten().map(|e| Arc::clone(&e.expr));
+    for e in outputs.chain(stock.filter()) {
+        // Nothing can go wrong: the closure does not fail.
+        let _ = e.apply(|e| {
+            if let Some(column) = e.downcast_ref::<Column>() {
+                looked_at.insert(column.index());
+            }
+            Ok(match measured(e) {
+                Some(_) => TreeNodeRecursion::Jump,
+                None => TreeNodeRecursion::Continue,
+            })
+        });
+    }
+    lists.difference(&looked_at).copied().collect()
+}

@@ -1,0 +1,487 @@
+//! [`Rows`]: lists beside the rows that DataFusion's scan gives.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
+use arrow::compute::{concat, filter, filter_record_batch};
+use arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::internal_err;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use parquet::arrow::async_reader::AsyncFileReader;
+use parquet::file::metadata::ParquetMetaData;
+
+use super::bytes::Fetched;
+use super::parts::Split;
+use crate::Error;
+use crate::io::parquet::lists::{self, ColumnReader, Parts, Source};
+use crate::sql::sources::nrt::runs::{bridged, chosen, count, mask};
+
+/// Batches whose leaves are decoded at once at most, as far as the average row tells: two million by
+/// default.
+const MOST: usize = 8;
+
+/// The part of a batch's leaves that are decoded along, where they lie between two wanted rows.
+const GAP: usize = 4;
+
+/// A column that is read on and on may go on for so many times the rows of its first part, where it could
+/// begin anew.
+const AHEAD: usize = 8;
+
+/// Some rows of a row group, and what DataFusion's scan gave of them.
+#[derive(Debug)]
+struct Piece {
+    group: usize,
+    /// Counted from the start of the row group.
+    runs: Vec<Range<usize>>,
+    given: RecordBatch,
+}
+
+/// A column that is read on and on.
+#[derive(Debug)]
+struct Going {
+    reader: ColumnReader<Fetched>,
+    group: usize,
+}
+
+/// The rows of a file.
+pub(super) struct Rows {
+    split: Split,
+    given: BoxStream<'static, Result<RecordBatch>>,
+    reader: Box<dyn AsyncFileReader + Send>,
+    metadata: Arc<ParquetMetaData>,
+    name: PathBuf,
+    /// The first row of each row group, and the number of all.
+    starts: Vec<usize>,
+    /// What was fetched of one row group.
+    group: usize,
+    fetched: Arc<Fetched>,
+    /// By column, those that are read on and on.
+    going: Vec<Option<Going>>,
+    /// By column, the row group and the row that the last reading ended at.
+    ends: Vec<(usize, usize)>,
+    pieces: VecDeque<Piece>,
+    ready: VecDeque<RecordBatch>,
+    /// Rows and leaves of a batch.
+    size: (usize, usize),
+    /// Leaves of the next piece.
+    next: usize,
+    /// Rows still wanted.
+    left: usize,
+    time: Time,
+    decoded: Count,
+}
+
+impl Rows {
+    #[expect(clippy::too_many_arguments, reason = "what a file is and what is wanted of it")]
+    pub(super) fn new(
+        split: Split,
+        given: BoxStream<'static, Result<RecordBatch>>,
+        reader: Box<dyn AsyncFileReader + Send>,
+        metadata: Arc<ParquetMetaData>,
+        (name, bytes): (PathBuf, u64),
+        size: (usize, usize),
+        left: usize,
+        (metrics, partition): (&ExecutionPlanMetricsSet, usize),
+    ) -> Self {
+        let mut starts = vec![0usize];
+        for group in metadata.row_groups() {
+            let rows = usize::try_from(group.num_rows()).unwrap_or(0);
+            starts.push(starts.last().copied().unwrap_or(0).saturating_add(rows));
+        }
+        let columns = split.columns.len();
+        let going = (0..columns).map(|_| None).collect();
+        Self {
+            split,
+            given,
+            reader,
+            metadata,
+            name,
+            starts,
+            group: 0,
+            fetched: Arc::new(Fetched::new(bytes)),
+            ends: vec![(usize::MAX, 0); columns],
+            going,
+            pieces: VecDeque::new(),
+            ready: VecDeque::new(),
+            size,
+            next: size.1,
+            left,
+            time: MetricBuilder::new(metrics).subset_time("lists_decode_time", partition),
+            decoded: MetricBuilder::new(metrics).counter("lists_rows_decoded", partition),
+        }
+    }
+
+    pub(super) fn stream(self) -> BoxStream<'static, Result<RecordBatch>> {
+        stream::try_unfold(self, |mut rows| async move {
+            let batch = rows.batch().await?;
+            Ok(batch.map(|batch| (batch, rows)))
+        })
+        .boxed()
+    }
+
+    async fn batch(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Ok(Some(batch));
+            }
+            if self.left == 0 {
+                return Ok(None);
+            }
+            if let Some(piece) = self.pieces.pop_front() {
+                self.decode(piece).await?;
+                continue;
+            }
+            match self.given.next().await {
+                Some(batch) => self.cut(&batch?)?,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Leaves of a row of a row group in the longest of the columns, on average; at least one.
+    fn per_row(&self, group: usize) -> usize {
+        let Some(group) = self.metadata.row_groups().get(group) else { return 1 };
+        let schema = self.metadata.file_metadata().schema_descr();
+        let wanted = |i: &usize| {
+            let root = schema.get_column_root_idx(*i);
+            self.split.columns.iter().any(|c| c.root == root)
+        };
+        let chunks = group.columns().iter().enumerate().filter(|(i, _)| wanted(i));
+        let most = chunks.map(|(_, chunk)| chunk.num_values()).max().unwrap_or(0);
+        let rows = group.num_rows().max(1);
+        usize::try_from(most / rows).unwrap_or(1).max(1)
+    }
+
+    /// Most leaves that are decoded at once, as far as the average row tells.
+    fn most(&self) -> usize {
+        self.size.1.saturating_mul(MOST)
+    }
+
+    /// Rows that were given, in pieces of one row group each.
+    fn cut(&mut self, given: &RecordBatch) -> Result<()> {
+        let Some(numbers) = given.columns().last().and_then(|c| c.as_primitive_opt::<Int64Type>())
+        else {
+            return internal_err!("a scan of Parquet without row numbers");
+        };
+        let mut numbers = numbers.values().iter().peekable();
+        let mut at = 0;
+        while let Some(first) = numbers.peek() {
+            let first = usize::try_from(**first).unwrap_or(usize::MAX);
+            let group = self.starts.partition_point(|start| *start <= first) - 1;
+            let (Some(start), Some(end)) = (self.starts.get(group), self.starts.get(group + 1))
+            else {
+                return internal_err!("{}: row {first} is in no row group", self.name.display());
+            };
+            let rows = (self.next / self.per_row(group)).max(1);
+            self.next = self.next.saturating_mul(2).min(self.most());
+            let mut runs: Vec<Range<usize>> = Vec::new();
+            let mut taken = 0;
+            while taken < rows
+                && let Some(number) = numbers.next_if(|n| {
+                    let n = usize::try_from(**n).unwrap_or(usize::MAX);
+                    // Another row group, or back to the start of this one.
+                    n < *end && n >= runs.last().map_or(*start, |run| run.end + start)
+                })
+            {
+                let row = usize::try_from(*number).unwrap_or(usize::MAX) - start;
+                match runs.last_mut() {
+                    Some(run) if run.end == row => run.end += 1,
+                    _ => runs.push(row..row + 1),
+                }
+                taken += 1;
+            }
+            self.pieces.push_back(Piece { group, runs, given: given.slice(at, taken) });
+            at += taken;
+        }
+        Ok(())
+    }
+
+    /// Makes batches of a piece.
+    async fn decode(&mut self, piece: Piece) -> Result<()> {
+        let Piece { group, mut runs, mut given } = piece;
+        let mut columns: Vec<ArrayRef> = Vec::new();
+        if let Some(condition) = self.split.condition().cloned() {
+            columns = self.lists(group, 0..self.split.tested, &runs).await?;
+            let timer = self.time.timer();
+            let batch = self.split.beside(&given, &columns)?;
+            let answer = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
+            let Some(bits) = answer.as_boolean_opt() else {
+                return internal_err!(
+                    "the condition {condition} is of type {}",
+                    answer.data_type()
+                );
+            };
+            let bits = first(bits, self.left);
+            runs = chosen(&runs, &bits);
+            let rows = count(&runs);
+            if rows < given.num_rows() {
+                given = filter_record_batch(&given, &bits)?;
+                columns = columns.iter().map(|c| filter(c, &bits)).collect::<Result<_, _>>()?;
+            }
+            timer.done();
+            if self.left != usize::MAX {
+                self.left -= rows.min(self.left);
+            }
+            if rows == 0 {
+                return Ok(());
+            }
+        }
+        let rest = columns.len()..self.split.columns.len();
+        columns.extend(self.lists(group, rest, &runs).await?);
+        let timer = self.time.timer();
+        let batch = self.split.beside(&given, &columns)?;
+        let whole =
+            |i: &usize| self.split.columns.get(*i).is_some_and(|c| c.parts == Parts::Values);
+        let values: Vec<ArrayRef> =
+            (0..columns.len()).filter(whole).map(|i| Arc::clone(&columns[i])).collect();
+        let mut row = 0;
+        while row < batch.num_rows() {
+            let most = batch.num_rows().min(row.saturating_add(self.size.0.max(1)));
+            let end = fitting(&values, row..most, self.size.1);
+            self.ready.push_back(self.split.output(&batch.slice(row, end - row))?);
+            row = end;
+        }
+        timer.done();
+        Ok(())
+    }
+
+    /// Some of the columns for some rows of a row group.
+    async fn lists(
+        &mut self,
+        group: usize,
+        columns: Range<usize>,
+        runs: &[Range<usize>],
+    ) -> Result<Vec<ArrayRef>> {
+        let per_row = self.per_row(group);
+        let gap = self.size.1 / GAP;
+        let spans = bridged(runs, gap / per_row);
+        let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
+            return Ok(Vec::new());
+        };
+        let all = match (self.starts.get(group), self.starts.get(group + 1)) {
+            (Some(start), Some(end)) => end - start,
+            _ => last.end,
+        };
+        let many = first.len().saturating_mul(per_row) >= self.most() / 2;
+        // What is read ahead is bounded: nobody may want it.
+        let ahead = first.end.saturating_add(first.len().saturating_mul(AHEAD)).min(all);
+        let passed = |next: usize| last.end.saturating_sub(next) - count(&spans);
+        let mut wanted = Vec::new();
+        for at in columns.clone() {
+            let (Some(column), Some(going)) = (self.split.columns.get(at), self.going.get_mut(at))
+            else {
+                continue;
+            };
+            let indexed = lists::indexed(&self.metadata, group, column.root);
+            let goes_on = going.as_ref().is_some_and(|going| {
+                let rows = going.reader.rows();
+                going.group == group
+                    && rows.start <= first.start
+                    && last.end <= rows.end
+                    && (!indexed
+                        || passed(rows.start).saturating_mul(per_row) <= gap.saturating_mul(4))
+            });
+            if goes_on {
+                continue;
+            }
+            *going = None;
+            // Where one cannot begin in the middle, one does not begin twice; nor where all is read.
+            let follows = self.ends.get(at) == Some(&(group, first.start));
+            let parts = match spans.len() == 1 && (many || follows) {
+                _ if !indexed => vec![(first.start..all, true)],
+                true => vec![(first.start..ahead, true)],
+                false => spans.iter().map(|span| (span.clone(), false)).collect(),
+            };
+            wanted.extend(parts.into_iter().map(|(rows, on)| (at, rows, on)));
+        }
+        self.fetch(group, &wanted).await?;
+        let timer = self.time.timer();
+        let source = Source { name: &self.name, reader: &self.fetched, metadata: &self.metadata };
+        for (at, rows, on) in wanted {
+            if let (Some(column), Some(going), true) =
+                (self.split.columns.get(at), self.going.get_mut(at), on)
+            {
+                let (root, field) = (column.root, column.field.as_ref());
+                let reader = ColumnReader::open(&source, group, root, field, rows, column.parts)?;
+                *going = Some(Going { reader, group });
+            }
+        }
+        let kept = (count(&spans) > count(runs)).then(|| mask(&spans, runs));
+        let mut out = Vec::with_capacity(columns.len());
+        for at in columns {
+            let (Some(column), Some(going)) = (self.split.columns.get(at), self.going.get_mut(at))
+            else {
+                continue;
+            };
+            let mut parts = Vec::with_capacity(spans.len());
+            for span in &spans {
+                let (root, field) = (column.root, column.field.as_ref());
+                let part = match going {
+                    Some(Going { reader, .. }) => {
+                        reader.skip(span.start.saturating_sub(reader.rows().start))?;
+                        reader.read(span.len())?
+                    }
+                    None => {
+                        let rows = span.clone();
+                        lists::read_column(&source, group, root, field, rows, column.parts)?
+                    }
+                };
+                if part.len() != span.len() {
+                    let what =
+                        format!("{} rows where the footer counts {}", part.len(), span.len());
+                    return Err(damaged(&self.name, group, column.field.name(), &what));
+                }
+                self.decoded.add(part.len());
+                parts.push(part);
+            }
+            let all = match parts.as_slice() {
+                [one] => Arc::clone(one),
+                parts => {
+                    let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+                    concat(&parts)?
+                }
+            };
+            out.push(match &kept {
+                Some(mask) => filter(&all, mask)?,
+                None => all,
+            });
+            if let Some(end) = self.ends.get_mut(at) {
+                *end = (group, last.end);
+            }
+        }
+        timer.done();
+        Ok(out)
+    }
+
+    /// Fetches what is read of some columns, by number, for some rows of a row group each.
+    async fn fetch(&mut self, group: usize, wanted: &[(usize, Range<usize>, bool)]) -> Result<()> {
+        let size = parquet::file::reader::Length::len(self.fetched.as_ref());
+        if self.group != group {
+            self.group = group;
+            self.fetched = Arc::new(Fetched::new(size));
+        }
+        let mut ranges = Vec::new();
+        for (at, rows, _) in wanted {
+            let Some(column) = self.split.columns.get(*at) else { continue };
+            let (name, metadata) = (&self.name, &self.metadata);
+            let of = lists::ranges(name, metadata, group, column.root, rows.clone())?;
+            if let Some(range) = of.iter().find(|r| r.end > size || r.start > r.end) {
+                let what = format!("bytes {}..{} of a file of {size}", range.start, range.end);
+                return Err(damaged(&self.name, group, column.field.name(), &what));
+            }
+            ranges.extend(of);
+        }
+        let missing = self.fetched.missing(ranges);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let starts: Vec<u64> = missing.iter().map(|range| range.start).collect();
+        let bytes = match self.reader.get_byte_ranges(missing).await {
+            Ok(bytes) => bytes,
+            Err(e) => {
+                let place = format!("{}, row group {group}", self.name.display());
+                return Err(DataFusionError::from(e).context(place));
+            }
+        };
+        Arc::make_mut(&mut self.fetched).add(starts.into_iter().zip(bytes));
+        Ok(())
+    }
+}
+
+fn damaged(name: &Path, group: usize, column: &str, what: &str) -> DataFusionError {
+    let message = format!(
+        "column {column:?}, row group {group}: {what}; the file is damaged, write it again"
+    );
+    Error::file(name, message).into()
+}
+
+/// The first `rows` bits that are set; null counts as not set.
+fn first(bits: &BooleanArray, rows: usize) -> BooleanArray {
+    let set = match bits.nulls() {
+        None => bits.values().clone(),
+        Some(nulls) => bits.values() & nulls.inner(),
+    };
+    match set.set_indices().nth(rows) {
+        None => BooleanArray::new(set, None),
+        Some(end) => BooleanArray::from_iter((0..set.len()).map(|i| Some(i < end && set.value(i)))),
+    }
+}
+
+/// The end of a batch that begins at `rows.start`: at most `leaves` leaves of each column, but one row at
+/// least.
+fn fitting(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
+    let starts: Vec<usize> = columns.iter().map(|c| place(c, rows.start)).collect();
+    let fits = |row: usize| {
+        let mut all = columns.iter().zip(&starts);
+        all.all(|(column, start)| place(column, row).saturating_sub(*start) <= leaves)
+    };
+    let (mut fit, mut over) = (rows.start + 1, rows.end + 1);
+    while over - fit > 1 {
+        let middle = fit.midpoint(over);
+        if fits(middle) { fit = middle } else { over = middle }
+    }
+    fit
+}
+
+/// The number of the first leaf of row `row`, or of the leaves of all rows before.
+fn place(column: &ArrayRef, row: usize) -> usize {
+    let (mut column, mut at) = (column, row);
+    loop {
+        let next = match column.data_type() {
+            DataType::List(_) => {
+                let list = column.as_list::<i32>();
+                (list.value_offsets().get(at).map(|o| usize::try_from(*o)), list.values())
+            }
+            DataType::LargeList(_) => {
+                let list = column.as_list::<i64>();
+                (list.value_offsets().get(at).map(|o| usize::try_from(*o)), list.values())
+            }
+            _ => return at,
+        };
+        let (Some(Ok(offset)), values) = next else { return at };
+        (at, column) = (offset, values);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Int64Array, ListArray};
+
+    use super::*;
+
+    fn lists(lengths: &[usize]) -> ArrayRef {
+        Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(
+            lengths.iter().map(|n| Some(vec![Some(7); *n])),
+        ))
+    }
+
+    #[test]
+    fn batches_end_before_too_many_leaves_and_have_a_row() {
+        let a = lists(&[3, 0, 2, 9, 1]);
+        let b = lists(&[0, 0, 5, 0, 0]);
+        assert_eq!(fitting(&[Arc::clone(&a)], 0..5, 5), 3);
+        assert_eq!(fitting(&[Arc::clone(&a)], 0..5, 1), 1);
+        assert_eq!(fitting(&[Arc::clone(&a)], 3..5, 1), 4);
+        assert_eq!(fitting(&[Arc::clone(&a)], 0..5, 100), 5);
+        assert_eq!(fitting(&[a.slice(2, 3)], 0..3, 11), 2);
+        assert_eq!(fitting(&[a, b], 0..5, 5), 3);
+        assert_eq!(fitting(&[], 1..4, 0), 4);
+        let flat: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+        assert_eq!(place(&flat, 1), 1);
+    }
+
+    #[test]
+    fn bits_are_counted_up_to_the_limit() {
+        let bits = BooleanArray::from(vec![Some(true), None, Some(true), Some(true), Some(false)]);
+        let set = |rows| first(&bits, rows).iter().flatten().collect::<Vec<_>>();
+        assert_eq!(set(2), [true, false, true, false, false]);
+        assert_eq!(set(0), [false; 5]);
+        assert_eq!(set(usize::MAX), [true, false, true, true, false]);
+    }
+}

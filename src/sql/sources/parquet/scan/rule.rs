@@ -1,0 +1,79 @@
+//! [`ParquetLists`], the rule.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::datasource::physical_plan::{FileScanConfig, FileSource, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::Result;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
+
+use super::cut::windows;
+use super::source::ListsSource;
+use crate::config::SerrateOptions;
+
+/// Physical optimizer rule, after all others: scans of Parquet files that need columns of lists decode
+/// them with a decoder made for lists.
+///
+/// `serrate.parquet_lists = false` leaves them to DataFusion. So do virtual columns, adapters of schemas
+/// other than DataFusion's, and ORDER BY with a limit that reads row groups in an order of its own.
+#[derive(Debug, Default)]
+pub(crate) struct ParquetLists;
+
+impl PhysicalOptimizerRule for ParquetLists {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let options = SerrateOptions::of(config);
+        if !options.parquet_lists {
+            return Ok(plan);
+        }
+        let plan = plan.transform_up(|node| {
+            let scan = node.downcast_ref::<DataSourceExec>();
+            let files = scan.and_then(|s| s.data_source().downcast_ref::<FileScanConfig>());
+            let Some(files) = files else { return Ok(Transformed::no(node)) };
+            let stock = files.file_source().downcast_ref::<ParquetSource>();
+            let Some(stock) = stock.filter(|stock| fits(files, stock)) else {
+                return Ok(Transformed::no(node));
+            };
+            let source = ListsSource::new(stock.clone(), options.leaf_batch_size, windows(files));
+            let Some(source) = source else { return Ok(Transformed::no(node)) };
+            let mut files = files.clone();
+            files.file_source = Arc::new(source);
+            let scan = DataSourceExec::from_data_source(files);
+            Ok(Transformed::yes(scan as Arc<dyn ExecutionPlan>))
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_parquet_lists"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Whether a scan is one whose rows can be told by their numbers, in the order of the files.
+fn fits(files: &FileScanConfig, stock: &ParquetSource) -> bool {
+    let shown = Shown(stock).to_string();
+    let reordered = ["sort_order_for_reorder=", "reverse_row_groups=true"];
+    files.expr_adapter_factory.is_none()
+        && stock.table_schema().virtual_columns().is_empty()
+        && !reordered.iter().any(|mark| shown.contains(mark))
+}
+
+/// What a source says of itself: whether it changes the order of row groups is told nowhere else.
+struct Shown<'a>(&'a ParquetSource);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt_extra(DisplayFormatType::Default, f)
+    }
+}

@@ -1,0 +1,80 @@
+//! What may stand in FROM beyond DataFusion's own.
+
+use datafusion::error::Result;
+use datafusion::logical_expr::planner::{
+    RelationPlanner, RelationPlannerContext, RelationPlanning,
+};
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, ObjectName, TableFactor,
+};
+
+use crate::sql::statement::clauses::check_factor;
+use crate::sql::statement::rewrite_query;
+
+/// Makes `FROM unnest(..)` and `FROM (FROM t)` what they are.
+///
+/// The parser of the DuckDB dialect, which our session uses for its lambdas, takes `unnest(..)` for a
+/// table function.
+#[derive(Debug)]
+pub(in crate::sql) struct UnnestPlanner;
+
+impl RelationPlanner for UnnestPlanner {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        _context: &mut dyn RelationPlannerContext,
+    ) -> Result<RelationPlanning> {
+        let mut relation = relation;
+        // Text that came through `ctx.sql` was not looked through.
+        check_factor(&relation)?;
+        if let TableFactor::Derived { subquery, .. } = &mut relation {
+            rewrite_query(subquery)?;
+        }
+        let relation = as_unnest(&relation).unwrap_or(relation);
+        Ok(RelationPlanning::Original(Box::new(relation)))
+    }
+}
+
+/// What the parser took for a table function `unnest(..)` as the relation it is.
+pub(in crate::sql) fn as_unnest(relation: &TableFactor) -> Option<TableFactor> {
+    let (name, args, alias, with_ordinality) = match relation {
+        // What else stands there is refused, and has to be seen for that.
+        TableFactor::Table {
+            name,
+            alias,
+            args: Some(args),
+            with_ordinality,
+            sample: None,
+            version: None,
+            ..
+        } => (name, &args.args, alias, *with_ordinality),
+        TableFactor::Function { name, args, alias, .. } => (name, args, alias, false),
+        _ => return None,
+    };
+    if !is_unnest(name) {
+        return None;
+    }
+    Some(TableFactor::UNNEST {
+        alias: alias.clone(),
+        array_exprs: expressions(args)?,
+        with_offset: false,
+        with_offset_alias: None,
+        with_ordinality,
+    })
+}
+
+fn is_unnest(name: &ObjectName) -> bool {
+    matches!(name.0.as_slice(), [part] if part
+        .as_ident()
+        .is_some_and(|i| i.quote_style.is_none() && i.value.eq_ignore_ascii_case("unnest")))
+}
+
+/// The arguments when all are plain expressions.
+fn expressions(args: &[FunctionArg]) -> Option<Vec<Expr>> {
+    args.iter()
+        .map(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => Some(e.clone()),
+            _ => None,
+        })
+        .collect()
+}

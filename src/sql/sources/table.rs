@@ -1,0 +1,417 @@
+//! [`RaggedTableProvider`]: a table in memory as a table of SQL.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::Array;
+use arrow::datatypes::{FieldRef, Fields, Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{ColumnStatistics, Statistics};
+use datafusion::datasource::source::{DataSource, DataSourceExec};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
+use futures::stream;
+
+use crate::config::SerrateOptions;
+use crate::sql::sources::cuts::{Cuts, Way, batches, depth, elements, hollow, rows_within};
+use crate::table::RaggedTable;
+
+/// A [`RaggedTable`] as a table of SQL.
+///
+/// Columns are sibling lists. Partitions are ranges of rows with about as many leaves each; batches hold
+/// about `serrate.leaf_batch_size` leaves and copy no values, and each is charged for its own extent of
+/// the shared buffers only. The number of rows is exact in the statistics.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use serrate::arrow::array::{AsArray, UInt16Array};
+/// use serrate::arrow::datatypes::Int64Type;
+/// use serrate::sql::{RaggedTableProvider, session};
+/// use serrate::table::RaggedTable;
+///
+/// let table = RaggedTable::builder()
+///     .lengths([2, 1])?
+///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+///     .build()?;
+/// let ctx = session();
+/// ctx.register_table("patients", Arc::new(RaggedTableProvider::try_new(table)?))?;
+/// let rows = ctx.sql("SELECT count(*) FROM patients WHERE code[1] > 7").await?.collect().await?;
+/// assert_eq!(rows[0].column(0).as_primitive::<Int64Type>().value(0), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct RaggedTableProvider {
+    table: Arc<RaggedTable>,
+    schema: SchemaRef,
+    cuts: Arc<Cuts>,
+}
+
+impl RaggedTableProvider {
+    /// Over a table, which is shared, not copied.
+    ///
+    /// # Errors
+    /// When the table has no Arrow schema: a uniform axis larger than 2^31 - 1.
+    pub fn try_new(table: RaggedTable) -> crate::Result<Self> {
+        let schema = table.arrow_schema()?;
+        Ok(Self { table: Arc::new(table), schema, cuts: Arc::default() })
+    }
+
+    /// The table.
+    pub fn table(&self) -> &RaggedTable {
+        &self.table
+    }
+}
+
+#[async_trait]
+impl TableProvider for RaggedTableProvider {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let columns: Vec<usize> = match projection {
+            Some(columns) => columns.clone(),
+            None => (0..self.schema.fields().len()).collect(),
+        };
+        let source = TableSource {
+            schema: Arc::new(self.schema.project(&columns)?),
+            partitions: partitions(&self.table, state.config().target_partitions())?,
+            table: Arc::clone(&self.table),
+            cuts: Arc::clone(&self.cuts),
+            columns,
+            limit,
+            of_lengths: false,
+        };
+        Ok(DataSourceExec::from_data_source(source))
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        let all: Vec<usize> = (0..self.schema.fields().len()).collect();
+        Some(statistics(&self.table, &all, self.table.num_rows()))
+    }
+}
+
+/// At most `count` ranges of rows with about as many elements of the innermost axis each.
+fn partitions(table: &RaggedTable, count: usize) -> Result<Vec<Range<usize>>> {
+    let rows = table.num_rows();
+    let axis = table.axes().len();
+    let total = table.axis_len(axis)?;
+    let mut parts = Vec::with_capacity(count);
+    let mut start = 0;
+    for part in 0..count {
+        let left = count - part;
+        if start == rows {
+            break;
+        }
+        let before = elements(table, start, axis)?;
+        let end = match left {
+            1 => rows,
+            _ => start + rows_within(table, start..rows, axis, (total - before).div_ceil(left))?,
+        };
+        parts.push(start..end);
+        start = end;
+    }
+    if parts.is_empty() {
+        parts.push(0..0);
+    }
+    Ok(parts)
+}
+
+fn statistics(table: &RaggedTable, columns: &[usize], rows: usize) -> Statistics {
+    let share = |bytes: usize| match table.num_rows() {
+        0 => 0,
+        all => (bytes as u128 * rows as u128 / all as u128).try_into().unwrap_or(usize::MAX),
+    };
+    let mut total = 0usize;
+    let column_statistics = columns
+        .iter()
+        .filter_map(|c| table.columns().get(*c))
+        .map(|column| {
+            let width = column.data_type().primitive_width().unwrap_or(8);
+            let bytes = share(column.values().len().saturating_mul(width));
+            total = total.saturating_add(bytes);
+            let mut statistics = ColumnStatistics::new_unknown();
+            statistics.byte_size = Precision::Inexact(bytes);
+            statistics
+        })
+        .collect();
+    Statistics {
+        num_rows: Precision::Exact(rows),
+        total_byte_size: Precision::Inexact(total),
+        column_statistics,
+    }
+}
+
+/// So many lists are gone through in a fraction of a millisecond.
+const FEW_LISTS: usize = 1 << 19;
+
+/// Ranges of rows of a table.
+#[derive(Clone, Debug)]
+pub(in crate::sql) struct TableSource {
+    table: Arc<RaggedTable>,
+    cuts: Arc<Cuts>,
+    columns: Vec<usize>,
+    schema: SchemaRef,
+    partitions: Vec<Range<usize>>,
+    limit: Option<usize>,
+    /// Whether nobody looks at more than the lengths of lists.
+    of_lengths: bool,
+}
+
+impl TableSource {
+    /// The same rows for somebody who looks at the lengths of lists only: batches are cut by rows, and
+    /// few lists are worth no second thread. Lists `without_leaves` have those without values, which cost nothing
+    /// to move: the types of the columns are [`hollow`] ones.
+    pub(in crate::sql) fn of_lengths(&self, without_leaves: bool) -> Result<Self> {
+        let mut source = Self { of_lengths: true, ..self.clone() };
+        if without_leaves {
+            let of = |field: &FieldRef| {
+                let data_type = hollow(field.data_type());
+                Arc::new(field.as_ref().clone().with_data_type(data_type))
+            };
+            let fields: Fields = self.schema.fields().iter().map(of).collect();
+            let metadata = self.schema.metadata().clone();
+            source.schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+        }
+        let windows = self.table.windows(self.rows())?;
+        let lists: usize = windows.iter().rev().skip(1).map(ExactSizeIterator::len).sum();
+        if lists <= FEW_LISTS && self.limit.is_none() {
+            source.partitions = vec![self.rows()];
+        }
+        Ok(source)
+    }
+
+    /// From the first row on to the last; those between are all there.
+    fn rows(&self) -> Range<usize> {
+        let start = self.partitions.first().map_or(0, |part| part.start);
+        start..self.partitions.last().map_or(start, |part| part.end)
+    }
+
+    /// The same rows without the first `skip` of them, at most `fetch`. `None` where the limit of each
+    /// partition would leave rows out in between.
+    pub(in crate::sql) fn window(&self, skip: usize, fetch: Option<usize>) -> Option<Self> {
+        let fetch = match (self.limit, self.partitions.len()) {
+            (None, _) => fetch,
+            (Some(limit), 1) => Some(fetch.unwrap_or(usize::MAX).min(limit.saturating_sub(skip))),
+            (Some(limit), _) => Some(fetch.filter(|n| skip.saturating_add(*n) <= limit)?),
+        };
+        let (mut skip, mut left) = (skip, fetch.unwrap_or(usize::MAX));
+        let mut partitions: Vec<Range<usize>> = Vec::new();
+        for part in &self.partitions {
+            let skipped = part.len().min(skip);
+            let taken = (part.len() - skipped).min(left);
+            let start = part.start + skipped;
+            (skip, left) = (skip - skipped, left - taken);
+            if taken > 0 {
+                partitions.push(start..start + taken);
+            }
+        }
+        if partitions.is_empty() {
+            partitions.push(0..0);
+        }
+        Some(Self { partitions, limit: None, ..self.clone() })
+    }
+}
+
+impl DataSource for TableSource {
+    fn open(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let leaves = SerrateOptions::of(context.session_config().options()).leaf_batch_size;
+        let batch_size = context.session_config().batch_size();
+        let mut rows = self.partitions.get(partition).cloned().unwrap_or(0..0);
+        if let Some(limit) = self.limit {
+            rows.end = rows.end.min(rows.start.saturating_add(limit));
+        }
+        let (columns, schema) = (self.columns.clone(), Arc::clone(&self.schema));
+        let size = (leaves, batch_size);
+        let axis = if self.of_lengths { 0 } else { depth(&self.table, &columns) };
+        let way = Way { rows: rows.clone(), axis, size };
+        // A few rows are cut as they are wanted.
+        let few = self.limit.is_some() || self.rows().len() < self.table.num_rows();
+        let kept = if few { None } else { self.cuts.get(&self.table, &way)? };
+        Ok(match kept {
+            Some(cuts) => {
+                let (table, of) = (Arc::clone(&self.table), Arc::clone(&schema));
+                let batches = (0..cuts.len()).map(move |i| cuts[i].batch(&table, &columns, &of));
+                Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter(batches)))
+            }
+            None => {
+                let table = Arc::clone(&self.table);
+                let batches = batches(table, columns, Arc::clone(&schema), axis, rows, size);
+                Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter(batches)))
+            }
+        })
+    }
+
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
+        let rows = self.rows();
+        match rows.len() == self.table.num_rows() {
+            true => write!(f, "RaggedTable: rows={}", rows.len())?,
+            false => write!(f, "RaggedTable: rows={}..{}", rows.start, rows.end)?,
+        }
+        write!(f, ", projection=[{}]", names.join(", "))?;
+        if self.of_lengths {
+            write!(f, ", lengths only")?;
+        }
+        match self.limit {
+            Some(limit) => write!(f, ", limit={limit}"),
+            None => Ok(()),
+        }
+    }
+
+    fn output_partitioning(&self) -> Partitioning {
+        Partitioning::UnknownPartitioning(self.partitions.len())
+    }
+
+    fn eq_properties(&self) -> EquivalenceProperties {
+        EquivalenceProperties::new(Arc::clone(&self.schema))
+    }
+
+    fn partition_statistics(&self, partition: Option<usize>) -> Result<Arc<Statistics>> {
+        let limit = self.limit.unwrap_or(usize::MAX);
+        let rows = |r: &Range<usize>| r.len().min(limit);
+        let rows = match partition {
+            Some(p) => self.partitions.get(p).map_or(0, rows),
+            None => self.partitions.iter().map(rows).sum(),
+        };
+        Ok(Arc::new(statistics(&self.table, &self.columns, rows)))
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
+        Some(Arc::new(Self { limit, ..self.clone() }))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.limit
+    }
+
+    fn try_swapping_with_projection(
+        &self,
+        _projection: &ProjectionExprs,
+    ) -> Result<Option<Arc<dyn DataSource>>> {
+        Ok(None)
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+}
+
+/// Registers a table under a name, replacing what had it.
+///
+/// # Errors
+/// As [`RaggedTableProvider::try_new`], or when the name is not valid in the catalog.
+pub fn register_table(
+    ctx: &datafusion::prelude::SessionContext,
+    name: &str,
+    table: RaggedTable,
+) -> Result<()> {
+    ctx.deregister_table(name)?;
+    ctx.register_table(name, Arc::new(RaggedTableProvider::try_new(table)?))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::sources::cuts::tests::table;
+
+    #[test]
+    fn partitions_cover_all_rows_once_and_balance_leaves() {
+        for (lengths, count) in [
+            (vec![1; 100], 4),
+            (vec![0; 10], 4),
+            (vec![1000, 0, 0, 1, 1, 1], 4),
+            (vec![0, 0, 1000], 2),
+            (vec![], 3),
+            (vec![5], 8),
+        ] {
+            for skip in [0, 1.min(lengths.len())] {
+                let table = table(&lengths).slice(skip..lengths.len()).unwrap();
+                let parts = partitions(&table, count).unwrap();
+                assert!(parts.len() <= count);
+                let mut next = 0;
+                for part in &parts {
+                    assert_eq!(part.start, next);
+                    next = part.end;
+                }
+                assert_eq!(next, table.num_rows(), "{lengths:?}");
+            }
+        }
+        let even = partitions(&table(&[1; 100]), 4).unwrap();
+        assert_eq!(even, [0..25, 25..50, 50..75, 75..100]);
+    }
+
+    #[test]
+    fn a_window_is_what_a_limit_leaves() {
+        let table = table(&[1; 100]);
+        let provider = RaggedTableProvider::try_new(table).unwrap();
+        let source = |parts: &[Range<usize>], limit| TableSource {
+            table: Arc::clone(&provider.table),
+            cuts: Arc::clone(&provider.cuts),
+            columns: vec![0],
+            schema: Arc::clone(&provider.schema),
+            partitions: parts.to_vec(),
+            limit,
+            of_lengths: false,
+        };
+        let (halves, all) = ([0..40, 40..100], 0..100);
+        let all = std::slice::from_ref(&all);
+        for (parts, limit) in [
+            (&halves[..], None),
+            (&halves, Some(30)),
+            (&halves, Some(50)),
+            (all, None),
+            (all, Some(50)),
+        ] {
+            let given = source(parts, limit);
+            let rows: Vec<usize> =
+                parts.iter().flat_map(|p| p.clone().take(limit.unwrap_or(usize::MAX))).collect();
+            for (skip, fetch) in [
+                (0, Some(5)),
+                (10, Some(20)),
+                (35, Some(15)),
+                (38, Some(62)),
+                (7, None),
+                (200, None),
+            ] {
+                let Some(window) = given.window(skip, fetch) else {
+                    assert!(limit.is_some() && parts.len() > 1, "{skip} {fetch:?}");
+                    continue;
+                };
+                let expected = rows.iter().copied().skip(skip).take(fetch.unwrap_or(usize::MAX));
+                let found = window.partitions.iter().cloned().flatten();
+                assert!(found.eq(expected), "{parts:?} {limit:?} {skip} {fetch:?}");
+            }
+        }
+    }
+}

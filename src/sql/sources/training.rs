@@ -1,0 +1,385 @@
+//! `COPY .. TO 'dir/' STORED AS BATCHES`: a training set, one file per batch.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::{GetExt, Statistics, plan_err};
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
+use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
+use datafusion::datasource::sink::DataSink;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::LexRequirement;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
+use object_store::{ObjectMeta, ObjectStore};
+use serde_json::{Map, Value};
+
+use crate::config::SerrateOptions;
+use crate::dense::{Side, Size};
+use crate::loader::{BatchFolder, Form, Loader, LoaderOptions, Sampling};
+use crate::sql::exec::spool::Spool;
+use crate::sql::order::ordered_sink;
+use crate::sql::sources::output::{local_folder, write_blocking};
+use crate::table::RaggedTable;
+use serrate_core::internal::check_target;
+
+/// The name of the format, in lower case.
+pub(in crate::sql) const BATCHES: &str = "batches";
+
+/// Bytes of rows that are kept in memory.
+const IN_MEMORY: usize = 1 << 30;
+
+const READING: &str = "folders of batches are written by COPY and not read as tables; load their files with `safetensors`";
+
+/// Makes [`BatchesFormat`]; registered as `batches`.
+#[derive(Debug, Default)]
+pub(crate) struct BatchesFormatFactory;
+
+impl GetExt for BatchesFormatFactory {
+    fn get_ext(&self) -> String {
+        BATCHES.into()
+    }
+}
+
+impl FileFormatFactory for BatchesFormatFactory {
+    fn create(
+        &self,
+        _state: &dyn Session,
+        options: &HashMap<String, String>,
+    ) -> Result<Arc<dyn FileFormat>> {
+        Ok(Arc::new(BatchesFormat { options: Options::parse(options)? }))
+    }
+
+    fn default(&self) -> Arc<dyn FileFormat> {
+        Arc::new(BatchesFormat::default())
+    }
+}
+
+/// Training batches as a target of COPY: a folder with one safetensors file per batch, as
+/// [`BatchFolder`] writes it.
+///
+/// Items are the rows of the query, in source order, or windows of their axis 1; columns share their
+/// lists. All rows are kept until the last batch is written: up to 1 GiB in memory, more of them in a
+/// temporary file beside the folder, which is mapped. Options:
+///
+/// | option | |
+/// |---|---|
+/// | `batch` | items per batch; needed |
+/// | `len` | most elements of axis 1 that an item has; everything if not given |
+/// | `window` | which part of a longer row: `'end'` (the default), `'start'`, `'random'`, `'balanced'`, `'step'` |
+/// | `stride` | from one window to the next, with `window 'step'`; `len` if not given |
+/// | `inner` | most elements of a list on axis 2 |
+/// | `fixed` | whether every batch has the shape of `len` and `inner` |
+/// | `seed` | of random windows and of the order |
+/// | `shuffle` | whether the order is a random one |
+/// | `bucket` | pools of so many batches are sorted by length |
+/// | `drop_last` | whether a batch of less than `batch` items is left out |
+/// | `epochs` | how many, 1 if not given |
+/// | `side` | of the padding, `'right'` (the default) or `'left'` |
+/// | `packed` | flat values with `cu_seqlens` instead of padded tensors |
+/// | `keep_types` | whether integers keep their width instead of being int64 |
+/// | `overwrite` | whether a folder of batches that is there is replaced |
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BatchesFormat {
+    options: Options,
+}
+
+/// What OPTIONS say.
+#[derive(Clone, Debug, Default)]
+struct Options {
+    loader: Option<LoaderOptions>,
+    epochs: u64,
+    overwrite: bool,
+}
+
+const NAMES: [&str; 15] = [
+    "batch",
+    "len",
+    "window",
+    "stride",
+    "inner",
+    "fixed",
+    "seed",
+    "shuffle",
+    "bucket",
+    "drop_last",
+    "epochs",
+    "side",
+    "packed",
+    "keep_types",
+    "overwrite",
+];
+
+/// Options by name, as text.
+struct Texts<'a>(HashMap<&'a str, &'a str>);
+
+impl Texts<'_> {
+    fn number(&self, name: &str) -> Result<Option<u64>> {
+        match self.0.get(name).map(|text| text.trim().parse()) {
+            None => Ok(None),
+            Some(Ok(number)) => Ok(Some(number)),
+            Some(Err(_)) => plan_err!("option '{name}' is a number, not '{}'", self.0[name]),
+        }
+    }
+
+    fn size(&self, name: &str) -> Result<Option<usize>> {
+        match self.number(name)?.map(usize::try_from) {
+            Some(Err(_)) => plan_err!("option '{name}' is too large"),
+            number => Ok(number.and_then(std::result::Result::ok)),
+        }
+    }
+
+    fn flag(&self, name: &str) -> Result<bool> {
+        match self.0.get(name).map(|text| text.trim().to_ascii_lowercase()).as_deref() {
+            None | Some("false" | "off" | "0" | "no") => Ok(false),
+            Some("true" | "on" | "1" | "yes") => Ok(true),
+            Some(other) => plan_err!("option '{name}' is true or false, not '{other}'"),
+        }
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|text| text.trim())
+    }
+}
+
+impl Options {
+    fn parse(options: &HashMap<String, String>) -> Result<Self> {
+        let mut texts = HashMap::new();
+        for (key, value) in options {
+            let name = key.strip_prefix("format.").unwrap_or(key);
+            if NAMES.contains(&name) {
+                texts.insert(name, value.as_str());
+            } else if !name.starts_with("execution.") {
+                // Those are of every COPY.
+                return plan_err!(
+                    "the format BATCHES has no option '{name}'; its options are {}",
+                    NAMES.join(", ")
+                );
+            }
+        }
+        let texts = Texts(texts);
+        let Some(batch) = texts.size("batch")? else {
+            return plan_err!(
+                "how large are the batches? Write STORED AS BATCHES (batch 256, len 512)"
+            );
+        };
+        let mut loader = LoaderOptions::new(batch);
+        let (len, inner) = (texts.size("len")?, texts.size("inner")?);
+        let epochs = texts.number("epochs")?.unwrap_or(1);
+        for (name, zero) in [
+            ("batch", batch == 0),
+            ("len", len == Some(0)),
+            ("inner", inner == Some(0)),
+            ("epochs", epochs == 0),
+        ] {
+            if zero {
+                return plan_err!("option '{name}' is 0; at least 1");
+            }
+        }
+        let stride = texts.size("stride")?;
+        let sampling = match (texts.text("window"), stride) {
+            (None | Some("end"), None) => Sampling::ToEnd,
+            (Some("start"), None) => Sampling::FromStart,
+            (Some("random"), None) => Sampling::Random,
+            (Some("balanced"), None) => Sampling::BalancedRandom,
+            (Some("step"), stride) => {
+                Sampling::Step { stride: stride.or(len).unwrap_or(usize::MAX) }
+            }
+            (None | Some("end" | "start" | "random" | "balanced"), Some(_)) => {
+                return plan_err!("a stride belongs to window 'step'");
+            }
+            (Some(other), _) => {
+                return plan_err!(
+                    "option 'window' is 'end', 'start', 'random', 'balanced' or 'step', not '{other}'"
+                );
+            }
+        };
+        match len {
+            Some(len) => loader = loader.window(len, sampling),
+            None if texts.0.contains_key("window") => {
+                return plan_err!("windows of what length? Write len 512 as well");
+            }
+            None => {}
+        }
+        let (fixed, packed) = (texts.flag("fixed")?, texts.flag("packed")?);
+        for name in ["fixed", "inner", "side"] {
+            let given = match name {
+                "fixed" => fixed,
+                "side" => texts.text("side") == Some("left"),
+                name => texts.0.contains_key(name),
+            };
+            if packed && given {
+                return plan_err!(
+                    "option '{name}' is about padding, and packed batches have none; leave out one of 'packed' and '{name}'"
+                );
+            }
+        }
+        let size = |n: Option<usize>| match n {
+            None => Size::Longest,
+            Some(n) if fixed => Size::Exactly(n),
+            Some(n) => Size::AtMost(n),
+        };
+        match (fixed, len, inner) {
+            (true, None, _) => {
+                return plan_err!("a fixed shape of what length? Write len 512 as well");
+            }
+            (_, _, Some(_)) => loader = loader.sizes([size(len), size(inner)]),
+            (true, _, None) => loader = loader.sizes([size(len)]),
+            (false, _, None) => {}
+        }
+        loader = loader.seed(texts.number("seed")?.unwrap_or(0));
+        if texts.flag("shuffle")? {
+            loader = loader.shuffle(texts.number("seed")?.unwrap_or(0));
+        }
+        if let Some(pool) = texts.size("bucket")? {
+            loader = loader.bucket(pool);
+        }
+        if let Some(side) = texts.text("side") {
+            loader = loader.side(side.parse::<Side>()?);
+        }
+        if packed {
+            loader = loader.form(Form::Packed);
+        }
+        loader =
+            loader.drop_last(texts.flag("drop_last")?).tokens_as_i64(!texts.flag("keep_types")?);
+        Ok(Self { loader: Some(loader), epochs, overwrite: texts.flag("overwrite")? })
+    }
+}
+
+#[async_trait]
+impl FileFormat for BatchesFormat {
+    fn get_ext(&self) -> String {
+        BATCHES.into()
+    }
+
+    fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
+        if compression.is_compressed() {
+            return plan_err!("batches are not compressed");
+        }
+        Ok(self.get_ext())
+    }
+
+    fn compression_type(&self) -> Option<FileCompressionType> {
+        None
+    }
+
+    async fn infer_schema(
+        &self,
+        _state: &dyn Session,
+        _store: &Arc<dyn ObjectStore>,
+        _objects: &[ObjectMeta],
+    ) -> Result<SchemaRef> {
+        plan_err!("{READING}")
+    }
+
+    async fn infer_stats(
+        &self,
+        _state: &dyn Session,
+        _store: &Arc<dyn ObjectStore>,
+        _table_schema: SchemaRef,
+        _object: &ObjectMeta,
+    ) -> Result<Statistics> {
+        plan_err!("{READING}")
+    }
+
+    async fn create_physical_plan(
+        &self,
+        _state: &dyn Session,
+        _conf: FileScanConfig,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan_err!("{READING}")
+    }
+
+    async fn create_writer_physical_plan(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        _state: &dyn Session,
+        conf: FileSinkConfig,
+        order: Option<LexRequirement>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let target = local_folder(&conf, "BATCHES")?;
+        check_target(&target, self.options.overwrite)?;
+        let sink = BatchesSink {
+            target,
+            schema: Arc::clone(conf.output_schema()),
+            options: self.options.clone(),
+        };
+        ordered_sink(input, Arc::new(sink), order, "batch", Some(&[]))
+    }
+
+    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
+        // Never opened: a plan over such files is refused above.
+        crate::sql::sources::nrt::NrtFormat::default().file_source(table_schema)
+    }
+}
+
+/// Collects rows and writes the batches of all epochs.
+#[derive(Debug)]
+struct BatchesSink {
+    target: PathBuf,
+    schema: SchemaRef,
+    options: Options,
+}
+
+impl DisplayAs for BatchesSink {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BatchesSink(folder={})", self.target.display())
+    }
+}
+
+#[async_trait]
+impl DataSink for BatchesSink {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    async fn write_all(
+        &self,
+        data: SendableRecordBatchStream,
+        context: &Arc<TaskContext>,
+    ) -> Result<u64> {
+        let limit = SerrateOptions::of(context.session_config().options()).max_dense_bytes;
+        let (target, schema) = (self.target.clone(), Arc::clone(&self.schema));
+        let options = self.options.clone();
+        write_blocking(data, move |batches| {
+            let folder = target.parent().filter(|p| !p.as_os_str().is_empty());
+            let mut spool = Spool::new(folder.unwrap_or(Path::new(".")), IN_MEMORY);
+            for batch in batches {
+                spool.push(batch?)?;
+            }
+            let kept = spool.finish()?;
+            // Rows stay in the batches they came in: to a loader, each is a shard.
+            let mut shards = kept
+                .batches
+                .iter()
+                .map(RaggedTable::try_from_batch)
+                .collect::<crate::Result<Vec<_>>>()?;
+            if shards.is_empty() {
+                let none = RecordBatch::new_empty(schema);
+                shards.push(RaggedTable::try_from_batch(&none)?);
+            }
+            let Some(loader) = options.loader else {
+                return plan_err!("batches of what size?");
+            };
+            let loader = Loader::try_new(shards, loader.limit(limit))?;
+            let mut folder = BatchFolder::create(&target, options.overwrite)?;
+            for epoch in 0..options.epochs {
+                for batch in loader.epoch(epoch)? {
+                    folder.write(epoch, &batch?)?;
+                }
+            }
+            let rows = u64::try_from(loader.num_rows()).unwrap_or(u64::MAX);
+            folder.finish(Map::from_iter([("rows".to_owned(), Value::from(rows))]))?;
+            Ok(rows)
+        })
+        .await
+    }
+}

@@ -1,0 +1,142 @@
+//! `FROM 'file'`, `FROM 'folder'`, `FROM 'glob*'`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::{TableProvider, UrlTableFactory};
+use datafusion::common::plan_err;
+use datafusion::datasource::dynamic_file::DynamicListTableFactory;
+use datafusion::datasource::listing::{
+    ListingTable, ListingTableConfig, ListingTableConfigExt, ListingTableUrl,
+};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::cache::TableScopedPath;
+use datafusion::execution::session_state::SessionState;
+use futures::TryStreamExt;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path as Location;
+
+use crate::sql::sources::empty::refuse_empty;
+use crate::sql::sources::from::files;
+use crate::sql::sources::listing::FilesTable;
+
+/// Makes a table of a path. Unlike DataFusion's own, it says what is wrong with a path that was
+/// clearly meant as one instead of reporting an unknown table.
+#[derive(Debug)]
+pub(in crate::sql) struct PathTables {
+    /// Used for the weak pointer to the session that it holds.
+    pub(in crate::sql) session: DynamicListTableFactory,
+}
+
+impl PathTables {
+    fn state(&self) -> Result<SessionState> {
+        self.session
+            .session_store()
+            .get_session()
+            .upgrade()
+            .and_then(|s| s.read().as_any().downcast_ref::<SessionState>().cloned())
+            .ok_or_else(|| DataFusionError::Internal("the session is gone".into()))
+    }
+}
+
+#[async_trait]
+impl UrlTableFactory for PathTables {
+    async fn try_new(&self, url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let looks_like_path = url.contains(['/', '\\', '*', '?'])
+            || url.rsplit_once('.').is_some_and(|(_, e)| !e.is_empty());
+        let state = self.state()?;
+        // In the words of a call of `read_parquet`, say.
+        if let Some(table) = files(&state, url).await? {
+            return Ok(Some(table));
+        }
+        if let Some(table) = crate::sql::sources::dok::at_path(url).await? {
+            return Ok(Some(table));
+        }
+        let Ok(path) = ListingTableUrl::parse(url) else {
+            return Ok(None);
+        };
+        // What was listed for a statement before may be out of date, by a COPY into the folder too.
+        if let Some(cache) = state.runtime_env().cache_manager.get_list_files_cache() {
+            cache.remove(&TableScopedPath { table: None, path: path.prefix().clone() });
+        }
+        let config = match ListingTableConfig::new(path).infer_options(&state).await {
+            Ok(config) => config,
+            Err(e) if looks_like_path => return Err(explain(url, e)),
+            Err(_) => return Ok(None),
+        };
+        if let Some(path) = config.table_paths.first() {
+            match one_format(&state, url, path).await {
+                // The name of a table or function, and of a folder by chance.
+                Err(_) if !looks_like_path => return Ok(None),
+                checked => checked?,
+            }
+        }
+        let config = match infer_listing(&state, config).await {
+            Err(_) if !looks_like_path => return Ok(None),
+            inferred => inferred?,
+        };
+        Ok(Some(Arc::new(FilesTable::new(Arc::new(ListingTable::try_new(config)?)))))
+    }
+}
+
+/// Finds out what the files of a listing have.
+async fn infer_listing(
+    state: &SessionState,
+    config: ListingTableConfig,
+) -> Result<ListingTableConfig> {
+    if let (Some(path), Some(options)) = (config.table_paths.first(), &config.options) {
+        refuse_empty(state, path, &options.format.get_ext()).await?;
+    }
+    config.infer_partitions_from_path(state).await?.infer_schema(state).await
+}
+
+/// Formats of data, by the endings of their files.
+const FORMATS: [&str; 9] =
+    ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
+
+/// Refuses a folder whose files are of several formats: the listing would take those of one of them.
+async fn one_format(state: &SessionState, url: &str, path: &ListingTableUrl) -> Result<()> {
+    if !path.is_collection() || path.get_glob().is_some() {
+        return Ok(());
+    }
+    let store = state.runtime_env().object_store(path)?;
+    let mut files = path.list_all_files(state, store.as_ref(), "").await?;
+    let mut first: Option<(String, String)> = None;
+    while let Some(file) = files.try_next().await? {
+        let Some(extension) = file.location.extension().map(str::to_ascii_lowercase) else {
+            continue;
+        };
+        if !FORMATS.contains(&extension.as_str()) {
+            continue;
+        }
+        match &first {
+            None => first = Some((extension, shown_location(&file.location))),
+            Some((known, _)) if *known == extension => {}
+            Some((_, other)) => {
+                return plan_err!(
+                    "cannot read '{url}': files of several formats, such as {other} and {}; name a folder or glob of one format, or a MEDS folder as meds('{url}')",
+                    shown_location(&file.location)
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The place of an object as people write it: of a local file with the slash in front, which locations lack.
+pub(in crate::sql) fn shown_location(location: &Location) -> String {
+    match LocalFileSystem::new().path_to_filesystem(location) {
+        Ok(path) if path.exists() => path.display().to_string(),
+        _ => location.to_string(),
+    }
+}
+
+fn explain(url: &str, e: DataFusionError) -> DataFusionError {
+    let inner = match &e {
+        DataFusionError::Internal(m) if m.starts_with("No files") => {
+            "no such file, or no file matches".into()
+        }
+        other => other.strip_backtrace(),
+    };
+    DataFusionError::Plan(format!("cannot read '{url}': {inner}"))
+}

@@ -1,0 +1,410 @@
+//! CSV, JSON and Arrow files as DataFusion has them, but for COPY to one local file, which appears
+//! whole or not at all.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::Session;
+use datafusion::common::{
+    GetExt, Statistics, exec_datafusion_err, exec_err, internal_err, plan_err,
+};
+use datafusion::datasource::file_format::arrow::ArrowFormat;
+use datafusion::datasource::file_format::csv::CsvFormat;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
+use datafusion::datasource::listing::ListingTableUrl;
+use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
+use datafusion::datasource::sink::{DataSink, DataSinkExec};
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::LexRequirement;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::metrics::MetricsSet;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
+use futures::stream::{StreamExt, TryStreamExt};
+use object_store::{ObjectMeta, ObjectStore};
+
+use crate::sql::exec::guard::infer_guarded;
+use crate::sql::order::ordered_sink;
+use crate::sql::sources::arrow_files::CheckedArrow;
+use crate::sql::sources::json;
+use crate::sql::sources::output::{OutputOptions, make_folder, single_file};
+use crate::sql::sources::urls::shown_location;
+use serrate_core::internal::Lease;
+use serrate_core::internal::arrow_ipc::{as_schema, without_dictionaries};
+use serrate_core::internal::json::{lists_as_json, schema_of_texts};
+
+/// Makes [`WholeFileFormat`]s: another factory's formats, and COPY to one local file whole or not at
+/// all.
+#[derive(Debug)]
+pub(crate) struct WholeFileFormatFactory {
+    inner: Arc<dyn FileFormatFactory>,
+    extension: String,
+}
+
+impl WholeFileFormatFactory {
+    /// Over another factory, under its name.
+    pub(crate) fn new(inner: Arc<dyn FileFormatFactory>) -> Self {
+        let extension = inner.get_ext();
+        Self { inner, extension }
+    }
+
+    /// Over another factory, for files whose names end in `extension`.
+    pub(crate) fn with_extension(
+        inner: Arc<dyn FileFormatFactory>,
+        extension: impl Into<String>,
+    ) -> Self {
+        Self { inner, extension: extension.into() }
+    }
+}
+
+impl GetExt for WholeFileFormatFactory {
+    fn get_ext(&self) -> String {
+        self.extension.clone()
+    }
+}
+
+impl FileFormatFactory for WholeFileFormatFactory {
+    fn create(
+        &self,
+        state: &dyn Session,
+        options: &HashMap<String, String>,
+    ) -> Result<Arc<dyn FileFormat>> {
+        let (ours, theirs) = OutputOptions::take(&self.extension.to_uppercase(), options)?;
+        // DataFusion's factory for Arrow does not look at options.
+        if self.extension == "arrow"
+            && let Some(key) = theirs.keys().filter_map(|key| key.strip_prefix("format.")).min()
+        {
+            return plan_err!("the format ARROW has no option '{key}'; its option is overwrite");
+        }
+        let said = theirs.keys().any(|k| k.ends_with("newline_delimited"));
+        let inner = self.inner.create(state, &theirs)?;
+        Ok(Arc::new(WholeFileFormat {
+            array: json::as_array(&inner).filter(|_| !said),
+            inner,
+            extension: self.extension.clone(),
+            overwrite: ours.overwrite,
+        }))
+    }
+
+    fn default(&self) -> Arc<dyn FileFormat> {
+        let inner = self.inner.default();
+        Arc::new(WholeFileFormat {
+            array: json::as_array(&inner),
+            inner,
+            extension: self.extension.clone(),
+            overwrite: false,
+        })
+    }
+}
+
+/// A format of DataFusion's, whose COPY to one local file goes through a temporary file beside it.
+///
+/// Rows come in source order where the query has one; see [`in_source_order`](crate::sql::in_source_order).
+/// CSV has lists, structs and maps as JSON text, and Arrow files have the values of dictionaries, of
+/// which a file holds one per column.
+///
+/// Of JSON, both forms are read: one record per line, and a list of records, as the first character
+/// of a file says (unless the option `newline_delimited` does). All files of a table have one form. A
+/// list is read by one thread, as it cannot be cut.
+#[derive(Debug)]
+pub(crate) struct WholeFileFormat {
+    inner: Arc<dyn FileFormat>,
+    /// JSON as one list of records, where the files decide.
+    array: Option<Arc<dyn FileFormat>>,
+    extension: String,
+    overwrite: bool,
+}
+
+#[async_trait]
+impl FileFormat for WholeFileFormat {
+    fn get_ext(&self) -> String {
+        self.extension.clone()
+    }
+
+    fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
+        match self.extension == self.inner.get_ext() {
+            true => self.inner.get_ext_with_compression(compression),
+            false => Ok(format!("{}{}", self.extension, compression.get_ext())),
+        }
+    }
+
+    fn compression_type(&self) -> Option<FileCompressionType> {
+        self.inner.compression_type()
+    }
+
+    async fn infer_schema(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        objects: &[ObjectMeta],
+    ) -> Result<SchemaRef> {
+        if let Some(array) = &self.array
+            && json::are_arrays(state, store, objects).await?
+        {
+            return array.infer_schema(state, store, objects).await;
+        }
+        if !self.is_arrow() {
+            return self.inner.infer_schema(state, store, objects).await;
+        }
+        if let Some(short) = objects.iter().find(|object| object.size < 8) {
+            let shown = shown_location(&short.location);
+            return exec_err!("{shown}: too short for an Arrow file or stream");
+        }
+        let checked: Arc<dyn ObjectStore> = Arc::new(CheckedArrow::new(Arc::clone(store)));
+        infer_guarded(self.inner.as_ref(), state, &checked, objects).await
+    }
+
+    async fn infer_stats(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        table_schema: SchemaRef,
+        object: &ObjectMeta,
+    ) -> Result<Statistics> {
+        self.inner.infer_stats(state, store, table_schema, object).await
+    }
+
+    async fn create_physical_plan(
+        &self,
+        state: &dyn Session,
+        conf: FileScanConfig,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let conf = match self.array {
+            Some(_) => json::scan(state, conf).await?,
+            None => conf,
+        };
+        self.inner.create_physical_plan(state, conf).await
+    }
+
+    async fn create_writer_physical_plan(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        state: &dyn Session,
+        mut conf: FileSinkConfig,
+        order: Option<LexRequirement>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let target = single_file(&conf);
+        if target.is_none() && self.overwrite {
+            return plan_err!(
+                "the option 'overwrite' of {} is for COPY to one local file",
+                self.extension.to_uppercase()
+            );
+        }
+        let schema = Arc::clone(conf.output_schema());
+        let written = self.written(&schema);
+        conf.output_schema = Arc::clone(&written);
+        let whole = match target {
+            Some(target) if !self.overwrite && target.exists() => {
+                return Err(crate::Error::Exists(target).into());
+            }
+            Some(target) => {
+                let (stem, url) = temporary(&conf, &target)?;
+                conf.table_paths = vec![url];
+                Some(Whole { target, stem, overwrite: self.overwrite })
+            }
+            None => None,
+        };
+        // For the sink alone: what it writes comes from elsewhere.
+        let nothing = Arc::new(EmptyExec::new(Arc::clone(&written)));
+        let plan = self.inner.create_writer_physical_plan(nothing, state, conf, None).await?;
+        if !plan.is::<DataSinkExec>() {
+            return internal_err!("{} is not a format that writes files", self.extension);
+        }
+        let whole_file = whole.is_some();
+        let sink = Arc::new(FormatSink { plan, schema, written, whole });
+        match whole_file {
+            true => ordered_sink(input, sink, order, self.name(), None),
+            false => Ok(Arc::new(DataSinkExec::new(input, sink, order))),
+        }
+    }
+
+    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
+        self.inner.file_source(table_schema)
+    }
+}
+
+impl WholeFileFormat {
+    fn is_arrow(&self) -> bool {
+        self.inner.is::<ArrowFormat>()
+    }
+
+    /// The format in messages.
+    fn name(&self) -> &'static str {
+        if self.is_arrow() {
+            "Arrow"
+        } else if self.inner.is::<CsvFormat>() {
+            "CSV"
+        } else {
+            "JSON"
+        }
+    }
+
+    /// The schema that is written of one that comes: as the `serrate` command writes the format.
+    fn written(&self, schema: &SchemaRef) -> SchemaRef {
+        let nested = || schema.fields().iter().any(|f| f.data_type().is_nested());
+        if self.is_arrow() {
+            without_dictionaries(schema)
+        } else if self.inner.is::<CsvFormat>() && nested() {
+            schema_of_texts(schema)
+        } else {
+            Arc::clone(schema)
+        }
+    }
+}
+
+/// A folder of our own beside the target, and in it a file of the target's name.
+fn temporary(conf: &FileSinkConfig, target: &Path) -> Result<(String, ListingTableUrl)> {
+    let stem = Lease::draw_stem();
+    let ([url], Some(file)) = (conf.table_paths.as_slice(), target.file_name()) else {
+        return internal_err!("a COPY has one target");
+    };
+    let mut url = url.get_url().clone();
+    let folder = Lease::data_name(&stem);
+    match url.path_segments_mut() {
+        Ok(mut path) => path.pop().push(&folder).push(&file.to_string_lossy()),
+        Err(()) => return internal_err!("the URL of a file has a path"),
+    };
+    Ok((stem, ListingTableUrl::try_new(url, None)?))
+}
+
+/// The sink of another format, for rows in the form that it can write.
+#[derive(Debug)]
+struct FormatSink {
+    /// Of the other format's sink, without input.
+    plan: Arc<dyn ExecutionPlan>,
+    /// Of the rows that come.
+    schema: SchemaRef,
+    /// Of the rows as they are written: lists as text, or dictionaries as their values.
+    written: SchemaRef,
+    whole: Option<Whole>,
+}
+
+/// One local file, which the other format's sink writes into a folder of its own.
+#[derive(Clone, Debug)]
+struct Whole {
+    target: PathBuf,
+    /// Of the names that are held while the file is written.
+    stem: String,
+    overwrite: bool,
+}
+
+impl FormatSink {
+    fn sink(&self) -> Result<&dyn DataSink> {
+        match self.plan.downcast_ref::<DataSinkExec>() {
+            Some(plan) => Ok(plan.sink()),
+            None => internal_err!("{} has no sink", self.plan.name()),
+        }
+    }
+
+    /// Rows in the form in which they are written.
+    fn converted(&self, data: SendableRecordBatchStream) -> SendableRecordBatchStream {
+        if self.written == self.schema {
+            return data;
+        }
+        let written = Arc::clone(&self.written);
+        let texts = self
+            .written
+            .fields()
+            .iter()
+            .zip(self.schema.fields())
+            .any(|(to, from)| from.data_type().is_nested() && !to.data_type().is_nested());
+        let batches = data.map(move |batch| {
+            let batch = batch?;
+            Ok(match texts {
+                true => lists_as_json(&batch)?,
+                false => as_schema(&batch, &written)?,
+            })
+        });
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.written), batches))
+    }
+}
+
+impl DisplayAs for FormatSink {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.whole, self.plan.downcast_ref::<DataSinkExec>()) {
+            (Some(whole), _) => write!(f, "WholeFileSink(file={})", whole.target.display()),
+            (None, Some(plan)) => plan.sink().fmt_as(t, f),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// The rows, and whether they ended in an error of their own.
+fn watched(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, Arc<AtomicBool>) {
+    let failed = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&failed);
+    let schema = data.schema();
+    let data = data.inspect_err(move |_| seen.store(true, Ordering::Relaxed));
+    (Box::pin(RecordBatchStreamAdapter::new(schema, data)), failed)
+}
+
+/// An error of a writer, with the file that it is about.
+fn unwritten(target: &Path, e: &DataFusionError) -> DataFusionError {
+    let said = match e.find_root() {
+        // What the file system said is lost.
+        DataFusionError::Internal(text) if text.contains("finalizing writes") => {
+            "it could not be written to the end; is the disk full?".to_owned()
+        }
+        root => {
+            let mut cause: &dyn std::error::Error = root;
+            while let Some(deeper) = cause.source() {
+                cause = deeper;
+            }
+            cause.to_string()
+        }
+    };
+    exec_datafusion_err!("{}: {said}", target.display())
+}
+
+#[async_trait]
+impl DataSink for FormatSink {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        self.sink().ok()?.metrics()
+    }
+
+    async fn write_all(
+        &self,
+        data: SendableRecordBatchStream,
+        context: &Arc<TaskContext>,
+    ) -> Result<u64> {
+        let data = self.converted(data);
+        let Some(Whole { target, stem, overwrite }) = self.whole.clone() else {
+            return self.sink()?.write_all(data, context).await;
+        };
+        make_folder(&target)?;
+        let beside = target.parent().unwrap_or(Path::new("."));
+        let io = |e| crate::Error::io(&target, e);
+        // Removed with what is in it when the query fails or is dropped.
+        let lease = Lease::acquire_named(beside, &stem).map_err(io)?;
+        let folder = lease.data();
+        std::fs::create_dir(&folder).map_err(io)?;
+        let (data, of_query) = watched(data);
+        let written = self.sink()?.write_all(data, context).await;
+        let rows = written.map_err(|e| match of_query.load(Ordering::Relaxed) {
+            true => e,
+            false => unwritten(&target, &e),
+        })?;
+        let settle = move || {
+            let file = folder.join(target.file_name().unwrap_or_default());
+            let settled = serrate_core::internal::settle(&file, &target, overwrite);
+            drop(lease);
+            settled
+        };
+        tokio::task::spawn_blocking(settle)
+            .await
+            .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??;
+        Ok(rows)
+    }
+}

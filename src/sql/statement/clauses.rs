@@ -1,0 +1,595 @@
+//! Clauses that the parser reads and DataFusion's planner passes over: each is refused by its name, with
+//! what to write instead.
+//!
+//! The planner takes syntax trees apart with `..` in a few places, and what stands there has no effect:
+//! a sample of a table is all of it, `upper(x) FILTER (WHERE false)` is `upper(x)`. What it refuses itself
+//! is not repeated here.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::{plan_datafusion_err, plan_err};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::{
+    CreateTable, CreateView, Cte, CteAsMaterialized, DuplicateTreatment, Expr, Function,
+    FunctionArg, FunctionArgumentClause, FunctionArguments, GroupByExpr, LimitClause, ObjectType,
+    OrderByKind, PipeOperator, Query, Select, SelectItem, SetExpr, Statement as SqlStatement,
+    TableAlias, TableFactor, TableSampleKind, TableWithJoins, UnaryOperator, Visit, Visitor,
+    WindowType,
+};
+use datafusion::sql::parser::{CopyToSource, Statement};
+
+use crate::functions::{is_reduction, plans_predicates};
+use crate::sql::statement::columns::check_columns;
+use crate::sql::statement::positions::is_marked;
+
+/// Refuses what a statement says and the planner would not do.
+pub(in crate::sql) fn check(state: &SessionState, statement: &Statement) -> Result<()> {
+    let mut clauses = Clauses { state };
+    let found = match statement {
+        Statement::Statement(inner) => inner.visit(&mut clauses),
+        Statement::CopyTo(copy) => match &copy.source {
+            CopyToSource::Query(query) => query.visit(&mut clauses),
+            CopyToSource::Relation(_) => return Ok(()),
+        },
+        Statement::Explain(explain) => return check(state, &explain.statement),
+        Statement::CreateExternalTable(table) => {
+            if table.unbounded {
+                return plan_err!(
+                    "CREATE UNBOUNDED EXTERNAL TABLE: a table of files ends with the last file; leave UNBOUNDED out"
+                );
+            }
+            return check_columns(&table.columns, &table.constraints);
+        }
+        Statement::Reset(_) => return Ok(()),
+    };
+    match found {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(e) => Err(e),
+    }
+}
+
+struct Clauses<'a> {
+    state: &'a SessionState,
+}
+
+impl Visitor for Clauses<'_> {
+    type Break = DataFusionError;
+
+    fn pre_visit_statement(&mut self, statement: &SqlStatement) -> ControlFlow<DataFusionError> {
+        as_flow(check_statement(statement))
+    }
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<DataFusionError> {
+        as_flow(check_query(query))
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<DataFusionError> {
+        as_flow(check_select(select))
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<DataFusionError> {
+        as_flow(check_factor(factor))
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<DataFusionError> {
+        as_flow(match expr {
+            Expr::Function(call) => check_call(self.state, call),
+            Expr::Collate { collation, .. } => Err(refuse(
+                &format!("COLLATE {collation}"),
+                "texts compare by their characters' numbers; lower(x) compares without regard to case",
+            )),
+            Expr::Trim { trim_characters: Some(characters), .. } if characters.len() > 1 => {
+                plan_err!(
+                    "TRIM takes its characters as one text, and here there are {}: trim(x, 'ab') takes away both",
+                    characters.len()
+                )
+            }
+            _ => Ok(()),
+        })
+    }
+}
+
+fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
+    match done {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(e) => ControlFlow::Break(e),
+    }
+}
+
+/// Refuses `clause`, and says what to do.
+fn refuse(clause: &str, instead: &str) -> DataFusionError {
+    plan_datafusion_err!("{clause} is not supported: {instead}")
+}
+
+fn check_statement(statement: &SqlStatement) -> Result<()> {
+    match statement {
+        SqlStatement::CreateTable(CreateTable { columns, constraints, .. }) => {
+            check_columns(columns, constraints)
+        }
+        SqlStatement::CreateView(CreateView { or_alter, secure, params, .. }) => {
+            if *or_alter {
+                return Err(refuse("CREATE OR ALTER VIEW", "write CREATE OR REPLACE VIEW"));
+            }
+            if *secure || params.is_some() {
+                return Err(refuse(
+                    "SECURE, ALGORITHM, DEFINER or SQL SECURITY in CREATE VIEW",
+                    "there are no users, and a view is planned where it is used",
+                ));
+            }
+            Ok(())
+        }
+        SqlStatement::Drop { object_type, cascade, restrict, purge, temporary, table, .. } => {
+            let other = [
+                // The planner looks at CASCADE of schemas.
+                ("CASCADE", *cascade && *object_type != ObjectType::Schema),
+                ("RESTRICT", *restrict),
+                ("PURGE", *purge),
+                ("TEMPORARY", *temporary),
+                ("ON", table.is_some()),
+            ];
+            match other.into_iter().find(|(_, said)| *said) {
+                Some((clause, _)) => Err(refuse(
+                    &format!("DROP {object_type} .. {clause}"),
+                    "what else names the object is not looked at; leave the word out",
+                )),
+                None => Ok(()),
+            }
+        }
+        SqlStatement::CreateSchema { schema_name, if_not_exists, .. } => {
+            named_only(statement, "SCHEMA", *if_not_exists, schema_name)
+        }
+        SqlStatement::CreateDatabase { db_name, if_not_exists, .. } => {
+            named_only(statement, "DATABASE", *if_not_exists, db_name)
+        }
+        SqlStatement::Explain { query_plan, estimate, options, .. } => {
+            let other = [
+                ("EXPLAIN QUERY PLAN", *query_plan),
+                ("EXPLAIN ESTIMATE", *estimate),
+                ("EXPLAIN (..)", options.is_some()),
+            ];
+            match other.into_iter().find(|(_, said)| *said) {
+                Some((clause, _)) => {
+                    Err(refuse(clause, "write EXPLAIN, EXPLAIN VERBOSE or EXPLAIN ANALYZE"))
+                }
+                None => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what CREATE SCHEMA and CREATE DATABASE say beside the name.
+fn named_only(
+    statement: &SqlStatement,
+    what: &str,
+    if_not_exists: bool,
+    name: &impl ToString,
+) -> Result<()> {
+    let name = name.to_string();
+    let exists = if if_not_exists { "IF NOT EXISTS " } else { "" };
+    let plain = format!("CREATE {what} {exists}{name}");
+    let written = statement.to_string();
+    let rest = match name.split_once("AUTHORIZATION") {
+        Some((_, user)) => format!("AUTHORIZATION{user}"),
+        None if written == plain => return Ok(()),
+        None => written.strip_prefix(&plain).unwrap_or(&written).trim().to_owned(),
+    };
+    Err(refuse(&format!("{rest} in CREATE {what}"), "it takes a name and nothing else"))
+}
+
+fn check_query(query: &Query) -> Result<()> {
+    let Query {
+        with,
+        body,
+        order_by,
+        limit_clause,
+        locks,
+        for_clause,
+        settings,
+        format_clause,
+        ..
+    } = query;
+    if let Some(lock) = locks.first() {
+        return Err(refuse(
+            &lock.to_string(),
+            "a statement sees its tables as they are when it begins, and locks no rows; leave it out",
+        ));
+    }
+    if let Some(clause) = for_clause {
+        return Err(refuse(&clause.to_string(), "choose the format of results where they go"));
+    }
+    if let Some(LimitClause::LimitOffset { limit, limit_by, .. }) = limit_clause
+        && !limit_by.is_empty()
+    {
+        let limit = limit.as_ref().map_or_else(String::new, ToString::to_string);
+        let by: Vec<String> = limit_by.iter().map(ToString::to_string).collect();
+        return Err(refuse(
+            &format!("LIMIT {limit} BY {}", by.join(", ")),
+            "write QUALIFY row_number() OVER (PARTITION BY .. ORDER BY ..) <= n",
+        ));
+    }
+    if let Some(LimitClause::LimitOffset { limit, offset, .. }) = limit_clause {
+        let offset = offset.as_ref().map(|offset| &offset.value);
+        for (clause, rows) in [("LIMIT", limit.as_ref()), ("OFFSET", offset)] {
+            if let Some(rows @ Expr::UnaryOp { op: UnaryOperator::Minus, expr }) = rows
+                && matches!(**expr, Expr::Value(_))
+            {
+                return plan_err!(
+                    "{clause} {rows}: a number of rows is 0 or more; without {clause} all rows are taken"
+                );
+            }
+        }
+    }
+    if settings.is_some() {
+        return Err(refuse("SETTINGS of a query", "write SET name = value before it"));
+    }
+    if let Some(clause) = format_clause {
+        return Err(refuse(
+            &clause.to_string(),
+            "COPY (..) TO 'file' STORED AS .. writes a format, and `serrate -f` shows one",
+        ));
+    }
+    for Cte { alias, from, materialized, .. } in with.iter().flat_map(|with| &with.cte_tables) {
+        if *materialized == Some(CteAsMaterialized::Materialized) {
+            return Err(refuse(
+                &format!("{} AS MATERIALIZED", alias.name),
+                "a query of WITH is planned where it is used; CREATE TABLE .. AS SELECT keeps its rows",
+            ));
+        }
+        if let Some(from) = from {
+            return Err(refuse(
+                &format!("FROM {from} behind the query {} of WITH", alias.name),
+                "leave it out",
+            ));
+        }
+        check_alias(Some(alias))?;
+    }
+    if let Some(order) = order_by
+        && matches!(order.kind, OrderByKind::All(_))
+        && !matches!(body.as_ref(), SetExpr::Select(_))
+    {
+        return Err(refuse(
+            "ORDER BY ALL of UNION, INTERSECT, EXCEPT or VALUES",
+            "write ORDER BY 1, 2, .. with the numbers of the columns",
+        ));
+    }
+    if !matches!(body.as_ref(), SetExpr::Select(_)) {
+        check_into(body)?;
+    }
+    for pipe in &query.pipe_operators {
+        if let PipeOperator::Aggregate { full_table_exprs, group_by_expr } = pipe {
+            let ordered = full_table_exprs
+                .iter()
+                .chain(group_by_expr)
+                .any(|e| e.order_by.asc.is_some() || e.order_by.nulls_first.is_some());
+            if ordered {
+                return Err(refuse(
+                    "ASC or DESC within |> AGGREGATE",
+                    "write |> ORDER BY behind it",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses `SELECT .. INTO` as one side of a set operation.
+fn check_into(body: &SetExpr) -> Result<()> {
+    match body {
+        SetExpr::Select(select) if select.into.is_some() => Err(refuse(
+            "SELECT .. INTO within UNION, INTERSECT or EXCEPT",
+            "write CREATE TABLE .. AS in front of the whole",
+        )),
+        SetExpr::SetOperation { left, right, .. } => {
+            check_into(left)?;
+            check_into(right)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_select(select: &Select) -> Result<()> {
+    if !select.optimizer_hints.is_empty() {
+        return Err(refuse("an optimizer hint", "settings are changed with SET; leave it out"));
+    }
+    if let Some(modifiers) = &select.select_modifiers
+        && modifiers.is_any_set()
+    {
+        return Err(refuse(&modifiers.to_string(), "leave it out"));
+    }
+    if select.exclude.is_some() {
+        return Err(refuse(
+            "EXCLUDE behind the columns of SELECT",
+            "write it behind the star: SELECT * EXCLUDE (a), b",
+        ));
+    }
+    if select.prewhere.is_some() {
+        return Err(refuse("PREWHERE", "write WHERE: conditions go to the scan by themselves"));
+    }
+    if !select.connect_by.is_empty() {
+        return Err(refuse("START WITH and CONNECT BY", "write WITH RECURSIVE"));
+    }
+    if select.value_table_mode.is_some() {
+        return Err(refuse("SELECT AS STRUCT and AS VALUE", "write named_struct('a', a)"));
+    }
+    let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) = &select.group_by;
+    if let Some(modifier) = modifiers.first() {
+        return Err(refuse(
+            &format!("GROUP BY .. {modifier}"),
+            "write GROUP BY ROLLUP (a, b), CUBE (a, b) or GROUPING SETS ((a), ())",
+        ));
+    }
+    for item in &select.projection {
+        let (SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)) = item
+        else {
+            continue;
+        };
+        if let Some(alias) = &options.opt_alias {
+            return Err(refuse(&format!("AS {alias} behind a star"), "name columns one by one"));
+        }
+    }
+    select.from.iter().try_for_each(check_joins)
+}
+
+fn check_joins(from: &TableWithJoins) -> Result<()> {
+    match from.joins.iter().any(|join| join.global) {
+        true => Err(refuse("GLOBAL JOIN", "leave GLOBAL out: all runs in one process")),
+        false => Ok(()),
+    }
+}
+
+/// Refuses what stands beside a table in FROM without effect.
+pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
+    let (alias, sample, ordinality) = match factor {
+        TableFactor::Table {
+            alias,
+            args,
+            with_hints,
+            version,
+            with_ordinality,
+            partitions,
+            json_path,
+            sample,
+            index_hints,
+            ..
+        } => {
+            if !with_hints.is_empty() || !index_hints.is_empty() {
+                return Err(refuse(
+                    "a hint beside a table (WITH (..), USE INDEX ..)",
+                    "leave it out",
+                ));
+            }
+            if let Some(version) = version {
+                return Err(refuse(
+                    &version.to_string(),
+                    "tables have one version, the one of now; leave it out",
+                ));
+            }
+            if !partitions.is_empty() && !is_marked(partitions) {
+                return Err(refuse("PARTITION (..) beside a table", "write a condition in WHERE"));
+            }
+            if json_path.is_some() {
+                return Err(refuse("a path into JSON beside a table", "write it in SELECT"));
+            }
+            if args.as_ref().is_some_and(|args| args.settings.is_some()) {
+                return Err(refuse(
+                    "SETTINGS of a table function",
+                    "write SET name = value before",
+                ));
+            }
+            (alias, sample.as_ref(), *with_ordinality)
+        }
+        TableFactor::Derived { alias, sample, .. } => (alias, sample.as_ref(), false),
+        TableFactor::Function { name, args, alias, with_ordinality, .. } => {
+            if let Some(named) = args.iter().find(|arg| !matches!(arg, FunctionArg::Unnamed(_))) {
+                return Err(refuse(
+                    &format!("the named argument {named} of {name}"),
+                    "give arguments in their order, without names",
+                ));
+            }
+            (alias, None, *with_ordinality)
+        }
+        TableFactor::UNNEST { alias, .. } | TableFactor::NestedJoin { alias, .. } => {
+            (alias, None, false)
+        }
+        TableFactor::Pivot { .. } => {
+            return Err(refuse(
+                "PIVOT",
+                "write an aggregate for each value: SELECT sum(x) FILTER (WHERE k = 'a') AS a, ..",
+            ));
+        }
+        TableFactor::Unpivot { .. } => {
+            return Err(refuse(
+                "UNPIVOT",
+                "write UNION ALL: SELECT 'a' AS name, a AS value FROM t UNION ALL SELECT 'b', b FROM t",
+            ));
+        }
+        TableFactor::MatchRecognize { .. } => {
+            return Err(refuse(
+                "MATCH_RECOGNIZE",
+                "window functions such as lag(x) see other rows",
+            ));
+        }
+        _ => return Ok(()),
+    };
+    if let Some(
+        TableSampleKind::BeforeTableAlias(sample) | TableSampleKind::AfterTableAlias(sample),
+    ) = sample
+    {
+        return Err(refuse(
+            sample.to_string().trim(),
+            "WHERE random() < 0.01 takes each row with that chance, LIMIT the first rows",
+        ));
+    }
+    if ordinality {
+        return Err(refuse(
+            "WITH ORDINALITY",
+            "row_number() OVER () numbers rows, and positions => true those of ragged_explode",
+        ));
+    }
+    check_alias(alias.as_ref())
+}
+
+/// The planner takes the names of `AS t (a INT, b TEXT)` only.
+fn check_alias(alias: Option<&TableAlias>) -> Result<()> {
+    let Some(alias) = alias else { return Ok(()) };
+    for column in &alias.columns {
+        if let Some(data_type) = &column.data_type {
+            return Err(refuse(
+                &format!("the type {data_type} of {} behind AS {}", column.name, alias.name),
+                "give names there, and CAST in SELECT",
+            ));
+        }
+    }
+    match &alias.at {
+        Some(at) => Err(refuse(&format!("AT {at} behind AS {}", alias.name), "leave it out")),
+        None => Ok(()),
+    }
+}
+
+/// The sample that DuckDB writes behind the whole FROM, which the parser does not know.
+pub(in crate::sql) fn using_sample(text: &str) -> Option<DataFusionError> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words
+        .windows(2)
+        .any(|pair| pair[0].eq_ignore_ascii_case("using") && pair[1].eq_ignore_ascii_case("sample"))
+        .then(|| {
+            refuse(
+                "USING SAMPLE",
+                "WHERE random() < 0.01 takes each row with that chance, LIMIT the first rows",
+            )
+        })
+}
+
+/// Refuses what is about rows beside a function of one row.
+fn check_call(state: &SessionState, call: &Function) -> Result<()> {
+    let name = match call.name.0.as_slice() {
+        [part] => match part.as_ident() {
+            Some(name) if name.quote_style.is_some() => name.value.clone(),
+            Some(name) => name.value.to_lowercase(),
+            None => return Ok(()),
+        },
+        _ => return Ok(()),
+    };
+    if !matches!(call.parameters, FunctionArguments::None) {
+        return Err(refuse(
+            &format!("a second list of arguments, {name}(..)(..)"),
+            "give all arguments in one",
+        ));
+    }
+    if matches!(call.args, FunctionArguments::Subquery(_)) {
+        return Err(refuse(
+            &format!("{name}(SELECT ..)"),
+            "a query among arguments stands in parentheses of its own, f((SELECT ..)); a list of its rows is (SELECT array_agg(a) FROM ..)",
+        ));
+    }
+    if let Some(WindowType::NamedWindow(window)) = &call.over {
+        return plan_err!("{name}(..) OVER {window}: there is no WINDOW {window} in this SELECT");
+    }
+    if let Some(WindowType::WindowSpec(spec)) = &call.over
+        && let Some(window) = &spec.window_name
+    {
+        return plan_err!(
+            "{name}(..) OVER ({window} ..): there is no WINDOW {window} in this SELECT"
+        );
+    }
+    let of_one_row = state.scalar_functions().contains_key(&name)
+        || state.higher_order_functions().contains_key(&name)
+        || ["unnest", "unnest_outer"].contains(&name.as_str());
+    if !of_one_row {
+        return Ok(());
+    }
+    let reduction = is_reduction(&name);
+    let kind = match name.as_str() {
+        n if n.starts_with("ragged_") => Kind::Ragged,
+        n if n.starts_with("array_") || n.starts_with("list_") => Kind::List,
+        _ => Kind::Single,
+    };
+    if call.filter.is_some() && !(reduction && plans_predicates(state.expr_planners())) {
+        return Err(refuse(
+            &format!("{name}(..) FILTER (WHERE ..)"),
+            match kind {
+                Kind::Ragged | Kind::List => {
+                    "FILTER is for aggregates of rows and for reductions of lists such as ragged_mean; ragged_filter(x, mask) keeps the values that a mask is true for"
+                }
+                Kind::Single => {
+                    "FILTER is for aggregates of rows and for reductions of lists such as ragged_mean; CASE WHEN condition THEN .. END makes the value where a condition holds"
+                }
+            },
+        ));
+    }
+    if call.over.is_some() {
+        return Err(refuse(
+            &format!("{name}(..) OVER (..)"),
+            &match kind {
+                Kind::Ragged => format!(
+                    "{name} is about the list of one row, and OVER for aggregates and window functions, as in sum({name}(x)) OVER (..)"
+                ),
+                _ => {
+                    format!("{name} is about one row, and OVER for aggregates and window functions")
+                }
+            },
+        ));
+    }
+    if !call.within_group.is_empty() {
+        return Err(refuse(
+            &format!("{name}(..) WITHIN GROUP (ORDER BY ..)"),
+            "it is for aggregates of rows such as percentile_cont; ragged_quantile(x, 0.5) is that of a list",
+        ));
+    }
+    let nulls = || {
+        refuse(
+            &format!("{name}(..) IGNORE NULLS or RESPECT NULLS"),
+            "it is for aggregates and window functions; ragged_filter(x, ragged_not(ragged_is_null(x))) is a list without NULL",
+        )
+    };
+    if call.null_treatment.is_some() {
+        return Err(nulls());
+    }
+    let FunctionArguments::List(list) = &call.args else { return Ok(()) };
+    if list.duplicate_treatment == Some(DuplicateTreatment::Distinct) {
+        return Err(refuse(
+            &format!("{name}(DISTINCT ..)"),
+            &match kind {
+                Kind::Ragged => format!("{name}(ragged_unique(x)) is that of the different values"),
+                Kind::List => format!("{name}(array_distinct(x)) is that of the different values"),
+                Kind::Single => {
+                    format!("{name} is about one row; SELECT DISTINCT leaves out equal rows")
+                }
+            },
+        ));
+    }
+    for clause in &list.clauses {
+        match clause {
+            FunctionArgumentClause::OrderBy(_) => {
+                return Err(refuse(
+                    &format!("{name}(.. ORDER BY ..)"),
+                    &match kind {
+                        Kind::Ragged => {
+                            format!("{name}(ragged_sort(x)) is that of the values in order")
+                        }
+                        Kind::List => {
+                            format!("{name}(array_sort(x)) is that of the values in order")
+                        }
+                        Kind::Single => {
+                            format!("{name} is about one row; ORDER BY stands behind the query")
+                        }
+                    },
+                ));
+            }
+            FunctionArgumentClause::IgnoreOrRespectNulls(_) => return Err(nulls()),
+            // The planner refuses the others.
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What a function is about.
+#[derive(Clone, Copy)]
+enum Kind {
+    Ragged,
+    List,
+    Single,
+}

@@ -1,0 +1,141 @@
+//! [`SqlDialect`]: the DuckDB dialect of the parser, with DuckDB's precedence of `||`.
+
+use std::any::TypeId;
+
+use datafusion::common::config::Dialect as Named;
+use datafusion::logical_expr::sqlparser::dialect::{Dialect, DuckDbDialect, dialect_from_str};
+use datafusion::logical_expr::sqlparser::parser::{Parser, ParserError};
+use datafusion::logical_expr::sqlparser::tokenizer::Token;
+
+/// The parser's dialect for a setting.
+pub(in crate::sql) fn parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
+    match named {
+        Named::DuckDB => Some(Box::new(SqlDialect(DuckDbDialect))),
+        other => dialect_from_str(other),
+    }
+}
+
+/// `||` binds less than arithmetic and more than comparison, as in DuckDB and PostgreSQL: `[1] || 2 + 3`
+/// is `[1, 5]`. The parser gives it the precedence of `*`.
+/// `the_parser_still_joins_before_it_adds` fails once that is mended.
+#[derive(Debug)]
+struct SqlDialect(DuckDbDialect);
+
+/// Between `|` (21) and `+` (30) in the precedence values of the parser.
+const CONCATENATION: u8 = 25;
+
+/// Hands methods without arguments on to the dialect of the parser.
+macro_rules! as_duckdb {
+    ($($method:ident),* $(,)?) => {
+        $(fn $method(&self) -> bool {
+            self.0.$method()
+        })*
+    };
+}
+
+impl Dialect for SqlDialect {
+    /// The parser asks by type what is special to DuckDB.
+    fn dialect(&self) -> TypeId {
+        TypeId::of::<DuckDbDialect>()
+    }
+
+    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        match parser.peek_token_ref().token {
+            Token::StringConcat => Some(Ok(CONCATENATION)),
+            _ => None,
+        }
+    }
+
+    fn is_identifier_start(&self, ch: char) -> bool {
+        self.0.is_identifier_start(ch)
+    }
+
+    fn is_identifier_part(&self, ch: char) -> bool {
+        self.0.is_identifier_part(ch)
+    }
+
+    // All that `DuckDbDialect` of sqlparser 0.62 says of itself.
+    as_duckdb!(
+        supports_trailing_commas,
+        supports_filter_during_aggregation,
+        supports_group_by_expr,
+        supports_bitwise_shift_operators,
+        supports_named_fn_args_with_eq_operator,
+        supports_named_fn_args_with_assignment_operator,
+        supports_dictionary_syntax,
+        support_map_literal_syntax,
+        supports_lambda_functions,
+        allow_extract_single_quotes,
+        supports_explain_with_utility_options,
+        supports_load_extension,
+        supports_array_typedef_with_brackets,
+        supports_from_first_select,
+        supports_order_by_all,
+        supports_select_wildcard_exclude,
+        supports_notnull_operator,
+        supports_install,
+        supports_detach,
+        supports_select_wildcard_replace,
+        supports_comma_separated_trim,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::logical_expr::sqlparser::ast::Expr;
+
+    use super::*;
+
+    /// The operator of an expression that binds least.
+    fn last_operator(dialect: &dyn Dialect, text: &str) -> String {
+        match Parser::new(dialect).try_with_sql(text).unwrap().parse_expr().unwrap() {
+            Expr::BinaryOp { op, .. } => op.to_string(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn concatenation_binds_less_than_arithmetic() {
+        let ours = parser_dialect(Named::DuckDB).unwrap();
+        for (text, last) in [
+            ("a || b + c", "||"),
+            ("a + b || c", "||"),
+            ("a || b % c", "||"),
+            ("a || b = c", "="),
+            ("a = b || c", "="),
+            ("a < b || c + d", "<"),
+            ("a || b AND c", "AND"),
+        ] {
+            assert_eq!(last_operator(ours.as_ref(), text), last, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_parser_still_joins_before_it_adds() {
+        assert_eq!(last_operator(&DuckDbDialect, "a || b + c"), "+");
+    }
+
+    /// A method that a newer parser adds to its dialect would be missing here.
+    #[test]
+    fn the_dialect_is_that_of_the_parser_but_for_precedence() {
+        let ours = parser_dialect(Named::DuckDB).unwrap();
+        assert!(ours.is::<DuckDbDialect>());
+        for text in [
+            "SELECT * EXCLUDE (a) FROM t",
+            "SELECT * REPLACE (a + 1 AS a) FROM t",
+            "FROM t",
+            "SELECT {'a': 1}, MAP {'b': 2}, [1, 2], lambda x: x + 1",
+            "SELECT a, b FROM t GROUP BY ALL ORDER BY ALL",
+            "SELECT a NOTNULL, extract('year' FROM t), f(a := 1), f(b = 2), 1 << 2, trim(a, 'b')",
+            "SELECT count(*) FILTER (WHERE a) FROM t GROUP BY ROLLUP (a),",
+            "SELECT a // 2, CAST(x AS INTEGER[])",
+            "EXPLAIN (ANALYZE) SELECT 1",
+            "INSTALL spatial",
+            "DETACH DATABASE IF EXISTS d",
+        ] {
+            let parse =
+                |dialect: &dyn Dialect| Parser::parse_sql(dialect, text).map_err(|e| e.to_string());
+            assert_eq!(parse(ours.as_ref()), parse(&DuckDbDialect), "{text}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Errors of statements in words for those who wrote them.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::AnalyzerRule;
+
+/// What DataFusion puts before and behind the text of an internal error.
+const INTERNAL: &str = "Internal error: ";
+const BLAME: &str = "This issue was likely caused by a bug in DataFusion's code. Please help us to resolve this by filing a bug report in our issue tracker: https://github.com/apache/datafusion/issues";
+
+/// An error that was met while a statement was planned, as what it is: one of the statement.
+///
+/// DataFusion calls it an internal error when types do not come together (BETWEEN of a number and a boolean,
+/// `median` of a struct), asks for a bug report, and repeats both within other messages.
+pub(crate) fn of_statement(e: DataFusionError) -> DataFusionError {
+    use DataFusionError as E;
+    match e {
+        E::Internal(message) => E::Plan(plain(&message)),
+        E::Plan(message) if message.contains(INTERNAL) => E::Plan(plain(&message)),
+        E::Execution(message) if message.contains(INTERNAL) => E::Execution(plain(&message)),
+        E::NotImplemented(message) => match as_value(&message) {
+            Some(said) => E::Plan(said.into()),
+            None => E::NotImplemented(message),
+        },
+        E::Context(context, inner) => E::Context(context, Box::new(of_statement(*inner))),
+        E::Diagnostic(diagnostic, inner) => {
+            E::Diagnostic(diagnostic, Box::new(of_statement(*inner)))
+        }
+        E::Collection(all) => E::Collection(all.into_iter().map(of_statement).collect()),
+        E::Shared(shared) => match Arc::try_unwrap(shared) {
+            Ok(inner) => of_statement(inner),
+            Err(shared) => E::Shared(shared),
+        },
+        other => other,
+    }
+}
+
+/// A condition with a subquery where a value stands, which DataFusion has no plan for.
+fn as_value(message: &str) -> Option<&'static str> {
+    let of = message.strip_prefix("Physical plan does not support logical expression ")?;
+    if of.starts_with("Exists(") {
+        return Some(
+            "EXISTS (SELECT ..) is a condition of WHERE; as a value, write (SELECT count(*) > 0 FROM ..)",
+        );
+    }
+    of.starts_with("InSubquery(").then_some(
+        "x IN (SELECT y FROM t) is a condition of WHERE; as a value, write (SELECT count(*) > 0 FROM t WHERE y = x)",
+    )
+}
+
+/// A message without the words around internal errors.
+fn plain(message: &str) -> String {
+    let text = message.replace(INTERNAL, "").replace(BLAME, "");
+    let lines = text.lines().map(|line| line.trim_start_matches(". ").trim_end());
+    let said: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    said.join("\n")
+}
+
+/// An analyzer rule whose errors are those of the statement.
+#[derive(Debug)]
+pub(in crate::sql) struct OfStatement(pub(in crate::sql) Arc<dyn AnalyzerRule + Send + Sync>);
+
+impl AnalyzerRule for OfStatement {
+    fn analyze(
+        &self,
+        plan: LogicalPlan,
+        config: &ConfigOptions,
+    ) -> datafusion::error::Result<LogicalPlan> {
+        self.0.analyze(plan, config).map_err(of_statement)
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_around_internal_errors_go() {
+        let e = of_statement(DataFusionError::Internal("Failed to coerce types".into()));
+        assert_eq!(e.to_string(), "Error during planning: Failed to coerce types");
+        let within =
+            format!("Internal error: f fails.\n{BLAME}. No function matches\n\tCandidates:");
+        let e = of_statement(DataFusionError::Plan(within));
+        let said = "Error during planning: f fails.\nNo function matches\n\tCandidates:";
+        assert_eq!(e.to_string(), said);
+    }
+}

@@ -1,0 +1,242 @@
+//! Forms of queries that the parser has no rule for, as forms that it has.
+
+use std::borrow::Cow;
+
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::Volatility;
+use datafusion::logical_expr::sqlparser::ast::{JoinOperator, TableWithJoins};
+use datafusion::logical_expr::sqlparser::dialect::{Dialect, DuckDbDialect};
+use datafusion::logical_expr::sqlparser::keywords::Keyword;
+use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+/// `FROM t WHERE x` becomes `FROM t SELECT * WHERE x`, and `WITH q AS [NOT] MATERIALIZED (..)` loses those
+/// words: rows of a query that has no volatile function are the same wherever they are worked out.
+///
+/// # Errors
+/// AS MATERIALIZED beside a volatile function: the query would be worked out anew for each use.
+pub(in crate::sql) fn known_forms<'a>(
+    state: &SessionState,
+    text: &'a str,
+    dialect: &dyn Dialect,
+) -> Result<Cow<'a, str>> {
+    let lower = text.to_ascii_lowercase();
+    // The parser of other dialects has rules of its own.
+    if !dialect.is::<DuckDbDialect>()
+        || (!lower.contains("materialized") && !lower.contains("from"))
+    {
+        return Ok(Cow::Borrowed(text));
+    }
+    // What is no SQL is for the parser to say.
+    let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
+        return Ok(Cow::Borrowed(text));
+    };
+    let tokens: Vec<&TokenWithSpan> =
+        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
+    let mut edits = Vec::new();
+    add_selects(&tokens, &mut edits);
+    drop_materialized(state, &tokens, &mut edits)?;
+    if edits.is_empty() {
+        return Ok(Cow::Borrowed(text));
+    }
+    edits.sort_unstable_by_key(|edit| edit.at);
+    Ok(Cow::Owned(edited(text, &edits)))
+}
+
+/// A change of a text at a line and column, counted from 1.
+struct Edit {
+    at: (u64, u64),
+    /// The characters that blanks take the place of.
+    blank: usize,
+    insert: &'static str,
+}
+
+fn edited(text: &str, edits: &[Edit]) -> String {
+    let mut out = String::with_capacity(text.len().saturating_add(edits.len().saturating_mul(12)));
+    let mut next = edits.iter().peekable();
+    for (line, number) in text.split_inclusive('\n').zip(1u64..) {
+        let mut blanks = 0usize;
+        for (c, column) in line.chars().zip(1u64..) {
+            while let Some(edit) = next.next_if(|edit| edit.at == (number, column)) {
+                out.push_str(edit.insert);
+                blanks = edit.blank;
+            }
+            let blank = blanks > 0;
+            blanks = blanks.saturating_sub(1);
+            out.push(if blank { ' ' } else { c });
+        }
+    }
+    out
+}
+
+fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
+    match &token.token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
+        _ => None,
+    }
+}
+
+fn place(token: &TokenWithSpan) -> (u64, u64) {
+    (token.span.start.line, token.span.start.column)
+}
+
+/// What has been read of a query on one level of parentheses.
+#[derive(Clone, Copy, PartialEq)]
+enum Read {
+    Nothing,
+    /// FROM at the beginning of a query.
+    From,
+    /// SELECT, or something that needs none.
+    Select,
+}
+
+fn add_selects(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
+    let mut levels = vec![Read::Nothing];
+    for (at, token) in tokens.iter().enumerate() {
+        let Some(level) = levels.last_mut() else { return };
+        match &token.token {
+            Token::LParen | Token::LBracket | Token::LBrace => {
+                levels.push(Read::Nothing);
+                continue;
+            }
+            Token::RParen | Token::RBracket | Token::RBrace => {
+                if levels.len() > 1 {
+                    levels.pop();
+                }
+                continue;
+            }
+            Token::SemiColon => {
+                *level = Read::Nothing;
+                continue;
+            }
+            _ => {}
+        }
+        match keyword(token) {
+            Some(Keyword::SELECT) => {
+                *level = Read::Select;
+            }
+            Some(Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT) => *level = Read::Nothing,
+            Some(Keyword::FROM) if *level == Read::Nothing && begins_query(tokens, at) => {
+                *level = Read::From;
+            }
+            Some(Keyword::WHERE | Keyword::GROUP | Keyword::HAVING | Keyword::QUALIFY)
+                if *level == Read::From && !has_select(&tokens[at..]) =>
+            {
+                edits.push(Edit { at: place(token), blank: 0, insert: "SELECT * " });
+                *level = Read::Select;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether FROM at a place is the first word of a query.
+fn begins_query(tokens: &[&TokenWithSpan], at: usize) -> bool {
+    let Some(before) = at.checked_sub(1).and_then(|before| tokens.get(before)) else {
+        return true;
+    };
+    match &before.token {
+        // Behind the queries of WITH, too.
+        Token::LParen | Token::RParen | Token::SemiColon => true,
+        _ => matches!(
+            keyword(before),
+            Some(
+                Keyword::UNION
+                    | Keyword::EXCEPT
+                    | Keyword::INTERSECT
+                    | Keyword::ALL
+                    | Keyword::DISTINCT
+                    | Keyword::EXPLAIN
+                    | Keyword::ANALYZE
+                    | Keyword::VERBOSE
+                    | Keyword::AS
+            )
+        ),
+    }
+}
+
+/// Whether SELECT comes later in a query.
+fn has_select(tokens: &[&TokenWithSpan]) -> bool {
+    let mut depth = 0usize;
+    for token in tokens {
+        match &token.token {
+            Token::LParen | Token::LBracket | Token::LBrace => depth = depth.saturating_add(1),
+            Token::RParen | Token::RBracket | Token::RBrace => match depth.checked_sub(1) {
+                Some(less) => depth = less,
+                None => return false,
+            },
+            Token::SemiColon => return false,
+            _ if depth > 0 => {}
+            _ => match keyword(token) {
+                Some(Keyword::SELECT) => return true,
+                Some(Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT) => return false,
+                _ => {}
+            },
+        }
+    }
+    false
+}
+
+fn drop_materialized(
+    state: &SessionState,
+    tokens: &[&TokenWithSpan],
+    edits: &mut Vec<Edit>,
+) -> Result<()> {
+    let is = |token: &&TokenWithSpan, word: Keyword| keyword(token) == Some(word);
+    for (at, token) in tokens.iter().enumerate() {
+        if !is(token, Keyword::AS) {
+            continue;
+        }
+        match &tokens[at..] {
+            [_, not, materialized, open, ..]
+                if is(not, Keyword::NOT)
+                    && is(materialized, Keyword::MATERIALIZED)
+                    && open.token == Token::LParen =>
+            {
+                edits.push(Edit { at: place(not), blank: "NOT".len(), insert: "" });
+                edits.push(blank_materialized(materialized));
+            }
+            [_, materialized, open, ..]
+                if is(materialized, Keyword::MATERIALIZED) && open.token == Token::LParen =>
+            {
+                if let Some(name) = volatile(state, tokens) {
+                    return plan_err!(
+                        "AS MATERIALIZED is not supported beside {name}(): a query of WITH is worked out where it is used, and {name}() differs from one time to the next; CREATE TABLE .. AS SELECT keeps its rows"
+                    );
+                }
+                edits.push(blank_materialized(materialized));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn blank_materialized(token: &TokenWithSpan) -> Edit {
+    Edit { at: place(token), blank: "MATERIALIZED".len(), insert: "" }
+}
+
+/// A volatile function that is called in a text.
+fn volatile(state: &SessionState, tokens: &[&TokenWithSpan]) -> Option<String> {
+    tokens.windows(2).find_map(|two| match (&two[0].token, &two[1].token) {
+        (Token::Word(word), Token::LParen) => {
+            let name = word.value.to_lowercase();
+            let function = state.scalar_functions().get(&name)?;
+            (function.signature().volatility == Volatility::Volatile).then_some(name)
+        }
+        _ => None,
+    })
+}
+
+/// `a SEMI JOIN b` and `a ANTI JOIN b` are those of the left side.
+pub(in crate::sql) fn semi_joins(from: &mut TableWithJoins) {
+    for join in &mut from.joins {
+        let taken = std::mem::replace(&mut join.join_operator, JoinOperator::CrossApply);
+        join.join_operator = match taken {
+            JoinOperator::Semi(by) => JoinOperator::LeftSemi(by),
+            JoinOperator::Anti(by) => JoinOperator::LeftAnti(by),
+            other => other,
+        };
+    }
+}

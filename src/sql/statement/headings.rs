@@ -1,0 +1,347 @@
+//! Names of computed columns in results: without the tables that their columns are of.
+//!
+//! DataFusion names `sum(x)` after its plan, `sum(t.x)`, and a table by path is named by its path. Columns of
+//! queries below are named so as well, so each is looked up where it was made.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::functions::{COMPARISON, definition, is_chain, literal, loosest, precedence};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    BinaryExpr, Cast, DdlStatement, Distinct, Expr, JoinType, Limit, LogicalPlan,
+    LogicalPlanBuilder, Operator, Projection, Sort, TryCast,
+};
+
+/// The plan of a statement with the names of its result's columns as they were written.
+///
+/// A name that two columns would share stays as DataFusion has it, and so do names given with AS.
+pub(in crate::sql) fn with_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
+    match plan {
+        LogicalPlan::Copy(mut copy) => {
+            copy.input = headed(copy.input)?;
+            Ok(LogicalPlan::Copy(copy))
+        }
+        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(mut table)) => {
+            table.input = headed(table.input)?;
+            Ok(LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)))
+        }
+        LogicalPlan::Ddl(DdlStatement::CreateView(mut view)) => {
+            view.input = headed(view.input)?;
+            Ok(LogicalPlan::Ddl(DdlStatement::CreateView(view)))
+        }
+        LogicalPlan::Projection(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::Distinct(_)
+        | LogicalPlan::Union(_)
+        | LogicalPlan::Aggregate(_)
+        | LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Filter(_) => Ok(Arc::unwrap_or_clone(headed(Arc::new(plan))?)),
+        other => Ok(other),
+    }
+}
+
+fn headed(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
+    let old: Vec<String> = plan.schema().fields().iter().map(|f| f.name().clone()).collect();
+    let mut new: Vec<String> = (0..old.len()).map(|at| heading(&plan, at)).collect();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for name in &new {
+        *counts.entry(name).or_default() += 1;
+    }
+    let shared: Vec<bool> = new.iter().map(|name| counts.get(name.as_str()) > Some(&1)).collect();
+    for ((name, old), shared) in new.iter_mut().zip(&old).zip(shared) {
+        if shared {
+            name.clone_from(old);
+        }
+    }
+    if new == old {
+        return Ok(plan);
+    }
+    renamed(Arc::unwrap_or_clone(plan), &old, &new).map(Arc::new)
+}
+
+/// A plan whose columns have other names, without a node more where that can be.
+fn renamed(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalPlan> {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let columns = projection.expr.into_iter().zip(old.iter().zip(new));
+            let columns = columns.map(|(expr, (old, new))| match old == new {
+                true => expr,
+                false => expr.unalias().alias(new),
+            });
+            Projection::try_new(columns.collect(), projection.input).map(LogicalPlan::Projection)
+        }
+        LogicalPlan::Limit(limit) => {
+            let input = renamed(Arc::unwrap_or_clone(limit.input), old, new)?;
+            Ok(LogicalPlan::Limit(Limit { input: Arc::new(input), ..limit }))
+        }
+        LogicalPlan::Sort(sort) if matches!(*sort.input, LogicalPlan::Projection(_)) => {
+            let before = Arc::clone(sort.input.schema());
+            let input = renamed(Arc::unwrap_or_clone(sort.input), old, new)?;
+            let by = sort.expr.into_iter().map(|by| {
+                let expr = by.expr.clone().transform(|e| match e {
+                    Expr::Column(column) => Ok(match before.maybe_index_of_column(&column) {
+                        Some(at) => Transformed::yes(Expr::Column(Column::from(
+                            input.schema().qualified_field(at),
+                        ))),
+                        None => Transformed::no(Expr::Column(column)),
+                    }),
+                    other => Ok(Transformed::no(other)),
+                })?;
+                Ok(by.with_expr(expr.data))
+            });
+            let by = by.collect::<Result<Vec<_>>>()?;
+            Ok(LogicalPlan::Sort(Sort { expr: by, input: Arc::new(input), fetch: sort.fetch }))
+        }
+        other => {
+            let schema = Arc::clone(other.schema());
+            let columns = schema.iter().zip(old.iter().zip(new)).map(|(field, (old, new))| {
+                let column = Expr::Column(Column::from(field));
+                if old == new { column } else { column.alias(new) }
+            });
+            LogicalPlanBuilder::from(other).project(columns.collect::<Vec<_>>())?.build()
+        }
+    }
+}
+
+/// The name of a column of a plan, without tables.
+fn heading(plan: &LogicalPlan, at: usize) -> String {
+    let made = match plan {
+        LogicalPlan::Projection(projection) => {
+            projection.expr.get(at).map(|expr| of_expr(expr, &projection.input))
+        }
+        LogicalPlan::Aggregate(aggregate) => match aggregate.group_expr.as_slice() {
+            [Expr::GroupingSet(_)] => None,
+            groups => {
+                let mut exprs = groups.iter().chain(&aggregate.aggr_expr);
+                exprs.nth(at).map(|expr| of_expr(expr, &aggregate.input))
+            }
+        },
+        LogicalPlan::Window(window) => {
+            let before = window.input.schema().fields().len();
+            match at.checked_sub(before) {
+                None => Some(heading(&window.input, at)),
+                Some(at) => window.window_expr.get(at).map(|e| of_expr(e, &window.input)),
+            }
+        }
+        LogicalPlan::Filter(filter) => Some(heading(&filter.input, at)),
+        LogicalPlan::Sort(sort) => Some(heading(&sort.input, at)),
+        LogicalPlan::Limit(limit) => Some(heading(&limit.input, at)),
+        LogicalPlan::SubqueryAlias(alias) => Some(heading(&alias.input, at)),
+        LogicalPlan::Distinct(Distinct::All(input)) => Some(heading(input, at)),
+        LogicalPlan::Union(union) => union.inputs.first().and_then(|input| {
+            // Where inputs call a column differently, the union has a name of its own.
+            let own = plan.schema().field(at).name();
+            (input.schema().field(at).name() == own).then(|| heading(input, at))
+        }),
+        LogicalPlan::Join(join) => {
+            let left = join.left.schema().fields().len();
+            match join.join_type {
+                JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => {
+                    Some(match at.checked_sub(left) {
+                        None => heading(&join.left, at),
+                        Some(at) => heading(&join.right, at),
+                    })
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    made.unwrap_or_else(|| plan.schema().field(at).name().clone())
+}
+
+/// The name of an expression over a plan, without tables.
+fn of_expr(expr: &Expr, input: &LogicalPlan) -> String {
+    match expr {
+        // `count(*)` is an alias of count(1), with its FILTER.
+        Expr::Alias(alias) if alias.name.starts_with("count(*)") => {
+            let plain = unqualified((*alias.expr).clone(), input);
+            let name = plain.map(|e| e.schema_name().to_string());
+            match name.as_deref().and_then(|name| name.strip_prefix("count(1)")) {
+                Some(rest) => format!("count(*){rest}"),
+                None => alias.name.clone(),
+            }
+        }
+        Expr::Alias(alias) => {
+            called_otherwise(&alias.name, &alias.expr, input).unwrap_or_else(|| alias.name.clone())
+        }
+        Expr::Column(column) => of_column(column, input.schema(), input),
+        other => {
+            let plain = unqualified(other.clone(), input);
+            plain.map_or_else(|| other.schema_name().to_string(), |e| e.schema_name().to_string())
+        }
+    }
+}
+
+fn of_column(column: &Column, schema: &DFSchema, input: &LogicalPlan) -> String {
+    match schema.maybe_index_of_column(column) {
+        Some(at) => heading(input, at),
+        None => column.name.clone(),
+    }
+}
+
+/// An expression whose columns are named as they are shown, and literals as SQL writes them.
+fn unqualified(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
+    let schema = input.schema();
+    let plain = expr.transform_down(|e| {
+        Ok(match e {
+            // Literals among their arguments write themselves; the operators of a chain are no literal.
+            Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
+                for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
+                    if let Some(plain) = unqualified(operand.clone(), input) {
+                        *operand = plain;
+                    }
+                }
+                Transformed::new(Expr::ScalarFunction(call), true, TreeNodeRecursion::Jump)
+            }
+            Expr::Column(column) => {
+                let name = of_column(&column, schema, input);
+                Transformed::yes(Expr::Column(Column::new_unqualified(name)))
+            }
+            Expr::OuterReferenceColumn(field, column) => {
+                let plain = Column::new_unqualified(column.name);
+                Transformed::yes(Expr::OuterReferenceColumn(field, plain))
+            }
+            // `Int64(1)` is what DataFusion calls 1.
+            Expr::Literal(value, _) => {
+                Transformed::yes(Expr::Column(Column::new_unqualified(literal(&value))))
+            }
+            other => Transformed::no(other),
+        })
+    });
+    let plain = plain.and_then(|plain| plain.data.transform_up(with_parentheses));
+    plain.ok().map(|plain| plain.data)
+}
+
+/// An expression whose operands are in parentheses where they bind less than what is around them; the names
+/// that DataFusion gives have none.
+fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
+    let loose = |binds: Option<u8>, outer: u8| binds.is_some_and(|own| own < outer);
+    let mut changed = false;
+    let mut enclose = |operand: &mut Expr, outer: u8| {
+        if loose(binding(operand), outer) {
+            let name = format!("({})", operand.schema_name());
+            *operand = Expr::Column(Column::new_unqualified(name));
+            changed = true;
+        }
+    };
+    let above_comparison = COMPARISON.saturating_add(1);
+    match &mut expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let own = operator_binding(*op);
+            enclose(left, own);
+            // A chain of these has been balanced.
+            let chains = matches!(op, Operator::And | Operator::Or | Operator::StringConcat);
+            enclose(right, if chains { own } else { own.saturating_add(1) });
+        }
+        Expr::Between(between) => {
+            for part in [&mut between.expr, &mut between.low, &mut between.high] {
+                enclose(part, above_comparison);
+            }
+        }
+        Expr::Like(like) | Expr::SimilarTo(like) => {
+            enclose(&mut like.expr, above_comparison);
+            enclose(&mut like.pattern, above_comparison);
+        }
+        Expr::InList(list) => enclose(&mut list.expr, above_comparison),
+        Expr::IsNull(of)
+        | Expr::IsNotNull(of)
+        | Expr::IsTrue(of)
+        | Expr::IsNotTrue(of)
+        | Expr::IsFalse(of)
+        | Expr::IsNotFalse(of)
+        | Expr::IsUnknown(of)
+        | Expr::IsNotUnknown(of) => enclose(of, above_comparison),
+        Expr::Not(of) => enclose(of, NOT),
+        Expr::Negative(of) => enclose(of, u8::MAX),
+        _ => {}
+    }
+    Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// How tight NOT binds.
+const NOT: u8 = 3;
+
+fn operator_binding(op: Operator) -> u8 {
+    precedence(&op.to_string()).unwrap_or(COMPARISON)
+}
+
+/// How tight the operator of an expression binds that binds least in its name, outside of parentheses.
+fn binding(expr: &Expr) -> Option<u8> {
+    match expr {
+        Expr::BinaryExpr(binary) => Some(operator_binding(binary.op)),
+        Expr::Not(_) => Some(NOT),
+        Expr::Between(_)
+        | Expr::Like(_)
+        | Expr::SimilarTo(_)
+        | Expr::InList(_)
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsTrue(_)
+        | Expr::IsNotTrue(_)
+        | Expr::IsFalse(_)
+        | Expr::IsNotFalse(_)
+        | Expr::IsUnknown(_)
+        | Expr::IsNotUnknown(_) => Some(COMPARISON),
+        // A cast is named as what it is of.
+        Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => binding(expr),
+        // A function of ours may be named as an operator, and a column as what it was made of.
+        Expr::Column(_) | Expr::ScalarFunction(_) => loosest(&expr.schema_name().to_string()),
+        _ => None,
+    }
+}
+
+/// Whether a function names its columns as they are written.
+fn is_ours(call: &ScalarFunction) -> bool {
+    definition(&call.func).is_some()
+}
+
+/// The name of a call of a function by another of its names, for which DataFusion gives an alias:
+/// `mean(t.x)` for `avg`.
+fn called_otherwise(alias: &str, expr: &Expr, input: &LogicalPlan) -> Option<String> {
+    let (name, _) = alias.split_once('(')?;
+    let (made, below) = match expr {
+        // An aggregate or a window is below by now.
+        Expr::Column(column) => maker(column, input)?,
+        other => (other, input),
+    };
+    let args = match made {
+        Expr::ScalarFunction(call) => &call.args,
+        Expr::HigherOrderFunction(call) => &call.args,
+        Expr::AggregateFunction(call) => &call.params.args,
+        Expr::WindowFunction(call) => &call.params.args,
+        _ => return None,
+    };
+    let listed = |args: &[Expr]| args.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    if alias != format!("{name}({})", listed(args)) {
+        return None;
+    }
+    let args: Option<Vec<Expr>> = args.iter().map(|e| unqualified(e.clone(), below)).collect();
+    Some(format!("{name}({})", listed(&args?)))
+}
+
+/// The aggregate or window function that a column is, and what it is over.
+fn maker<'a>(column: &Column, plan: &'a LogicalPlan) -> Option<(&'a Expr, &'a LogicalPlan)> {
+    let at = plan.schema().maybe_index_of_column(column)?;
+    match plan {
+        LogicalPlan::Aggregate(aggregate) => {
+            let groups = aggregate.group_expr.len();
+            let expr = aggregate.aggr_expr.get(at.checked_sub(groups)?)?;
+            Some((expr, aggregate.input.as_ref()))
+        }
+        LogicalPlan::Window(window) => {
+            let before = window.input.schema().fields().len();
+            match at.checked_sub(before) {
+                Some(at) => window.window_expr.get(at).map(|e| (e, window.input.as_ref())),
+                None => maker(column, &window.input),
+            }
+        }
+        LogicalPlan::Filter(filter) => maker(column, &filter.input),
+        _ => None,
+    }
+}

@@ -1,0 +1,607 @@
+//! Columns that USING and NATURAL make one of two.
+//!
+//! Such a column is the left one of an inner or left join, the right one of a right join, and of a full
+//! join the first that is not NULL. DataFusion takes one of the two by their qualified names for `*` (the
+//! smaller), and by their place for a bare name (the first), whatever the join: rows of the other side are
+//! NULL then, in groups and later joins too. So a SELECT over such joins is written out before it is planned:
+//! `*` table by table, with the merged column in the place of the left one, and bare names as what they are.
+
+use std::ops::ControlFlow;
+
+use datafusion::error::Result;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::logical_expr::sqlparser::ast::{
+    BinaryOperator, Cte, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, JoinConstraint, JoinOperator, ObjectName,
+    OrderBy, Query, ReplaceSelectElement, ReplaceSelectItem, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, Statement as SqlStatement, TableAlias, TableFactor,
+    TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions, With,
+};
+use datafusion::logical_expr::sqlparser::tokenizer::Span;
+use datafusion::sql::parser::Statement;
+
+use crate::sql::statement::positions::position;
+use crate::sql::statement::scopes::Scopes;
+
+/// Writes out the merged columns of a statement.
+pub(in crate::sql) async fn write_out<S: VisitMut>(
+    state: &SessionState,
+    statement: &mut S,
+) -> Result<()> {
+    let mut any = AnyNatural(false);
+    let _ = statement.visit(&mut any);
+    if any.0 {
+        let mut natural = Natural { scopes: Scopes::default(), found: Vec::new(), known: None };
+        let _ = statement.visit(&mut natural);
+        let mut common = Vec::with_capacity(natural.found.len());
+        for [left, right] in natural.found {
+            common.push(match (names(state, left).await, names(state, right).await) {
+                (Some(left), Some(right)) => {
+                    Some(right.into_iter().filter(|name| left.contains(name)).collect())
+                }
+                // What cannot be planned is an error when the statement is.
+                _ => None,
+            });
+        }
+        let known = Some(common.into_iter());
+        let mut natural = Natural { scopes: Scopes::default(), found: Vec::new(), known };
+        let _ = statement.visit(&mut natural);
+    }
+    let _ = statement.visit(&mut Merge);
+    Ok(())
+}
+
+/// The names of the columns that a query has.
+async fn names(state: &SessionState, query: Query) -> Option<Vec<String>> {
+    let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
+    let plan = state.statement_to_plan(statement).await.ok()?;
+    Some(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
+}
+
+/// Whether there is a NATURAL join: without one, nothing is copied.
+struct AnyNatural(bool);
+
+impl AnyNatural {
+    fn look(&mut self, from: &TableWithJoins) {
+        self.0 |= from
+            .joins
+            .iter()
+            .any(|join| matches!(constraint(&join.join_operator), Some(JoinConstraint::Natural)));
+    }
+}
+
+impl VisitorMut for AnyNatural {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        select.from.iter().for_each(|from| self.look(from));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
+            self.look(table_with_joins);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// NATURAL joins, found in one pass and written with USING in another.
+struct Natural {
+    scopes: Scopes<Cte>,
+    /// Both sides of each join, as queries of their own.
+    found: Vec<[Query; 2]>,
+    /// The columns that both sides have, join by join.
+    known: Option<std::vec::IntoIter<Option<Vec<String>>>>,
+}
+
+impl Natural {
+    /// `SELECT * FROM ..` with the names of WITH in sight.
+    fn query(&self, from: TableWithJoins) -> Option<Query> {
+        let mut query = crate::sql::sources::from::parsed("SELECT * FROM t").ok()?;
+        let SetExpr::Select(select) = query.body.as_mut() else { return None };
+        select.from = vec![from];
+        let mut ctes: Vec<Cte> = Vec::new();
+        for cte in self.scopes.in_sight() {
+            ctes.retain(|known| known.alias.name.value != cte.alias.name.value);
+            ctes.push(cte.clone());
+        }
+        if !ctes.is_empty() {
+            let recursive = self.scopes.recursive();
+            let with_token = AttachedToken::empty();
+            query.with = Some(With { with_token, recursive, cte_tables: ctes });
+        }
+        Some(query)
+    }
+
+    fn joins(&mut self, from: &mut TableWithJoins) {
+        for i in 0..from.joins.len() {
+            let natural = constraint(&from.joins[i].join_operator);
+            if !matches!(natural, Some(JoinConstraint::Natural)) {
+                continue;
+            }
+            if let Some(known) = &mut self.known {
+                if let Some(Some(columns)) = known.next()
+                    && !columns.is_empty()
+                    && let Some(constraint) = constraint_mut(&mut from.joins[i].join_operator)
+                {
+                    let quoted = |name: &String| {
+                        ObjectName::from(vec![Ident::with_quote('"', name.clone())])
+                    };
+                    *constraint = JoinConstraint::Using(columns.iter().map(quoted).collect());
+                }
+                continue;
+            }
+            let left =
+                TableWithJoins { relation: from.relation.clone(), joins: from.joins[..i].to_vec() };
+            let right =
+                TableWithJoins { relation: from.joins[i].relation.clone(), joins: Vec::new() };
+            if let (Some(left), Some(right)) = (self.query(left), self.query(right)) {
+                self.found.push([left, right]);
+            }
+        }
+    }
+}
+
+impl VisitorMut for Natural {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
+        let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
+        self.scopes.enter(ctes.collect(), recursive);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.scopes.leave();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for from in &mut select.from {
+            self.joins(from);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
+            self.joins(table_with_joins);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// A table of a FROM: what its columns are qualified with.
+struct Table {
+    name: ObjectName,
+    /// Merged columns whose place this is, and what they are.
+    own: Vec<(Ident, Expr)>,
+    /// Merged columns that stand with a table before.
+    merged: Vec<ObjectName>,
+    /// Those of `own` that more than one join merges: their bare name is ambiguous to the planner.
+    repeated: Vec<Ident>,
+}
+
+/// Merged columns, written out.
+struct Merge;
+
+impl VisitorMut for Merge {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        // ORDER BY belongs to the query, the tables to its SELECT.
+        let Query { body, order_by, .. } = query;
+        if let SetExpr::Select(select) = body.as_mut() {
+            merge(select, order_by.as_mut());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        // Those of queries are done by now, and have no plain star and no such name any more.
+        merge(select, None);
+        ControlFlow::Continue(())
+    }
+}
+
+fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
+    let merges = select
+        .from
+        .iter()
+        .any(|from| from.joins.iter().any(|join| !using(&join.join_operator).is_empty()));
+    if !merges {
+        return;
+    }
+    let mut unnamed = 0;
+    let mut tables = Vec::new();
+    // `* EXCLUDE (..)` has the columns of USING once, and those of a condition twice.
+    let by_conditions = select.projection.iter().all(|item| match item {
+        SelectItem::Wildcard(options) => is_bare(options),
+        _ => true,
+    });
+    let mut written = select.from.clone();
+    for from in &mut written {
+        if spread(from, by_conditions, &mut unnamed, &mut tables).is_none() {
+            return;
+        }
+    }
+    select.from = written;
+    let star = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_));
+    let has_star = select.projection.iter().any(star);
+    let is_plain = |table: &Table, name: &Ident, expr: &Expr| {
+        *expr == qualified(&table.name, name) && !table.repeated.iter().any(|n| same(n, name))
+    };
+    // Bare names of columns that are not the first of their name, or that the planner finds several of.
+    let others: Vec<(Ident, Expr)> = tables
+        .iter()
+        .flat_map(|table| table.own.iter().map(move |(name, expr)| (table, name, expr)))
+        .filter(|(table, name, expr)| !is_plain(table, name, expr))
+        .map(|(_, name, expr)| (name.clone(), expr.clone()))
+        .collect();
+    let plain: Vec<(Ident, Expr)> = tables
+        .iter()
+        .flat_map(|table| table.own.iter().map(move |(name, expr)| (table, name, expr)))
+        .filter(|(table, name, expr)| is_plain(table, name, expr))
+        .map(|(_, name, expr)| (name.clone(), expr.clone()))
+        .collect();
+    let (mut output, mut aliased): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    for item in std::mem::take(&mut select.projection) {
+        match item {
+            SelectItem::Wildcard(options) => {
+                if !is_bare(&options) {
+                    let mut options = options;
+                    let excluded: Vec<Ident> = match &options.opt_exclude {
+                        Some(ExcludeSelectItem::Single(name)) => {
+                            last_ident(name).into_iter().collect()
+                        }
+                        Some(ExcludeSelectItem::Multiple(names)) => {
+                            names.iter().filter_map(last_ident).collect()
+                        }
+                        None => Vec::new(),
+                    };
+                    let replaced = options
+                        .opt_replace
+                        .get_or_insert_with(|| ReplaceSelectItem { items: Vec::new() });
+                    // `*` takes a merged column from whichever table has the smaller name.
+                    let is_merged = |name: &Ident| {
+                        let mut merged = tables.iter().flat_map(|table| &table.merged);
+                        merged.any(|m| last_ident(m).is_some_and(|m| same(&m, name)))
+                    };
+                    let merged = plain.iter().filter(|(name, _)| is_merged(name));
+                    for (name, expr) in others.iter().chain(merged) {
+                        let known = replaced.items.iter().any(|item| same(&item.column_name, name));
+                        if !known && !excluded.iter().any(|e| same(e, name)) {
+                            replaced.items.push(Box::new(replacement(name, expr)));
+                        }
+                    }
+                    if replaced.items.is_empty() {
+                        options.opt_replace = None;
+                    }
+                    select.projection.push(SelectItem::Wildcard(options));
+                    continue;
+                }
+                for table in &tables {
+                    let mut options = options.clone();
+                    if !table.merged.is_empty() {
+                        options.opt_exclude =
+                            Some(ExcludeSelectItem::Multiple(table.merged.clone()));
+                    }
+                    let items: Vec<_> = table
+                        .own
+                        .iter()
+                        .filter(|(name, expr)| *expr != qualified(&table.name, name))
+                        .map(|(name, expr)| Box::new(replacement(name, expr)))
+                        .collect();
+                    if !items.is_empty() {
+                        options.opt_replace = Some(ReplaceSelectItem { items });
+                    }
+                    let kind = SelectItemQualifiedWildcardKind::ObjectName(table.name.clone());
+                    select.projection.push(SelectItem::QualifiedWildcard(kind, options));
+                }
+            }
+            SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
+                output.push(folded(&name));
+                let alias = name.clone();
+                select.projection.push(match others.iter().find(|(other, _)| same(other, &name)) {
+                    Some((_, expr)) => SelectItem::ExprWithAlias { expr: expr.clone(), alias },
+                    None => SelectItem::UnnamedExpr(Expr::Identifier(name)),
+                });
+            }
+            SelectItem::ExprWithAlias { expr, alias } => {
+                output.push(folded(&alias));
+                aliased.push(folded(&alias));
+                select.projection.push(SelectItem::ExprWithAlias { expr, alias });
+            }
+            other => select.projection.push(other),
+        }
+    }
+    if let Some(order) = order {
+        // A name of the result is that of the result, which is the merged column. The left one is said with
+        // its table: the planner takes its bare name for ambiguous behind a condition.
+        let others = others.iter().filter(|(name, _)| !has_star && !output.contains(&folded(name)));
+        let plain = plain.iter().filter(|(name, _)| !aliased.contains(&folded(name)));
+        let names: Vec<(Ident, Expr)> = others.chain(plain).cloned().collect();
+        let _ = order.visit(&mut BareNames { names: &names, queries: 0, parameters: Vec::new() });
+    }
+    // Those of conditions are ambiguous to it as well.
+    let all: Vec<(Ident, Expr)> = others.iter().chain(&plain).cloned().collect();
+    let mut bare = BareNames { names: &all, queries: 0, parameters: Vec::new() };
+    let _ = select.selection.visit(&mut bare);
+    let _ = select.having.visit(&mut bare);
+    let _ = select.qualify.visit(&mut bare);
+    let mut bare = BareNames { names: &others, queries: 0, parameters: Vec::new() };
+    let _ = select.projection.visit(&mut bare);
+    let _ = select.distinct.visit(&mut bare);
+    let _ = select.group_by.visit(&mut bare);
+}
+
+/// Whether a `*` is nothing but that.
+fn is_bare(options: &WildcardAdditionalOptions) -> bool {
+    options.opt_ilike.is_none()
+        && options.opt_except.is_none()
+        && options.opt_replace.is_none()
+        && options.opt_rename.is_none()
+        && options.opt_exclude.is_none()
+}
+
+fn replacement(name: &Ident, expr: &Expr) -> ReplaceSelectElement {
+    ReplaceSelectElement { expr: expr.clone(), column_name: name.clone(), as_keyword: true }
+}
+
+/// The tables of a FROM with what USING merges; `None` where a side has no name to say it by.
+fn spread(
+    from: &mut TableWithJoins,
+    by_conditions: bool,
+    unnamed: &mut usize,
+    out: &mut Vec<Table>,
+) -> Option<()> {
+    let outer = from.joins.iter().any(|join| {
+        use JoinOperator as J;
+        !using(&join.join_operator).is_empty()
+            && matches!(join.join_operator, J::Right(_) | J::RightOuter(_) | J::FullOuter(_))
+    });
+    let first = out.len();
+    add(&mut from.relation, by_conditions, outer, unnamed, out)?;
+    for join in &mut from.joins {
+        use JoinOperator as J;
+        let before = out.len();
+        let columns = using(&join.join_operator).to_vec();
+        match &join.join_operator {
+            // Only the left side is seen.
+            J::LeftSemi(_) | J::LeftAnti(_) | J::Semi(_) | J::Anti(_) => continue,
+            J::RightSemi(_) | J::RightAnti(_) => return None,
+            operator if matches!(constraint(operator), Some(JoinConstraint::Natural)) => {
+                return None;
+            }
+            _ => add(&mut join.relation, by_conditions, outer, unnamed, out)?,
+        }
+        let mut condition: Option<Expr> = None;
+        let (mut changed, mut by_position) = (false, false);
+        for column in &columns {
+            let name = column.0.last()?.as_ident()?.clone();
+            if position(&name).is_some() {
+                by_position = true;
+                continue;
+            }
+            let [right_table] = &out[before..] else { return None };
+            let right = qualified(&right_table.name, &name);
+            let right_name = right_table.name.clone();
+            // The table before whose place it is: one that merges it already, or the only one.
+            let merges = |table: &Table| table.own.iter().any(|(own, _)| same(own, &name));
+            let holder = match out[first..before].iter().position(merges) {
+                Some(at) => first + at,
+                None if before - first == 1 => first,
+                // Which of them has it only a plan knows.
+                None => return None,
+            };
+            let left_table = &out[holder];
+            let known = left_table.own.iter().position(|(own, _)| same(own, &name));
+            let plain = qualified(&left_table.name, &name);
+            let left = known.map_or_else(|| plain.clone(), |at| left_table.own[at].1.clone());
+            changed |= left != plain;
+            let equal = Expr::BinaryOp {
+                left: Box::new(left.clone()),
+                op: BinaryOperator::Eq,
+                right: Box::new(right.clone()),
+            };
+            condition = Some(match condition {
+                Some(before) => Expr::BinaryOp {
+                    left: Box::new(before),
+                    op: BinaryOperator::And,
+                    right: Box::new(equal),
+                },
+                None => equal,
+            });
+            let merged = match &join.join_operator {
+                J::Right(_) | J::RightOuter(_) => right,
+                J::FullOuter(_) => coalesce(left, right),
+                _ => left,
+            };
+            let holder = &mut out[holder];
+            match known {
+                Some(at) => {
+                    holder.own[at].1 = merged;
+                    // The planner knows a column of USING among two, not among three.
+                    changed |= by_conditions && holder.repeated.iter().any(|n| same(n, &name));
+                    holder.repeated.push(name.clone());
+                }
+                None => holder.own.push((name.clone(), merged)),
+            }
+            let right_table = out.iter_mut().find(|table| table.name == right_name)?;
+            right_table.merged.push(ObjectName::from(vec![name]));
+        }
+        // A join by what is merged already is one by an expression.
+        if changed
+            && !by_position
+            && let Some(condition) = condition
+            && let Some(constraint) = constraint_mut(&mut join.join_operator)
+        {
+            *constraint = JoinConstraint::On(condition);
+        }
+    }
+    Some(())
+}
+
+fn add(
+    factor: &mut TableFactor,
+    by_conditions: bool,
+    outer: bool,
+    unnamed: &mut usize,
+    out: &mut Vec<Table>,
+) -> Option<()> {
+    if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
+        return spread(table_with_joins, by_conditions, unnamed, out);
+    }
+    if let TableFactor::Derived { alias: alias @ None, .. } = factor
+        && outer
+    {
+        *unnamed += 1;
+        let name = Ident::with_quote('"', format!("__serrate_side_{unnamed}"));
+        *alias = Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
+    }
+    let name = match factor {
+        TableFactor::Table { alias: Some(alias), .. }
+        | TableFactor::Derived { alias: Some(alias), .. }
+        | TableFactor::NestedJoin { alias: Some(alias), .. }
+        | TableFactor::UNNEST { alias: Some(alias), .. } => {
+            ObjectName::from(vec![alias.name.clone()])
+        }
+        TableFactor::Table { name, args: None, .. } => name.clone(),
+        _ => return None,
+    };
+    out.push(Table { name, own: Vec::new(), merged: Vec::new(), repeated: Vec::new() });
+    Some(())
+}
+
+/// Bare names of merged columns, made what they are. Queries within have tables of their own.
+struct BareNames<'a> {
+    names: &'a [(Ident, Expr)],
+    queries: usize,
+    /// Parameters of the lambdas around this place.
+    parameters: Vec<String>,
+}
+
+impl VisitorMut for BareNames<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Lambda(lambda) = expr {
+            self.parameters.extend(lambda.params.iter().map(|p| folded(&p.name)));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Lambda(lambda) = expr {
+            let around = self.parameters.len().saturating_sub(lambda.params.iter().count());
+            self.parameters.truncate(around);
+        }
+        if self.queries == 0
+            && let Expr::Identifier(name) = expr
+            && !self.parameters.contains(&folded(name))
+            && let Some((_, merged)) = self.names.iter().find(|(other, _)| same(other, name))
+        {
+            *expr = merged.clone();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn coalesce(left: Expr, right: Expr) -> Expr {
+    let args = [left, right].map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)));
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new("coalesce")]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: args.into(),
+            clauses: vec![],
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: vec![],
+    })
+}
+
+fn qualified(table: &ObjectName, column: &Ident) -> Expr {
+    let parts = table.0.iter().filter_map(|part| part.as_ident().cloned());
+    let mut column = column.clone();
+    column.span = Span::empty();
+    Expr::CompoundIdentifier(parts.chain([column]).collect())
+}
+
+/// A name as tables are looked up by it.
+fn folded(name: &Ident) -> String {
+    match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_lowercase(),
+    }
+}
+
+/// The column that a name ends with.
+fn last_ident(name: &ObjectName) -> Option<Ident> {
+    name.0.last().and_then(|part| part.as_ident()).cloned()
+}
+
+fn same(a: &Ident, b: &Ident) -> bool {
+    folded(a) == folded(b)
+}
+
+/// What a join joins by.
+pub(in crate::sql) fn constraint(join: &JoinOperator) -> Option<&JoinConstraint> {
+    use JoinOperator as J;
+    match join {
+        J::Join(c)
+        | J::Inner(c)
+        | J::Left(c)
+        | J::LeftOuter(c)
+        | J::Right(c)
+        | J::RightOuter(c)
+        | J::FullOuter(c)
+        | J::Semi(c)
+        | J::LeftSemi(c)
+        | J::RightSemi(c)
+        | J::Anti(c)
+        | J::LeftAnti(c)
+        | J::RightAnti(c)
+        | J::StraightJoin(c) => Some(c),
+        _ => None,
+    }
+}
+
+fn constraint_mut(join: &mut JoinOperator) -> Option<&mut JoinConstraint> {
+    use JoinOperator as J;
+    match join {
+        J::Join(c)
+        | J::Inner(c)
+        | J::Left(c)
+        | J::LeftOuter(c)
+        | J::Right(c)
+        | J::RightOuter(c)
+        | J::FullOuter(c) => Some(c),
+        _ => None,
+    }
+}
+
+/// The columns of USING.
+pub(in crate::sql) fn using(join: &JoinOperator) -> &[ObjectName] {
+    match constraint(join) {
+        Some(JoinConstraint::Using(columns)) => columns,
+        _ => &[],
+    }
+}

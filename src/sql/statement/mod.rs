@@ -1,0 +1,555 @@
+//! SQL text to statements, with what no hook of DataFusion's planner sees.
+
+pub(in crate::sql) mod clauses;
+pub(in crate::sql) mod columns;
+pub(in crate::sql) mod depth;
+pub(in crate::sql) mod dialect;
+pub(in crate::sql) mod errors;
+pub(in crate::sql) mod forms;
+pub(in crate::sql) mod headings;
+pub(in crate::sql) mod hints;
+pub(in crate::sql) mod merged;
+pub(in crate::sql) mod modifiers;
+pub(in crate::sql) mod order_all;
+pub(in crate::sql) mod positions;
+pub(in crate::sql) mod precedence;
+pub(in crate::sql) mod predicates;
+pub(in crate::sql) mod quantified;
+pub(in crate::sql) mod repeated_keys;
+pub(in crate::sql) mod scopes;
+pub(in crate::sql) mod set_names;
+pub(in crate::sql) mod tuples;
+pub(in crate::sql) mod unnest_names;
+pub(in crate::sql) mod windows;
+pub(in crate::sql) mod written;
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{plan_datafusion_err, plan_err};
+use datafusion::config::ConfigOptions;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr as SqlExpr, Query, Select, SelectFlavor, SelectItem, SetExpr, Statement as SqlStatement,
+    TableFactor, VisitMut, VisitorMut, WildcardAdditionalOptions,
+};
+use datafusion::logical_expr::sqlparser::dialect::Dialect as SqlDialect;
+use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
+use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, col};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::prelude::{DataFrame, SessionContext};
+use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
+
+use crate::sql::mends::lambdas;
+use crate::sql::mends::times;
+use crate::sql::sources::dok::DokFormatFactory;
+use crate::sql::sources::from::{rewrite_factor, summarize_text};
+use crate::sql::sources::nrt::NrtFormatFactory;
+use crate::sql::sources::parquet::ParquetFileFormatFactory;
+use crate::sql::sources::relation::as_unnest;
+use crate::sql::sources::safetensors::SafetensorsFormatFactory;
+use crate::sql::sources::training::BATCHES;
+use crate::sql::sources::whole::WholeFileFormatFactory;
+use crate::sql::statement::clauses::using_sample;
+use crate::sql::statement::depth::{balance, check_depth, deep, run_deep};
+use crate::sql::statement::dialect::parser_dialect;
+use crate::sql::statement::errors::of_statement;
+use crate::sql::statement::forms::{known_forms, semi_joins};
+use crate::sql::statement::headings::with_headings;
+use crate::sql::statement::hints::{check, conditions, explained};
+use crate::sql::statement::precedence::regroup_distinct;
+use crate::sql::statement::quantified::{find_in_lists, name_any, negate_all};
+use crate::sql::statement::set_names::name_apart;
+use crate::sql::statement::tuples::{rewrite_condition, rewrite_tuples};
+use crate::sql::statement::unnest_names::separate_names;
+use crate::sql::statement::windows::write_out_windows;
+use crate::sql::statement::written::rewrite_expr;
+
+/// Runs one SQL statement. This, and [`parse`] with [`plan`] or [`execute`], is the entry to use: `ctx.sql` on
+/// the same session is DataFusion's own, which plans the statement as its parser gives it. It has the functions,
+/// operators, formats and rules of the session, but nothing of the following, which changes the statement before
+/// it is planned:
+///
+/// * `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; `ctx.sql` compares with `b AND c`;
+/// * `TIMESTAMP` is in microseconds, of all years; `ctx.sql` plans nanoseconds, which end in 2262;
+/// * columns that USING and NATURAL merge are those of the side that has a value;
+/// * `LIKE`, `ILIKE`, `IN`, `starts_with` and `regexp_like` test the values of lists;
+/// * `ragged_mean(x) FILTER (WHERE x > 3)`, and that of every reduction of a list, is the reduction of the
+///   values that the mask is true for;
+/// * clauses that DataFusion's planner reads and passes over (TABLESAMPLE, `upper(x) FILTER (..)`, FOR
+///   UPDATE and others) are refused by name;
+/// * `FROM t` alone is all columns wherever a query may stand (`ctx.sql` knows it at the top and in
+///   parentheses, not in WITH);
+/// * `x = ANY(list)` is NULL where a NULL among the elements may be `x`;
+/// * `f(a = 5)` compares, and is no argument by name; `len(x)` and `length(x)` count the elements of lists;
+/// * lists may be written in the bodies of lambdas: `lambda v: [v, 1]`;
+/// * `_file` and `_row` are columns of tables of `.nrt` files in statements that name them, and `*` is
+///   without them;
+/// * `SUMMARIZE t` has a row per column, `FROM ragged_nest('t', 'key')`, `ragged_explode`, `ragged_axes`
+///   take a query, a table or a file, and `read_parquet('file')` and the like files of a format;
+/// * `x[2:]` and `x[:2]` are slices of lists with one bound, in DuckDB's count: from 1, with their end;
+/// * `ragged_lookup` and `ragged_bin` look into tables, views and files of any format;
+/// * `STORED AS BATCHES (batch 64, ..)` needs no word OPTIONS;
+/// * `STORED AS` something unknown is refused with the list of formats (DataFusion's COPY falls back
+///   to the file's extension).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let ctx = serrate::sql::session();
+/// let rows = serrate::sql::sql(&ctx, "WITH t AS (SELECT [4, 2] AS codes) FROM t").await?;
+/// assert_eq!(rows.schema().fields().len(), 1);
+/// let typo = serrate::sql::sql(&ctx, "COPY (SELECT 1) TO 'x.csv' STORED AS cvs").await;
+/// assert!(typo.unwrap_err().to_string().contains("CSV"));
+/// # Ok(())
+/// # }
+/// ```
+pub async fn sql(ctx: &SessionContext, text: &str) -> Result<DataFrame> {
+    let mut statements = parse(ctx, text)?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(statement), true) => execute(ctx, statement).await,
+        (None, _) => plan_err!("there is no statement in the text"),
+        (Some(_), false) => plan_err!(
+            "the text has {} statements, one is expected",
+            statements.len().saturating_add(1)
+        ),
+    }
+}
+
+/// Splits a text into its statements, ready for [`execute`].
+///
+/// # Errors
+/// When the text is no SQL, or names a format that there is none of.
+pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
+    // Read where it is: a copy has the names of all functions.
+    let state = ctx.state_ref();
+    let state = state.read();
+    let options = &state.config_options().sql_parser;
+    let Some(dialect) = parser_dialect(options.dialect) else {
+        return plan_err!("there is no SQL dialect {}", options.dialect);
+    };
+    let text = batches_options(text, dialect.as_ref());
+    let text = known_forms(&state, &text, dialect.as_ref())?;
+    let text = summarize_text(&text, dialect.as_ref());
+    check_depth(&text, dialect.as_ref(), options.recursion_limit.get())?;
+    let parse = || {
+        let parsed = DFParserBuilder::new(text.as_ref())
+            .with_dialect(dialect.as_ref())
+            // What is nested less than that is parsed, whatever a level of it takes.
+            .with_recursion_limit(options.recursion_limit.get().saturating_mul(4))
+            .build()?
+            .parse_statements();
+        let mut statements: Vec<Statement> = parsed
+            .map_err(|e| using_sample(&text).unwrap_or_else(|| copy_options(&text, e)))?
+            .into();
+        for statement in &mut statements {
+            prepare(&state, statement)?;
+        }
+        Ok(statements)
+    };
+    deep(parse)
+}
+
+/// An error of the parser, with what to write instead of the options of COPY of other engines.
+fn copy_options(text: &str, e: DataFusionError) -> DataFusionError {
+    let message = match e.find_root() {
+        DataFusionError::SQL(e, _) => e.to_string(),
+        _ => return e,
+    };
+    let copies = text.split_whitespace().any(|word| word.eq_ignore_ascii_case("COPY"));
+    // `(FORMAT csv, HEADER)`, and `WITH (HEADER)`.
+    if !copies || !message.contains("found: (") {
+        return e;
+    }
+    let message = message.trim_start_matches("sql parser error: ");
+    plan_datafusion_err!(
+        "{message}; options of COPY are written COPY .. TO 'x.csv' OPTIONS (format.has_header true), and a format is the ending of the name, or COPY .. TO 'x' STORED AS CSV"
+    )
+}
+
+/// Plans a statement of [`parse`]; statements that define something take effect.
+pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataFrame> {
+    let (plan, state) = planned(ctx, statement).await?;
+    match plan {
+        LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => ctx.execute_logical_plan(plan).await,
+        // As the context does it, with another copy of its state.
+        plan => Ok(DataFrame::new(state, plan)),
+    }
+}
+
+/// The plan of a statement of [`parse`], for `ctx.execute_logical_plan`.
+///
+/// # Errors
+/// Those of DataFusion's planner. Where a list stands for a single value, they say so and what to write
+/// instead.
+pub async fn plan(ctx: &SessionContext, statement: Statement) -> Result<LogicalPlan> {
+    Ok(planned(ctx, statement).await?.0)
+}
+
+/// The plan of a statement, and the state of the session in which it was planned.
+///
+/// DataFusion's planner goes as deep as a statement is, and writes names down without looking at its stack: where
+/// little is left, each step of it has a stack of its own.
+async fn planned(
+    ctx: &SessionContext,
+    statement: Statement,
+) -> Result<(LogicalPlan, SessionState)> {
+    run_deep(plan_here(ctx, statement)).await
+}
+
+async fn plan_here(
+    ctx: &SessionContext,
+    mut statement: Statement,
+) -> Result<(LogicalPlan, SessionState)> {
+    // A view is remembered as it was written.
+    let written = match &statement {
+        Statement::Statement(inner) if matches!(**inner, SqlStatement::CreateView(_)) => {
+            Some(inner.to_string())
+        }
+        _ => None,
+    };
+    let conditions = conditions(&statement);
+    let state = ctx.state();
+    clauses::check(&state, &statement)?;
+    write_out_merged(&state, &mut statement).await?;
+    add_positions(ctx, &mut statement).await?;
+    rewrite_lambdas(&state, &mut statement)?;
+    as_operators(&state, &mut statement);
+    let plan = state.statement_to_plan(statement).await;
+    let mut plan = plan.map_err(|e| explained(of_statement(e), &conditions))?;
+    if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan {
+        view.definition = written.or(view.definition.take());
+    }
+    check(&plan)?;
+    Ok((with_headings(plan)?, state))
+}
+
+/// Bodies of lambdas as DataFusion can plan them.
+fn rewrite_lambdas(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
+    loop {
+        match statement {
+            Statement::Statement(inner) => return lambdas::prepare(state, inner.as_mut()),
+            Statement::CopyTo(copy) => {
+                return match &mut copy.source {
+                    CopyToSource::Query(query) => lambdas::prepare(state, query.as_mut()),
+                    CopyToSource::Relation(_) => Ok(()),
+                };
+            }
+            Statement::Explain(explain) => statement = explain.statement.as_mut(),
+            Statement::CreateExternalTable(_) | Statement::Reset(_) => return Ok(()),
+        }
+    }
+}
+
+/// Predicates and casts that planners are not asked about become operators, which they are.
+fn as_operators(state: &SessionState, mut statement: &mut Statement) {
+    loop {
+        match statement {
+            Statement::Statement(inner) => {
+                order_all::write_out(inner.as_mut());
+                times::in_microseconds(state, inner.as_mut());
+                return predicates::as_operators(state, inner.as_mut());
+            }
+            Statement::CopyTo(copy) => {
+                return match &mut copy.source {
+                    CopyToSource::Query(query) => {
+                        order_all::write_out(query.as_mut());
+                        times::in_microseconds(state, query.as_mut());
+                        predicates::as_operators(state, query.as_mut());
+                    }
+                    CopyToSource::Relation(_) => {}
+                };
+            }
+            Statement::Explain(explain) => statement = explain.statement.as_mut(),
+            Statement::CreateExternalTable(table) => {
+                return times::columns_in_microseconds(state, &mut table.columns);
+            }
+            Statement::Reset(_) => return,
+        }
+    }
+}
+
+/// Columns that USING and NATURAL make one of two, as what they are.
+async fn write_out_merged(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
+    loop {
+        match statement {
+            Statement::Statement(inner) => return merged::write_out(state, inner.as_mut()).await,
+            Statement::CopyTo(copy) => {
+                return match &mut copy.source {
+                    CopyToSource::Query(query) => merged::write_out(state, query.as_mut()).await,
+                    CopyToSource::Relation(_) => Ok(()),
+                };
+            }
+            Statement::Explain(explain) => statement = explain.statement.as_mut(),
+            Statement::CreateExternalTable(_) | Statement::Reset(_) => return Ok(()),
+        }
+    }
+}
+
+/// `_file` and `_row` for the tables of `.nrt` files, where a statement names them.
+async fn add_positions(ctx: &SessionContext, mut statement: &mut Statement) -> Result<()> {
+    loop {
+        match statement {
+            Statement::Statement(inner) => return positions::add(ctx, inner.as_mut()).await,
+            Statement::CopyTo(copy) => {
+                return match &mut copy.source {
+                    CopyToSource::Query(query) => positions::add(ctx, query.as_mut()).await,
+                    CopyToSource::Relation(_) => Ok(()),
+                };
+            }
+            Statement::Explain(explain) => statement = explain.statement.as_mut(),
+            Statement::CreateExternalTable(_) | Statement::Reset(_) => return Ok(()),
+        }
+    }
+}
+
+fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
+    match statement {
+        Statement::Statement(statement) => {
+            rewritten(statement)?;
+        }
+        Statement::CopyTo(copy) => {
+            if let Some(format) = &copy.stored_as {
+                check_format(state, format)?;
+            }
+            keep_existing(state, copy)?;
+            if let CopyToSource::Query(query) = &mut copy.source {
+                rewritten(query)?;
+            }
+        }
+        Statement::CreateExternalTable(table) => check_format(state, &table.file_type)?,
+        Statement::Explain(explain) => {
+            // Tables in memory change as soon as such a plan is made, explained or not.
+            if let Statement::Statement(inner) = explain.statement.as_ref()
+                && matches!(
+                    inner.as_ref(),
+                    SqlStatement::Delete(_) | SqlStatement::Update(_) | SqlStatement::Truncate(_)
+                )
+            {
+                return plan_err!("a statement that deletes or updates rows cannot be explained");
+            }
+            prepare(state, &mut explain.statement)?;
+        }
+        Statement::Reset(_) => {}
+    }
+    Ok(())
+}
+
+/// Whether a format's own writer looks after files that exist.
+fn is_careful(state: &SessionState, format: &str) -> bool {
+    let Some(factory) = state.get_file_format_factory(format) else { return false };
+    let factory: &dyn Any = factory.as_ref();
+    factory.is::<NrtFormatFactory>()
+        || factory.is::<DokFormatFactory>()
+        || factory.is::<SafetensorsFormatFactory>()
+        || factory.is::<ParquetFileFormatFactory>()
+        || factory.is::<WholeFileFormatFactory>()
+}
+
+/// Refuses to replace a file with another format of DataFusion's unless `OPTIONS (overwrite true)` says so,
+/// and takes that option away, which those formats do not know.
+fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()> {
+    let path = copy.target.strip_prefix("file://").unwrap_or(&copy.target);
+    let path = std::path::Path::new(path);
+    let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
+    if copy.stored_as.as_ref().is_some_and(|f| f.eq_ignore_ascii_case(BATCHES)) {
+        // A folder is written, whatever the name.
+        return Ok(());
+    }
+    let format = copy.stored_as.clone().or(extension).unwrap_or_default().to_ascii_lowercase();
+    let is_ours = |key: &str| {
+        key.eq_ignore_ascii_case("overwrite") || key.eq_ignore_ascii_case("format.overwrite")
+    };
+    // Parquet with options of its own is DataFusion's.
+    let stock = format == "parquet" && copy.options.iter().any(|(key, _)| !is_ours(key));
+    if is_careful(state, &format) && !path.is_dir() && !stock {
+        return Ok(());
+    }
+    let mut overwrite = false;
+    copy.options.retain(|(key, value)| {
+        let ours = is_ours(key);
+        overwrite |= ours && value.to_string().trim_matches('\'').eq_ignore_ascii_case("true");
+        !ours
+    });
+    if path.is_file() && !overwrite {
+        return Err(crate::Error::Exists(path.into()).into());
+    }
+    Ok(())
+}
+
+fn check_format(state: &SessionState, format: &str) -> Result<()> {
+    if state.get_file_format_factory(format).is_some()
+        || state.table_factories().contains_key(&format.to_uppercase())
+    {
+        return Ok(());
+    }
+    let mut known: Vec<&str> = state
+        .table_factories()
+        .keys()
+        .map(String::as_str)
+        .filter(|name| state.get_file_format_factory(name).is_some())
+        .collect();
+    known.sort_unstable();
+    plan_err!("there is no format {format}; STORED AS takes {}", known.join(", "))
+}
+
+/// Puts OPTIONS between `STORED AS BATCHES` and a parenthesis.
+fn batches_options<'a>(text: &'a str, dialect: &dyn SqlDialect) -> Cow<'a, str> {
+    if !text.to_ascii_lowercase().contains(BATCHES) {
+        return Cow::Borrowed(text);
+    }
+    // What is no SQL is for the parser to say.
+    let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
+        return Cow::Borrowed(text);
+    };
+    let tokens: Vec<_> =
+        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
+    let word = |token: &Token, word: &str| matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
+    let mut places = Vec::new();
+    for four in tokens.windows(4) {
+        if let [stored, alias, batches, open] = four
+            && word(&stored.token, "stored")
+            && word(&alias.token, "as")
+            && word(&batches.token, BATCHES)
+            && open.token == Token::LParen
+        {
+            places.push((open.span.start.line, open.span.start.column));
+        }
+    }
+    if places.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + places.len() * 8);
+    for (line, number) in text.split_inclusive('\n').zip(1u64..) {
+        for (c, column) in line.chars().zip(1u64..) {
+            if places.contains(&(number, column)) {
+                out.push_str(" OPTIONS ");
+            }
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Turns `FROM t` into `SELECT * FROM t`, and what parser or planner do not know into what they do:
+/// `unnest(..)` in FROM, functions over queries, files by the name of a function, slices with one bound,
+/// look-ups in tables.
+struct Rewrite;
+
+impl VisitorMut for Rewrite {
+    type Break = DataFusionError;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
+        if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) && select.projection.is_empty()
+        {
+            select.projection.push(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
+            select.flavor = SelectFlavor::FromFirst;
+        }
+        select.from.iter_mut().for_each(semi_joins);
+        select.projection.iter_mut().for_each(name_any);
+        if let Some(condition) = &mut select.selection {
+            find_in_lists(condition);
+            return as_flow(rewrite_condition(condition));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
+        as_flow(separate_names(select))
+    }
+
+    fn pre_visit_table_factor(
+        &mut self,
+        relation: &mut TableFactor,
+    ) -> ControlFlow<DataFusionError> {
+        if let TableFactor::NestedJoin { table_with_joins, .. } = relation {
+            semi_joins(table_with_joins);
+        }
+        if let Some(unnest) = as_unnest(relation) {
+            *relation = unnest;
+        }
+        as_flow(rewrite_factor(relation))
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<DataFusionError> {
+        regroup_distinct(expr);
+        balance(expr);
+        repeated_keys::drop_in_call(expr);
+        negate_all(expr);
+        as_flow(rewrite_tuples(expr).and_then(|()| rewrite_expr(expr)))
+    }
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+        let mut bodies = vec![query.body.as_mut()];
+        while let Some(body) = bodies.pop() {
+            name_apart(body);
+            if let SetExpr::SetOperation { left, right, .. } = body {
+                bodies.extend([left.as_mut(), right.as_mut()]);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+        repeated_keys::drop_in_query(query);
+        as_flow(write_out_windows(query))
+    }
+}
+
+fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
+    match done {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(e) => ControlFlow::Break(e),
+    }
+}
+
+fn rewritten<S: VisitMut + ?Sized>(statement: &mut S) -> Result<()> {
+    match statement.visit(&mut Rewrite) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(e) => Err(e),
+    }
+}
+
+/// As [`Rewrite`], for a query that a relation planner meets.
+pub(in crate::sql) fn rewrite_query(query: &mut Query) -> Result<()> {
+    rewritten(query)
+}
+
+/// Analyzer rule for text that came through `ctx.sql`: `FROM t` is all columns.
+///
+/// The planner makes a projection without expressions of it, which nothing else in this dialect does.
+#[derive(Debug)]
+pub(in crate::sql) struct FromAlone;
+
+impl AnalyzerRule for FromAlone {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let alone = |plan: &LogicalPlan| {
+            matches!(plan, LogicalPlan::Projection(p)
+                if p.expr.is_empty() && !p.input.schema().fields().is_empty())
+        };
+        if !plan.exists(|node| Ok(alone(node)))? {
+            return Ok(plan);
+        }
+        let plan = plan.transform_up(|node| match node {
+            LogicalPlan::Projection(projection)
+                if projection.expr.is_empty() && !projection.input.schema().fields().is_empty() =>
+            {
+                let all: Vec<Expr> =
+                    projection.input.schema().columns().into_iter().map(col).collect();
+                LogicalPlanBuilder::from(projection.input)
+                    .project(all)?
+                    .build()
+                    .map(Transformed::yes)
+            }
+            other => other.recompute_schema().map(Transformed::yes),
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_from_alone"
+    }
+}

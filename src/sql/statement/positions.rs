@@ -1,0 +1,479 @@
+//! `_file` and `_row` by name: columns that are there when a statement names them.
+//!
+//! DataFusion has no columns that `*` leaves out. So a statement that names one of them is looked
+//! through before it is planned: the tables of `.nrt` files among those that the name may be about get
+//! a mark, `*` beside them gets an EXCLUDE (and is said table by table where there
+//! are several), and a relation planner gives marked tables the columns.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
+
+use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
+use datafusion::common::TableReference;
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlanBuilder;
+use datafusion::logical_expr::planner::{
+    PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
+};
+use datafusion::logical_expr::sqlparser::ast::{
+    Cte, ExcludeSelectItem, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, OrderBy, Query,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins,
+    Visit, VisitMut, Visitor, VisitorMut,
+};
+use datafusion::prelude::SessionContext;
+
+use crate::sql::sources::listing::FilesTable;
+use crate::sql::sources::nrt::positions::{FILE, ROW};
+use crate::sql::statement::merged::{constraint, using};
+use crate::sql::statement::scopes::Scopes;
+
+/// Marks a table that is to have position columns: a partition of this name, which no other syntax
+/// makes.
+const MARK: &str = "serrate positions";
+
+/// Whether what stands as partitions of a table is the mark of this module.
+pub(in crate::sql) fn is_marked(partitions: &[Ident]) -> bool {
+    partitions.first().is_some_and(|mark| mark.value == MARK)
+}
+
+/// Gives the tables of a statement the position columns that it names.
+pub(in crate::sql) async fn add<S: Visit + VisitMut>(
+    ctx: &SessionContext,
+    statement: &mut S,
+) -> Result<()> {
+    let mut found = Found::default();
+    let _ = Visit::visit(statement, &mut found);
+    if found.tables.is_empty() {
+        return Ok(());
+    }
+    let mut offered: HashMap<ObjectName, Vec<&'static str>> = HashMap::new();
+    for (name, positions) in found.tables {
+        let Some(reference) = reference(&name) else { continue };
+        // A table that does not exist is an error when the statement is planned.
+        let Ok(provider) = ctx.table_provider(reference).await else { continue };
+        let Some(files) = provider.downcast_ref::<FilesTable>() else { continue };
+        let names: Vec<&'static str> = positions
+            .into_iter()
+            .filter(|position| files.with_positions(&[position]).is_some())
+            .collect();
+        if !names.is_empty() {
+            offered.insert(name, names);
+        }
+    }
+    if !offered.is_empty() {
+        let _ = VisitMut::visit(
+            statement,
+            &mut Marker { offered: &offered, scopes: Scopes::default(), orders: Vec::new() },
+        );
+    }
+    Ok(())
+}
+
+fn reference(name: &ObjectName) -> Option<TableReference> {
+    let parts: Option<Vec<String>> = name
+        .0
+        .iter()
+        .map(|part| {
+            let ident = part.as_ident()?;
+            Some(match ident.quote_style {
+                Some(_) => ident.value.clone(),
+                None => ident.value.to_lowercase(),
+            })
+        })
+        .collect();
+    match parts?.as_slice() {
+        [table] => Some(TableReference::bare(table.as_str())),
+        [schema, table] => Some(TableReference::partial(schema.as_str(), table.as_str())),
+        [catalog, schema, table] => {
+            Some(TableReference::full(catalog.as_str(), schema.as_str(), table.as_str()))
+        }
+        _ => None,
+    }
+}
+
+/// The position columns that are named, each with the table it is said to be of.
+#[derive(Default)]
+struct Named(Vec<(Option<String>, &'static str)>);
+
+pub(in crate::sql) fn position(ident: &Ident) -> Option<&'static str> {
+    [FILE, ROW].into_iter().find(|p| match ident.quote_style {
+        Some(_) => ident.value == *p,
+        None => ident.value.eq_ignore_ascii_case(p),
+    })
+}
+
+impl Visitor for Named {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(ident) => self.0.extend(position(ident).map(|p| (None, p))),
+            Expr::CompoundIdentifier(parts) => {
+                if let [.., table, column] = parts.as_slice() {
+                    self.0.extend(position(column).map(|p| (Some(table.value.to_lowercase()), p)));
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The position columns that a SELECT names itself, not in what its FROM has of its own.
+fn named(select: &Select, order: Option<&OrderBy>) -> Named {
+    let mut named = Named::default();
+    let _ = select.projection.visit(&mut named);
+    let _ = select.distinct.visit(&mut named);
+    let _ = select.prewhere.visit(&mut named);
+    let _ = select.selection.visit(&mut named);
+    let _ = select.group_by.visit(&mut named);
+    let _ = select.having.visit(&mut named);
+    let _ = select.qualify.visit(&mut named);
+    let _ = select.named_window.visit(&mut named);
+    for from in &select.from {
+        for join in &from.joins {
+            let _ = join.join_operator.visit(&mut named);
+            let using = using(&join.join_operator).iter().filter_map(column);
+            named.0.extend(using.filter_map(position).map(|p| (None, p)));
+        }
+    }
+    if let Some(order) = order {
+        let _ = Visit::visit(order, &mut named);
+    }
+    named
+}
+
+fn column(name: &ObjectName) -> Option<&Ident> {
+    name.0.last().and_then(|part| part.as_ident())
+}
+
+/// What `*` of a FROM is, said table by table, without the columns that USING has of the tables
+/// before; `None` where a table has no name or a join gives only one of its sides.
+fn spread(from: &[TableWithJoins], out: &mut Vec<(ObjectName, Vec<ObjectName>)>) -> Option<()> {
+    fn add(
+        factor: &TableFactor,
+        merged: &[ObjectName],
+        out: &mut Vec<(ObjectName, Vec<ObjectName>)>,
+    ) -> Option<()> {
+        let alias = match factor {
+            TableFactor::NestedJoin { table_with_joins, alias: None } if merged.is_empty() => {
+                return spread(std::slice::from_ref(table_with_joins.as_ref()), out);
+            }
+            TableFactor::Table { alias, .. }
+            | TableFactor::Derived { alias, .. }
+            | TableFactor::NestedJoin { alias, .. }
+            | TableFactor::UNNEST { alias, .. } => alias,
+            _ => return None,
+        };
+        let name = match (alias, factor) {
+            (Some(alias), _) => ObjectName::from(vec![alias.name.clone()]),
+            (None, TableFactor::Table { name, args: None, .. }) => name.clone(),
+            _ => return None,
+        };
+        out.push((name, merged.to_vec()));
+        Some(())
+    }
+    for item in from {
+        add(&item.relation, &[], out)?;
+        for join in &item.joins {
+            use JoinOperator as J;
+            match &join.join_operator {
+                J::LeftSemi(_) | J::LeftAnti(_) | J::Semi(_) | J::Anti(_) => {}
+                J::RightSemi(_) | J::RightAnti(_) => return None,
+                operator if matches!(constraint(operator), Some(JoinConstraint::Natural)) => {
+                    return None;
+                }
+                operator => add(&join.relation, using(operator), out)?,
+            }
+        }
+    }
+    Some(())
+}
+
+/// The tables of a FROM: what they are called there, and their names.
+fn tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a ObjectName)>) {
+    for item in from {
+        let factors = std::iter::once(&item.relation).chain(item.joins.iter().map(|j| &j.relation));
+        for factor in factors {
+            match factor {
+                TableFactor::Table { name, alias, args: None, .. } => {
+                    let own = name.0.last().and_then(|p| p.as_ident()).map(|i| i.value.clone());
+                    let called = alias.as_ref().map(|a| a.name.value.clone()).or(own);
+                    out.push((called.unwrap_or_default().to_lowercase(), name));
+                }
+                TableFactor::NestedJoin { table_with_joins, .. } => {
+                    tables(std::slice::from_ref(table_with_joins.as_ref()), out);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The position columns that each table of a SELECT is to have.
+fn wanted(
+    select: &Select,
+    order: Option<&OrderBy>,
+    scopes: &Scopes<String>,
+) -> Vec<(ObjectName, String, Vec<&'static str>)> {
+    let Named(named) = named(select, order);
+    if named.is_empty() {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    tables(&select.from, &mut all);
+    all.into_iter()
+        .filter(|(_, name)| !is_cte(name, scopes))
+        .filter_map(|(called, name)| {
+            let mut positions: Vec<&'static str> = named
+                .iter()
+                .filter(|(table, _)| table.as_ref().is_none_or(|t| *t == called))
+                .map(|(_, position)| *position)
+                .collect();
+            positions.sort_unstable();
+            positions.dedup();
+            (!positions.is_empty()).then(|| (name.clone(), called, positions))
+        })
+        .collect()
+}
+
+fn is_cte(name: &ObjectName, scopes: &Scopes<String>) -> bool {
+    matches!(name.0.as_slice(), [one] if one
+    .as_ident()
+    .is_some_and(|i| {
+        let name = i.value.to_lowercase();
+        scopes.in_sight().any(|cte| *cte == name)
+    }))
+}
+
+/// Goes into a query with the names of its WITH.
+fn enter(scopes: &mut Scopes<String>, query: &Query) {
+    let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
+    let names = ctes.map(|cte: &Cte| cte.alias.name.value.to_lowercase()).collect();
+    scopes.enter(names, query.with.as_ref().is_some_and(|with| with.recursive));
+}
+
+/// First pass: tables that might be asked for positions.
+#[derive(Default)]
+struct Found {
+    tables: Vec<(ObjectName, BTreeSet<&'static str>)>,
+    scopes: Scopes<String>,
+}
+
+impl Found {
+    fn add(&mut self, select: &Select, order: Option<&OrderBy>) {
+        for (name, _, positions) in wanted(select, order, &self.scopes) {
+            match self.tables.iter_mut().find(|(n, _)| *n == name) {
+                Some((_, known)) => known.extend(positions),
+                None => self.tables.push((name, positions.into_iter().collect())),
+            }
+        }
+    }
+}
+
+impl Visitor for Found {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        enter(&mut self.scopes, query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        // The queries of WITH are behind: all of them are in sight.
+        if let Some(select) = query.body.as_select() {
+            self.add(select, query.order_by.as_ref());
+        }
+        self.scopes.leave();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        self.add(select, None);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Second pass: marks the tables, and keeps `*` what it was.
+struct Marker<'a> {
+    offered: &'a HashMap<ObjectName, Vec<&'static str>>,
+    scopes: Scopes<String>,
+    /// The ORDER BY of each query around this place, until its SELECT has come.
+    orders: Vec<Option<OrderBy>>,
+}
+
+impl Marker<'_> {
+    fn mark(&self, select: &mut Select, order: Option<&OrderBy>) {
+        let mut given: Vec<(String, Vec<&'static str>)> = Vec::new();
+        for (name, called, positions) in wanted(select, order, &self.scopes) {
+            let Some(offered) = self.offered.get(&name) else { continue };
+            let positions: Vec<_> = positions.into_iter().filter(|p| offered.contains(p)).collect();
+            if !positions.is_empty() {
+                given.push((called, positions));
+            }
+        }
+        if given.is_empty() {
+            return;
+        }
+        let mut fresh = false;
+        mark_tables(&mut select.from, &given, &mut fresh);
+        if !fresh {
+            return;
+        }
+        say_by_table(select);
+        for item in &mut select.projection {
+            let (options, table) = match item {
+                SelectItem::Wildcard(options) => (options, None),
+                SelectItem::QualifiedWildcard(kind, options) => {
+                    let SelectItemQualifiedWildcardKind::ObjectName(name) = kind else { continue };
+                    (options, column(name).map(|ident| ident.value.to_lowercase()))
+                }
+                _ => continue,
+            };
+            let mut names: Vec<&'static str> = given
+                .iter()
+                .filter(|(called, _)| table.as_ref().is_none_or(|t| t == called))
+                .flat_map(|(_, positions)| positions.iter().copied())
+                .collect();
+            names.sort_unstable();
+            names.dedup();
+            let mut excluded: Vec<ObjectName> = names
+                .into_iter()
+                .map(|n| ObjectName::from(vec![Ident::with_quote('"', n)]))
+                .collect();
+            if excluded.is_empty() {
+                continue;
+            }
+            match options.opt_exclude.take() {
+                None => {}
+                Some(ExcludeSelectItem::Single(one)) => excluded.push(one),
+                Some(ExcludeSelectItem::Multiple(more)) => excluded.extend(more),
+            }
+            options.opt_exclude = Some(ExcludeSelectItem::Multiple(excluded));
+        }
+    }
+}
+
+/// Says every plain `*` of several tables table by table, where that says the same: an EXCLUDE beside
+/// `*` cannot say which of them it is about.
+fn say_by_table(select: &mut Select) {
+    let mut tables = Vec::new();
+    if spread(&select.from, &mut tables).is_none() || tables.len() < 2 {
+        return;
+    }
+    let items = std::mem::take(&mut select.projection);
+    for item in items {
+        let SelectItem::Wildcard(options) = item else {
+            select.projection.push(item);
+            continue;
+        };
+        let plain = options.opt_ilike.is_none()
+            && options.opt_except.is_none()
+            && options.opt_replace.is_none()
+            && options.opt_rename.is_none()
+            && options.opt_exclude.is_none();
+        if !plain {
+            select.projection.push(SelectItem::Wildcard(options));
+            continue;
+        }
+        for (table, merged) in &tables {
+            let mut options = options.clone();
+            let merged: Vec<_> = merged
+                .iter()
+                .filter(|name| column(name).and_then(position).is_none())
+                .cloned()
+                .collect();
+            if !merged.is_empty() {
+                options.opt_exclude = Some(ExcludeSelectItem::Multiple(merged));
+            }
+            let kind = SelectItemQualifiedWildcardKind::ObjectName(table.clone());
+            select.projection.push(SelectItem::QualifiedWildcard(kind, options));
+        }
+    }
+}
+
+fn mark_tables(
+    from: &mut [TableWithJoins],
+    given: &[(String, Vec<&'static str>)],
+    fresh: &mut bool,
+) {
+    for item in from {
+        let joins = item.joins.iter_mut().map(|j| &mut j.relation);
+        for factor in std::iter::once(&mut item.relation).chain(joins) {
+            match factor {
+                TableFactor::Table { name, alias, args: None, partitions, .. } => {
+                    let own = name.0.last().and_then(|p| p.as_ident()).map(|i| i.value.clone());
+                    let called = alias.as_ref().map(|a| a.name.value.clone()).or(own);
+                    let called = called.unwrap_or_default().to_lowercase();
+                    let positions = given.iter().find(|(c, _)| *c == called);
+                    if let Some((_, positions)) = positions.filter(|_| partitions.is_empty()) {
+                        let names = positions.iter().copied();
+                        partitions.extend(std::iter::once(MARK).chain(names).map(Ident::new));
+                        *fresh = true;
+                    }
+                }
+                TableFactor::NestedJoin { table_with_joins, .. } => {
+                    mark_tables(std::slice::from_mut(table_with_joins.as_mut()), given, fresh);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl VisitorMut for Marker<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        enter(&mut self.scopes, query);
+        // ORDER BY belongs to the query, the tables to its SELECT.
+        let is_select = matches!(query.body.as_ref(), SetExpr::Select(_));
+        self.orders.push(query.order_by.clone().filter(|_| is_select));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.scopes.leave();
+        self.orders.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let order = self.orders.last_mut().and_then(Option::take);
+        self.mark(select, order.as_ref());
+        ControlFlow::Continue(())
+    }
+}
+
+/// Plans marked tables with their position columns.
+#[derive(Debug)]
+pub(in crate::sql) struct PositionsPlanner;
+
+impl RelationPlanner for PositionsPlanner {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> Result<RelationPlanning> {
+        let TableFactor::Table { name, alias, args: None, partitions, .. } = &relation else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
+        let [mark, names @ ..] = partitions.as_slice() else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
+        if mark.value != MARK {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        }
+        let reference = context.object_name_to_table_reference(name.clone())?;
+        let source = context.context_provider().get_table_source(reference.clone())?;
+        let provider = source_as_provider(&source)?;
+        let names: Vec<&str> = names.iter().map(|n| n.value.as_str()).collect();
+        let with = provider.downcast_ref::<FilesTable>().and_then(|t| t.with_positions(&names));
+        let source = match with {
+            Some(table) => provider_as_source(std::sync::Arc::new(table)),
+            None => source,
+        };
+        let plan = LogicalPlanBuilder::scan(reference, source, None)?.build()?;
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
+    }
+}

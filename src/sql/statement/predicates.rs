@@ -1,0 +1,114 @@
+//! LIKE, ILIKE, IN, `starts_with`, `regexp_like` and `length` on lists, and FILTER beside reductions of lists.
+//!
+//! DataFusion plans them without asking a planner, and by then the type of the result is fixed: one truth
+//! value. So a statement has them as operators, which planners are asked about; where the left side is no
+//! list, ours gives back what DataFusion plans.
+
+use std::ops::ControlFlow;
+
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, Value, VisitMut, VisitorMut,
+};
+
+use crate::functions::{FILTER, ON_LISTS, PREDICATES, TESTS, is_reduction, plans_predicates};
+
+/// Makes the predicates of a statement operators, in sessions that have the operators on lists.
+pub(in crate::sql) fn as_operators<S: VisitMut>(state: &SessionState, statement: &mut S) {
+    if plans_predicates(state.expr_planners()) {
+        let _ = statement.visit(&mut Predicates);
+    }
+}
+
+struct Predicates;
+
+impl VisitorMut for Predicates {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let [like, ilike, isin] = PREDICATES;
+        let (word, negated) = match expr {
+            Expr::Like { negated, any: false, escape_char: None, .. } => (like, *negated),
+            Expr::ILike { negated, any: false, escape_char: None, .. } => (ilike, *negated),
+            Expr::InList { negated, .. } => (isin, *negated),
+            Expr::Function(call) if is_filtered(call) => (FILTER, false),
+            Expr::Function(call) if is_test(call) || is_length(call) => (ON_LISTS, false),
+            _ => return ControlFlow::Continue(()),
+        };
+        // Put in its place while it is taken apart.
+        let taken = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
+        let (left, right) = match taken {
+            Expr::Like { expr, pattern, .. } | Expr::ILike { expr, pattern, .. } => (expr, pattern),
+            Expr::InList { expr, list, .. } => (expr, Box::new(make_array(list))),
+            Expr::Function(mut call) => {
+                if let Some(mask) = call.filter.take() {
+                    *expr = filtered(call, mask);
+                    return ControlFlow::Continue(());
+                }
+                if is_length(&call) {
+                    call.name = ObjectName::from(vec![Ident::new("length")]);
+                }
+                (Box::new(Expr::Function(call)), Box::new(Expr::value(Value::Null)))
+            }
+            other => {
+                *expr = other;
+                return ControlFlow::Continue(());
+            }
+        };
+        let word = if negated { format!("NOT {word}") } else { word.to_owned() };
+        *expr = Expr::BinaryOp { left, op: BinaryOperator::Custom(word), right };
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether a call is `len(x)` or `length(x)`.
+fn is_length(call: &Function) -> bool {
+    let [name] = call.name.0.as_slice() else { return false };
+    let name = name.as_ident().map(|name| name.value.as_str()).unwrap_or_default();
+    ["len", "length"].iter().any(|length| length.eq_ignore_ascii_case(name))
+}
+
+/// Whether a call is `ragged_mean(x) FILTER (WHERE mask)`, or another reduction of a list.
+fn is_filtered(call: &Function) -> bool {
+    let [name] = call.name.0.as_slice() else { return false };
+    call.filter.is_some()
+        && name.as_ident().is_some_and(|name| is_reduction(&name.value.to_lowercase()))
+}
+
+/// The call beside its mask: what it means depends on the type of the mask.
+fn filtered(call: Function, mask: Box<Expr>) -> Expr {
+    let left = Box::new(Expr::Function(call));
+    Expr::BinaryOp { left, op: BinaryOperator::Custom(FILTER.to_owned()), right: mask }
+}
+
+/// Whether a call is of one of [`TESTS`].
+fn is_test(call: &Function) -> bool {
+    let [name] = call.name.0.as_slice() else { return false };
+    let name = name.as_ident().map(|name| name.value.as_str()).unwrap_or_default();
+    TESTS.iter().any(|(test, _)| test.eq_ignore_ascii_case(name))
+}
+
+/// `make_array(item, ..)`: what carries several expressions on one side of an operator.
+pub(in crate::sql) fn make_array(items: Vec<Expr>) -> Expr {
+    call_function("make_array", items)
+}
+
+/// `name(arg, ..)`.
+pub(in crate::sql) fn call_function(name: &str, args: Vec<Expr>) -> Expr {
+    let args = args.into_iter().map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)));
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: args.collect(),
+            clauses: vec![],
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: vec![],
+    })
+}

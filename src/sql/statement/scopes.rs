@@ -1,0 +1,72 @@
+//! Which queries of WITH are in sight at a place of a statement.
+
+/// What WITH clauses around a place define: `T` for each of their queries.
+///
+/// A visitor of a syntax tree meets the queries of WITH before all else that a query has, in their order. Each
+/// sees those before it, and itself where WITH is RECURSIVE; the query itself sees all.
+pub(in crate::sql) struct Scopes<T>(Vec<Scope<T>>);
+
+struct Scope<T> {
+    defined: Vec<T>,
+    recursive: bool,
+    /// How many queries of WITH are behind.
+    done: usize,
+}
+
+impl<T> Default for Scopes<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Scopes<T> {
+    /// Goes into a query that defines these.
+    pub(in crate::sql) fn enter(&mut self, defined: Vec<T>, recursive: bool) {
+        self.0.push(Scope { defined, recursive, done: 0 });
+    }
+
+    /// Leaves the query that was gone into last.
+    pub(in crate::sql) fn leave(&mut self) {
+        self.0.pop();
+        if let Some(around) = self.0.last_mut() {
+            around.done = around.defined.len().min(around.done.saturating_add(1));
+        }
+    }
+
+    /// What is in sight here, the outermost first.
+    pub(in crate::sql) fn in_sight(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().flat_map(|scope| {
+            let own = usize::from(scope.recursive);
+            scope.defined.iter().take(scope.done.saturating_add(own))
+        })
+    }
+
+    /// Whether a WITH around this place is RECURSIVE.
+    pub(in crate::sql) fn recursive(&self) -> bool {
+        self.0.iter().any(|scope| scope.recursive)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_of_with_see_those_before_them() {
+        let mut scopes = Scopes::default();
+        let seen = |scopes: &Scopes<char>| scopes.in_sight().collect::<String>();
+        scopes.enter(vec!['a', 'b'], false);
+        scopes.enter(vec![], false);
+        assert_eq!(seen(&scopes), "");
+        scopes.leave();
+        scopes.enter(vec!['c'], true);
+        assert_eq!(seen(&scopes), "ac");
+        scopes.leave();
+        assert_eq!(seen(&scopes), "ab");
+        scopes.enter(vec![], false);
+        scopes.leave();
+        assert_eq!(seen(&scopes), "ab");
+        scopes.leave();
+        assert_eq!(seen(&scopes), "");
+    }
+}

@@ -1,0 +1,122 @@
+//! Tuples: `(a, b) = (1, 2)`, `(a + 1, b) IN ((1, 2), (3, 4))` and `(a, b) IN (SELECT x, y ..)`.
+
+use datafusion::error::Result;
+use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::logical_expr::sqlparser::ast::{
+    BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, Query, SetExpr, TableFactor, Value,
+};
+
+/// Makes structs of tuples that are compared, and a test of rows of one that is looked for in a query.
+///
+/// DataFusion plans tuples of names and literals alone, and none in front of IN (query). Structs are equal
+/// field by field, NULL to NULL, as in DuckDB; a row of a query is as equal as AND of its columns.
+pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
+    match expr {
+        Expr::BinaryOp { left, right, .. } => {
+            as_struct(left);
+            as_struct(right);
+        }
+        Expr::InList { expr, list, .. } => {
+            as_struct(expr);
+            list.iter_mut().for_each(as_struct);
+        }
+        Expr::InSubquery { expr: tuple, subquery, negated } => {
+            if let Some(values) = values_of(tuple) {
+                *expr = found(&values, subquery, *negated)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// As [`rewrite_tuples`], for the conjuncts of WHERE: FALSE and NULL are the same, and a join tells.
+pub(in crate::sql) fn rewrite_condition(expr: &mut Expr) -> Result<()> {
+    match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            rewrite_condition(left)?;
+            rewrite_condition(right)
+        }
+        Expr::Nested(inner) => rewrite_condition(inner),
+        Expr::InSubquery { expr: tuple, subquery, negated: false } => {
+            if let Some(values) = values_of(tuple) {
+                *expr = rows_where(&values, subquery, |equal| equal)?;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn values_of(expr: &Expr) -> Option<Vec<Expr>> {
+    match expr {
+        Expr::Tuple(values) if values.len() > 1 => Some(values.clone()),
+        _ => None,
+    }
+}
+
+fn as_struct(expr: &mut Expr) {
+    if let Some(values) = values_of(expr) {
+        *expr = Expr::Function(Function {
+            name: ObjectName::from(vec![Ident::new("struct")]),
+            uses_odbc_syntax: false,
+            parameters: FunctionArguments::None,
+            args: FunctionArguments::List(FunctionArgumentList {
+                duplicate_treatment: None,
+                args: values
+                    .into_iter()
+                    .map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)))
+                    .collect(),
+                clauses: vec![],
+            }),
+            filter: None,
+            null_treatment: None,
+            over: None,
+            within_group: vec![],
+        });
+    }
+}
+
+/// `CASE WHEN EXISTS (equal) THEN true WHEN EXISTS (not unequal) THEN NULL ELSE false END`.
+fn found(values: &[Expr], query: &Query, negated: bool) -> Result<Expr> {
+    let truth = |of| Expr::value(Value::Boolean(of));
+    let equal = rows_where(values, query, |equal| equal)?;
+    let open = rows_where(values, query, |equal| {
+        Expr::IsNotFalse(Box::new(Expr::Nested(Box::new(equal))))
+    })?;
+    let when = |condition, result| CaseWhen { condition, result };
+    Ok(Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![when(equal, truth(!negated)), when(open, Expr::value(Value::Null))],
+        else_result: Some(Box::new(truth(negated))),
+    })
+}
+
+/// `EXISTS (SELECT 1 FROM (query) AS rows (c0, c1) WHERE c0 = value AND ..)`.
+fn rows_where(values: &[Expr], query: &Query, test: impl FnOnce(Expr) -> Expr) -> Result<Expr> {
+    let names: Vec<String> = (0..values.len()).map(|at| format!("__serrate_tuple_{at}")).collect();
+    let text = format!("SELECT 1 FROM (SELECT 1) AS __serrate_tuples ({})", names.join(", "));
+    let mut rows = crate::sql::sources::from::parsed(&text)?;
+    let equal = values.iter().zip(&names).map(|(value, name)| Expr::BinaryOp {
+        left: Box::new(Expr::Identifier(Ident::new(name))),
+        op: BinaryOperator::Eq,
+        right: Box::new(Expr::Nested(Box::new(value.clone()))),
+    });
+    let equal = equal.reduce(|left, right| Expr::BinaryOp {
+        left: Box::new(left),
+        op: BinaryOperator::And,
+        right: Box::new(right),
+    });
+    if let SetExpr::Select(select) = rows.body.as_mut() {
+        select.selection = equal.map(test);
+        for from in &mut select.from {
+            if let TableFactor::Derived { subquery, .. } = &mut from.relation {
+                **subquery = query.clone();
+            }
+        }
+    }
+    Ok(Expr::Exists { subquery: Box::new(rows), negated: false })
+}

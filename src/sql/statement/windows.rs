@@ -1,0 +1,97 @@
+//! Named windows, put where they are named.
+//!
+//! DataFusion looks a window up for SELECT alone: in ORDER BY and QUALIFY `sum(x) OVER w` is an aggregate,
+//! and `OVER (w ROWS ..)` forgets what `w` says.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::plan_datafusion_err;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr, NamedWindowDefinition, NamedWindowExpr, Query, SetExpr, VisitMut, WindowSpec, WindowType,
+    visit_expressions_mut,
+};
+
+/// Writes out the windows of the SELECT of a query wherever it names them.
+///
+/// Inner queries come first, so that a name is that of the innermost SELECT that defines it.
+///
+/// # Errors
+/// When a window is not defined, or is changed in what it says itself.
+pub(in crate::sql) fn write_out_windows(query: &mut Query) -> Result<()> {
+    let SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
+    if select.named_window.is_empty() {
+        return Ok(());
+    }
+    let windows = defined(&select.named_window)?;
+    let written = |done: ControlFlow<DataFusionError>| match done {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(e) => Err(e),
+    };
+    written(write_out(&mut select.projection, &windows))?;
+    written(write_out(&mut select.qualify, &windows))?;
+    written(write_out(&mut select.distinct, &windows))?;
+    written(write_out(&mut query.order_by, &windows))
+}
+
+type Windows = Vec<(String, WindowSpec)>;
+
+/// The windows of a WINDOW clause, each as a whole: one may name another before it.
+fn defined(clause: &[NamedWindowDefinition]) -> Result<Windows> {
+    let mut windows: Windows = Vec::with_capacity(clause.len());
+    for NamedWindowDefinition(name, window) in clause {
+        let spec = match window {
+            NamedWindowExpr::NamedWindow(other) => found(&windows, &other.value)?.clone(),
+            NamedWindowExpr::WindowSpec(spec) => whole(spec.clone(), &windows)?,
+        };
+        windows.push((name.value.to_lowercase(), spec));
+    }
+    Ok(windows)
+}
+
+fn found<'a>(windows: &'a Windows, name: &str) -> Result<&'a WindowSpec> {
+    let known = windows.iter().find(|(window, _)| window.eq_ignore_ascii_case(name));
+    known.map(|(_, spec)| spec).ok_or_else(|| {
+        plan_datafusion_err!("there is no window {name} in the WINDOW clause, or it comes later")
+    })
+}
+
+/// A window with what the window that it begins with says.
+fn whole(mut spec: WindowSpec, windows: &Windows) -> Result<WindowSpec> {
+    let Some(name) = spec.window_name.take() else { return Ok(spec) };
+    let base = found(windows, &name.value)?;
+    let twice = match () {
+        () if !spec.partition_by.is_empty() => Some("PARTITION BY"),
+        () if !spec.order_by.is_empty() && !base.order_by.is_empty() => Some("ORDER BY"),
+        () if base.window_frame.is_some() => Some("a frame"),
+        () => None,
+    };
+    if let Some(twice) = twice {
+        return Err(plan_datafusion_err!(
+            "OVER ({name} ..): the window {name} has its own {twice}; write the window out"
+        ));
+    }
+    spec.partition_by = base.partition_by.clone();
+    if spec.order_by.is_empty() {
+        spec.order_by = base.order_by.clone();
+    }
+    Ok(spec)
+}
+
+fn write_out<V: VisitMut>(place: &mut V, windows: &Windows) -> ControlFlow<DataFusionError> {
+    visit_expressions_mut(place, |expr| {
+        let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
+        let spec = match call.over.take() {
+            Some(WindowType::NamedWindow(name)) => found(windows, &name.value).cloned(),
+            Some(WindowType::WindowSpec(spec)) => whole(spec, windows),
+            None => return ControlFlow::Continue(()),
+        };
+        match spec {
+            Ok(spec) => {
+                call.over = Some(WindowType::WindowSpec(spec));
+                ControlFlow::Continue(())
+            }
+            Err(e) => ControlFlow::Break(e),
+        }
+    })
+}

@@ -1,0 +1,226 @@
+//! Expressions as they are written, made what the planner knows: slices with one bound, comparisons as
+//! arguments, aggregates by other names, and calls that look into a table.
+
+use std::path::Path;
+
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::logical_expr::sqlparser::ast::{
+    AccessExpr, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator,
+    FunctionArguments, Ident, ObjectName, Subscript, UnaryOperator, Value,
+};
+
+use crate::functions::{BIN_COLUMNS, PAIR, TABLES};
+use crate::sql::sources::from::{one_name, query_text, text};
+
+/// Rewrites one expression; most stay as they are.
+///
+/// # Errors
+/// When a table that a call looks into has no name.
+pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
+    match expr {
+        Expr::CompoundFieldAccess { access_chain, .. } => {
+            for access in access_chain {
+                if let AccessExpr::Subscript(Subscript::Slice {
+                    lower_bound,
+                    upper_bound,
+                    stride,
+                }) = access
+                {
+                    bounded(lower_bound, upper_bound, stride.as_ref());
+                }
+            }
+            Ok(())
+        }
+        Expr::Function(call) => {
+            comparisons(call);
+            as_called_here(call);
+            with_table(call)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `x[a:]` ends with the last element, `x[:b]` begins with the first; the other way round where steps
+/// go back.
+fn bounded(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option<&Expr>) {
+    let number = |n: u8| Expr::value(Value::Number(n.to_string(), false));
+    let first = || number(1);
+    let last = || Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number(1)) };
+    let back = matches!(stride, Some(Expr::UnaryOp { op: UnaryOperator::Minus, .. }));
+    lower.get_or_insert_with(|| if back { last() } else { first() });
+    upper.get_or_insert_with(|| if back { first() } else { last() });
+}
+
+/// `f(a = 5)` compares, as in DuckDB: the parser takes it for an argument by the name `a`.
+fn comparisons(call: &mut Function) {
+    let FunctionArguments::List(list) = &mut call.args else { return };
+    for arg in &mut list.args {
+        let taken = std::mem::replace(arg, FunctionArg::Unnamed(FunctionArgExpr::Wildcard));
+        *arg = match taken {
+            FunctionArg::Named {
+                name,
+                arg: FunctionArgExpr::Expr(e),
+                operator: FunctionArgOperator::Equals,
+            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(equal(read_name(name), e))),
+            FunctionArg::ExprNamed {
+                name,
+                arg: FunctionArgExpr::Expr(e),
+                operator: FunctionArgOperator::Equals,
+            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(equal(name, e))),
+            other => other,
+        };
+    }
+}
+
+/// Aggregates by DuckDB's names, and by those they have here.
+const AGGREGATES: [(&str, &str); 3] =
+    [("list", "array_agg"), ("first", "first_value"), ("last", "last_value")];
+
+/// Gives an aggregate the name that it has here.
+fn as_called_here(call: &mut Function) {
+    let Some(name) = one_name(&call.name) else { return };
+    if let Some((_, here)) = AGGREGATES.iter().find(|(theirs, _)| *theirs == name) {
+        call.name = ObjectName::from(vec![Ident::new(*here)]);
+    }
+}
+
+/// What stands before `=` in an argument. The parser takes a text there, as in `f('a' = x)`, for a name.
+fn read_name(name: Ident) -> Expr {
+    match name.quote_style {
+        Some('\'') => Expr::value(Value::SingleQuotedString(name.value)),
+        _ => Expr::Identifier(name),
+    }
+}
+
+/// `left = right`, where `right` was read without what stands before it: operators that bind no stronger
+/// than `=` are around the comparison.
+fn equal(left: Expr, mut right: Expr) -> Expr {
+    let mut first = &mut right;
+    loop {
+        // Looked at twice: a borrow that is given back on one way only is not understood.
+        if weak_operand(first).is_none() {
+            break;
+        }
+        match weak_operand(first) {
+            Some(operand) => first = operand,
+            None => return right,
+        }
+    }
+    let compared = std::mem::replace(first, Expr::value(Value::Null));
+    *first =
+        Expr::BinaryOp { left: Box::new(left), op: BinaryOperator::Eq, right: Box::new(compared) };
+    right
+}
+
+/// The left operand of an operator that binds no stronger than `=`, by the parser's table of precedences.
+fn weak_operand(expr: &mut Expr) -> Option<&mut Expr> {
+    match expr {
+        Expr::BinaryOp { left, op, .. } => (!binds_stronger(op)).then_some(left.as_mut()),
+        Expr::IsNull(e)
+        | Expr::IsNotNull(e)
+        | Expr::IsTrue(e)
+        | Expr::IsNotTrue(e)
+        | Expr::IsFalse(e)
+        | Expr::IsNotFalse(e)
+        | Expr::IsUnknown(e)
+        | Expr::IsNotUnknown(e)
+        | Expr::IsDistinctFrom(e, _)
+        | Expr::IsNotDistinctFrom(e, _)
+        | Expr::IsNormalized { expr: e, .. }
+        | Expr::Between { expr: e, .. }
+        | Expr::InList { expr: e, .. }
+        | Expr::InSubquery { expr: e, .. }
+        | Expr::InUnnest { expr: e, .. }
+        | Expr::Like { expr: e, .. }
+        | Expr::ILike { expr: e, .. }
+        | Expr::SimilarTo { expr: e, .. }
+        | Expr::RLike { expr: e, .. }
+        | Expr::AnyOp { left: e, .. }
+        | Expr::AllOp { left: e, .. } => Some(e.as_mut()),
+        Expr::MemberOf(member) => Some(member.value.as_mut()),
+        _ => None,
+    }
+}
+
+/// Whether an operator binds stronger than `=`.
+fn binds_stronger(op: &BinaryOperator) -> bool {
+    use BinaryOperator as Op;
+    matches!(
+        op,
+        Op::Plus
+            | Op::Minus
+            | Op::Multiply
+            | Op::Divide
+            | Op::Modulo
+            | Op::StringConcat
+            | Op::DuckIntegerDivide
+            | Op::MyIntegerDivide
+            | Op::Xor
+            | Op::BitwiseOr
+            | Op::BitwiseAnd
+            | Op::BitwiseXor
+            | Op::PGBitwiseXor
+            | Op::PGBitwiseShiftLeft
+            | Op::PGBitwiseShiftRight
+            | Op::PGExp
+            | Op::PGOverlap
+            | Op::PGStartsWith
+    )
+}
+
+/// `ragged_lookup(x, 't', 'key', 'column')` with the pairs of the two columns behind: a function cannot
+/// see the tables of a session. Parquet files in place it reads itself, and keeps.
+fn with_table(call: &mut Function) -> Result<()> {
+    let Some(name) = one_name(&call.name) else { return Ok(()) };
+    let Some((function, before)) = TABLES.iter().find(|(function, _)| *function == name) else {
+        return Ok(());
+    };
+    let FunctionArguments::List(list) = &mut call.args else { return Ok(()) };
+    let (before, args) = (*before, &mut list.args);
+    let texts: Vec<&str> = args
+        .iter()
+        .skip(before)
+        .map_while(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => text(e),
+            _ => None,
+        })
+        .collect();
+    // What else is wrong the function says.
+    let all_texts = texts.len() == args.len().saturating_sub(before);
+    let [from, columns @ ..] = texts.as_slice() else { return Ok(()) };
+    let own = Path::new(from);
+    if !all_texts || columns.len() > 2 || own.is_dir() {
+        return Ok(());
+    }
+    if own.is_file() && own.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet")) {
+        return Ok(());
+    }
+    if *function == "ragged_lookup" && columns.len() < 2 {
+        return Ok(());
+    }
+    let quoted = |name: &str| Ident::with_quote('"', name.replace('"', "\"\"")).to_string();
+    let [key, value] = [0, 1].map(|i| columns.get(i).copied().unwrap_or(BIN_COLUMNS[i]).to_owned());
+    let [k, v] = PAIR;
+    let pairs = format!(
+        "SELECT array_agg(named_struct('{k}', {}, '{v}', {})) FROM ({}) AS looked_into",
+        quoted(&key),
+        quoted(&value),
+        query_text(from)
+    );
+    let query = match crate::sql::sources::from::parsed(&pairs) {
+        Ok(query) => query,
+        Err(e) => {
+            return plan_err!(
+                "{function}: {from:?} is no table, file or query: {}",
+                e.strip_backtrace()
+            );
+        }
+    };
+    let missing = [key, value].into_iter().skip(columns.len());
+    let missing: Vec<Expr> =
+        missing.map(|name| Expr::value(Value::SingleQuotedString(name))).collect();
+    let more = missing.into_iter().chain([Expr::Subquery(Box::new(query))]);
+    args.extend(more.map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e))));
+    Ok(())
+}

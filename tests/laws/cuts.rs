@@ -1,0 +1,285 @@
+//! Cuts: ways to run one statement that must not show in its answer.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use crate::sources::{run, split};
+use crate::tables::Table;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    Memory,
+    Arrow,
+    Parquet,
+    Nrt,
+}
+
+/// A way to run statements.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setup {
+    pub source: Source,
+    pub files: usize,
+    pub partitions: usize,
+    pub batch: usize,
+    pub parquet_lists: bool,
+    pub pushdown_filters: bool,
+    /// A rule of ours that is switched off.
+    pub rule: Option<String>,
+    /// A setting of DataFusion's planner that is not at its default.
+    pub planner: Option<(String, String)>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            source: Source::Memory,
+            files: 1,
+            partitions: 1,
+            batch: 8192,
+            parquet_lists: true,
+            pushdown_filters: true,
+            rule: None,
+            planner: None,
+        }
+    }
+}
+
+impl Setup {
+    /// The settings of a session.
+    pub fn settings(&self) -> Vec<(String, String)> {
+        let one = |name: &str, value: &dyn fmt::Display| (name.to_string(), value.to_string());
+        let mut out = vec![
+            one("datafusion.execution.target_partitions", &self.partitions),
+            one("datafusion.execution.batch_size", &self.batch),
+            one("datafusion.execution.parquet.pushdown_filters", &self.pushdown_filters),
+            one("serrate.parquet_lists", &self.parquet_lists),
+            // Small files are divided too.
+            one("datafusion.optimizer.repartition_file_min_size", &0),
+        ];
+        out.extend(self.rule.iter().map(|rule| one(rule, &false)));
+        out.extend(self.planner.clone());
+        out
+    }
+
+    /// What the settings are, by kind: for counts of how often each was used.
+    pub fn kinds(&self) -> Vec<String> {
+        let mut out = vec![
+            format!("source {:?}", self.source),
+            format!("files {}", self.files),
+            format!("partitions {}", self.partitions),
+            format!("batch {}", self.batch),
+        ];
+        if self.source == Source::Parquet {
+            out.push(format!("parquet_lists {}", self.parquet_lists));
+            out.push(format!("pushdown_filters {}", self.pushdown_filters));
+        }
+        out.push(format!("off {}", self.rule.as_deref().unwrap_or("no rule")));
+        let planner = self.planner.as_ref().map_or("the default", |(name, _)| name);
+        out.push(format!("planner {planner}"));
+        out
+    }
+
+    /// What makes this session over tables `CREATE TABLE` has made under their names.
+    pub fn script(&self, tables: &[&Table]) -> String {
+        let mut out = format!("-- {self}\n");
+        for (name, value) in self.settings() {
+            out.push_str(&format!("SET {name} = {value};\n"));
+        }
+        let extension = match self.source {
+            Source::Memory => return out,
+            Source::Arrow => "arrow",
+            Source::Parquet => "parquet",
+            Source::Nrt => "nrt",
+        };
+        for table in tables {
+            let name = &table.name;
+            for (i, (from, n)) in split(table.rows.num_rows(), self.files).into_iter().enumerate() {
+                let options = match self.source {
+                    Source::Parquet => " OPTIONS (max_row_group_size 5)",
+                    _ => "",
+                };
+                out.push_str(&format!(
+                    "COPY (SELECT * FROM {name} LIMIT {n} OFFSET {from}) TO '{name}/{i}.{extension}'{options};\n"
+                ));
+            }
+            out.push_str(&format!(
+                "DROP TABLE {name}; CREATE EXTERNAL TABLE {name} STORED AS {} LOCATION '{name}/';\n",
+                extension.to_uppercase()
+            ));
+        }
+        out
+    }
+}
+
+impl fmt::Display for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} x{} partitions={} batch={}",
+            self.source, self.files, self.partitions, self.batch
+        )?;
+        if self.source == Source::Parquet {
+            write!(f, " lists={} pushdown={}", self.parquet_lists, self.pushdown_filters)?;
+        }
+        if let Some(rule) = &self.rule {
+            write!(f, " without {rule}")?;
+        }
+        if let Some((name, value)) = &self.planner {
+            write!(f, " {name}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Values that are dealt equally often: each once, in random order, before any comes again.
+#[derive(Clone, Debug)]
+struct Deck<T> {
+    values: Vec<T>,
+    left: Vec<usize>,
+}
+
+impl<T: Clone> Deck<T> {
+    fn new(values: Vec<T>) -> Self {
+        Self { values, left: Vec::new() }
+    }
+
+    fn deal(&mut self, random: &mut ChaCha8Rng) -> T {
+        if self.left.is_empty() {
+            self.left = (0..self.values.len()).collect();
+        }
+        let at = random.random_range(0..self.left.len());
+        self.values[self.left.swap_remove(at)].clone()
+    }
+}
+
+/// What can be switched, as a session lists it.
+#[derive(Clone, Debug)]
+pub struct Switches {
+    /// Settings of rules of ours.
+    pub rules: Vec<String>,
+    /// Settings of DataFusion's planner, with a value that is not the default.
+    pub planner: Vec<(String, String)>,
+}
+
+impl Switches {
+    /// As a session lists them, so that a new one is tried without being named here.
+    pub async fn listed() -> Self {
+        let ctx = serrate::sql::session();
+        let sql = "SELECT name, value FROM information_schema.df_settings ORDER BY name";
+        let rows = run(&ctx, sql).await.unwrap().rows;
+        let all: Vec<(String, String)> = rows
+            .iter()
+            .map(|row| (row[0].trim_matches('"').into(), row[1].trim_matches('"').into()))
+            .collect();
+        let rules = all.iter().filter(|(name, _)| name.starts_with("serrate.rule."));
+        let planner = all.iter().filter(|(name, value)| {
+            name.starts_with("datafusion.optimizer.")
+                && (value == "true" || name.contains("single_partition_threshold"))
+        });
+        let other = |value: &str| if value == "true" { "false" } else { "0" };
+        Self {
+            rules: rules.map(|(name, _)| name.clone()).collect(),
+            planner: planner.map(|(name, value)| (name.clone(), other(value).into())).collect(),
+        }
+    }
+}
+
+/// The cuts of one world, dealt so that every kind comes equally often.
+pub struct Cuts {
+    sources: Deck<Source>,
+    files: Deck<usize>,
+    partitions: Deck<usize>,
+    batches: Deck<usize>,
+    lists: Deck<bool>,
+    filters: Deck<bool>,
+    rules: Deck<Option<String>>,
+    planner: Deck<Option<(String, String)>>,
+}
+
+impl Cuts {
+    /// Only `.nrt` files for worlds that they can hold, and all else for the others: a quarter of the
+    /// worlds is such, so the four sources come equally often.
+    pub fn new(plain: bool, switches: &Switches) -> Self {
+        let sources = match plain {
+            true => vec![Source::Nrt],
+            false => vec![Source::Memory, Source::Arrow, Source::Parquet],
+        };
+        let rules = std::iter::once(None).chain(switches.rules.iter().cloned().map(Some));
+        // Half of the statements are planned as most are.
+        let planner = switches.planner.iter().cloned().flat_map(|s| [Some(s), None]);
+        Self {
+            sources: Deck::new(sources),
+            files: Deck::new(vec![1, 3]),
+            partitions: Deck::new(vec![1, 2, 4]),
+            batches: Deck::new(vec![1, 7, 8192]),
+            lists: Deck::new(vec![true, false]),
+            filters: Deck::new(vec![true, false]),
+            rules: Deck::new(rules.collect()),
+            planner: Deck::new(planner.collect()),
+        }
+    }
+
+    pub fn deal(&mut self, random: &mut ChaCha8Rng) -> Setup {
+        Setup {
+            source: self.sources.deal(random),
+            files: self.files.deal(random),
+            partitions: self.partitions.deal(random),
+            batch: self.batches.deal(random),
+            parquet_lists: self.lists.deal(random),
+            pushdown_filters: self.filters.deal(random),
+            rule: self.rules.deal(random),
+            planner: self.planner.deal(random),
+        }
+    }
+
+    /// The full product, but for settings of DataFusion's planner: each of those once.
+    pub fn all(&self) -> Vec<Setup> {
+        let mut out = Vec::new();
+        for source in &self.sources.values {
+            for files in &self.files.values {
+                for partitions in &self.partitions.values {
+                    for batch in &self.batches.values {
+                        for rule in &self.rules.values {
+                            for read in 0..if *source == Source::Parquet { 4 } else { 1 } {
+                                out.push(Setup {
+                                    source: *source,
+                                    files: *files,
+                                    partitions: *partitions,
+                                    batch: *batch,
+                                    parquet_lists: read % 2 == 0,
+                                    pushdown_filters: read < 2,
+                                    rule: rule.clone(),
+                                    planner: None,
+                                });
+                            }
+                        }
+                    }
+                }
+            }
+            for planner in self.planner.values.iter().flatten() {
+                let planner = Some(planner.clone());
+                out.push(Setup { source: *source, partitions: 2, planner, ..Setup::default() });
+            }
+        }
+        out
+    }
+}
+
+/// How often things were used in a run.
+#[derive(Default)]
+pub struct Counts(BTreeMap<String, usize>);
+
+impl Counts {
+    pub fn add(&mut self, name: impl Into<String>) {
+        *self.0.entry(name.into()).or_default() += 1;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|(name, n)| writeln!(f, "  {n:>8}  {name}"))
+    }
+}

@@ -1,0 +1,78 @@
+//! What is known and not a fault: refusals, and rules that cannot be switched off.
+
+/// Rules of ours without a setting, each with what would be wrong without it.
+pub const MENDS: &[(&str, &str)] = &[
+    ("SortLists", "ORDER BY lists with NULL and LIMIT loses rows"),
+    ("serrate_asof_order", "rows of meds_asof come in any order"),
+    ("serrate_computed_lists", "IN over a list with CASE finds values that the list has not"),
+    ("serrate_counted_sets", "EXCEPT ALL and INTERSECT ALL do not count"),
+    ("serrate_deep_stacks", "deep expressions overflow the stack"),
+    ("serrate_duration_windows", "windows ordered by durations are refused"),
+    (
+        "serrate_exact_times",
+        "times far from 1970 overflow, durations and intervals compare wrongly",
+    ),
+    ("serrate_flat_unions", "many UNIONs in a row take quadratic time"),
+    ("serrate_float_keys", "zeros and NaN of both signs are told apart"),
+    ("serrate_from_alone", "`FROM t` without SELECT has no columns"),
+    ("serrate_lambda_parameters", "lambdas read columns in place of their parameters"),
+    ("serrate_lazy_conditions", "what a condition guards is evaluated beside it"),
+    ("serrate_list_hints", "errors of operators over lists do not say what to write"),
+    ("serrate_lost_constants", "constants are taken for such above outer joins and GROUPING SETS"),
+    ("serrate_memory_order", "LIMIT over tables in memory takes other rows than the first"),
+    ("serrate_merge_join_filters", "merge joins with a condition fail over rows without a partner"),
+    ("serrate_missing_sorts", "plans lack sorts that operators need"),
+    ("serrate_named_files", "errors do not name their file"),
+    ("serrate_nested_order", "lists with NULL compare in two orders"),
+    ("serrate_one_text", "LIKE of a dictionary and a column of text fails"),
+    ("serrate_ordered_scan_limits", "LIMIT of an ordered scan takes other rows"),
+    ("serrate_parquet_lists", "has the setting serrate.parquet_lists, which is a cut of its own"),
+    ("serrate_plain_changes", "INSERT and UPDATE of what cannot be changed are planned"),
+    ("serrate_query_values", "IN and EXISTS as values are refused"),
+    ("serrate_similar_patterns", "SIMILAR TO is not anchored"),
+    ("serrate_source_order", "rows come in another order than that of their source"),
+    (
+        "serrate_stable_decimals",
+        "floats beside decimals become decimals, and types change while a plan is made",
+    ),
+    ("serrate_three_valued_in", "NOT IN (query) with NULL has rows"),
+    ("serrate_unnest_dependencies", "keys of a group are taken for keys of its unnested rows"),
+    ("serrate_unordered_keys", "grouping by constant lists of lists fails"),
+    ("serrate_whole_float_groups", "TopK of groups tells zeros apart"),
+    ("serrate_yielding_joins", "joins without end cannot be interrupted"),
+];
+
+/// Starts of errors with which a way to write a statement may be refused though another is not, with the
+/// reason.
+const REFUSALS: &[(&str, &str)] = &[
+    (
+        "Physical plan does not support logical expression",
+        "a query as a value where DataFusion makes no join of it",
+    ),
+    (
+        "Unsupported data type in sort merge join comparator",
+        "DataFusion joins lists by hash alone, and a cut switches that off",
+    ),
+    (
+        "Interval's lower bound",
+        "DataFusion does not compare constant lists of lists that it partitions by",
+    ),
+    (
+        "Optimizer rule 'simplify_expressions' failed",
+        "DataFusion evaluates casts of constants before their conditions",
+    ),
+];
+
+/// Parts of errors of values: no statement of the generator of forms meets one.
+const FAILURES: &[&str] =
+    &["Divide by zero", "Cast error", "Cannot cast string", "verflow", "panic"];
+
+/// Why a statement may be refused with an error.
+pub fn refusal(error: &str) -> Option<&'static str> {
+    REFUSALS.iter().find(|(start, _)| error.contains(start)).map(|(_, reason)| *reason)
+}
+
+/// Whether an error is one that a value causes, or a panic.
+pub fn is_failure(error: &str) -> bool {
+    refusal(error).is_none() && FAILURES.iter().any(|part| error.contains(part))
+}

@@ -1,0 +1,343 @@
+//! Values: what expressions of [`crate::queries`] are made of.
+//!
+//! Types are written `i`nteger, `u`nsigned of 64 bits, `f`loat, `s`tring, `b`oolean, `d`ate, `t`imestamp,
+//! duration `g`, decimal `n`, and `l` before the type of elements. In a template `{i}` is an argument of a
+//! type, and `{0}`, `{1}`, .. repeat arguments.
+
+use std::sync::LazyLock;
+
+pub const SINGLE: [&str; 9] = ["i", "u", "f", "s", "b", "d", "t", "g", "n"];
+pub const LISTS: [&str; 4] = ["li", "lf", "ls", "ll"];
+
+/// A template, and other ways to write it, each with its law.
+#[derive(Clone, Debug)]
+pub struct Template {
+    pub ty: &'static str,
+    pub text: String,
+    pub ways: Vec<(&'static str, String)>,
+}
+
+/// Literals of a type, NULL among them.
+pub fn literals(ty: &str) -> &'static [&'static str] {
+    match ty {
+        "i" => &["1", "0", "CAST(NULL AS BIGINT)", "2", "-1", "7"],
+        "u" => {
+            &["CAST(1 AS BIGINT UNSIGNED)", "18446744073709551615", "CAST(NULL AS BIGINT UNSIGNED)"]
+        }
+        "f" => &[
+            "0.5::DOUBLE",
+            "CAST(NULL AS DOUBLE)",
+            "0.0::DOUBLE",
+            "'-0.0'::DOUBLE",
+            "'NaN'::DOUBLE",
+            "'-inf'::DOUBLE",
+        ],
+        "s" => &["'a'", "CAST(NULL AS VARCHAR)", "''", "'it''s'", "'äß'", "'%'"],
+        "b" => &["true", "false", "CAST(NULL AS BOOLEAN)"],
+        "d" => {
+            &["DATE '2020-02-29'", "CAST(NULL AS DATE)", "DATE '1600-01-01'", "DATE '2999-12-31'"]
+        }
+        "t" => &[
+            "TIMESTAMP '2020-02-29 12:00:00'",
+            "CAST(NULL AS TIMESTAMP)",
+            "TIMESTAMP '1600-01-01 00:00:01'",
+            "TIMESTAMP '2999-12-31 23:59:59'",
+        ],
+        "g" => &[
+            "arrow_cast(1000000, 'Duration(Microsecond)')",
+            "arrow_cast(NULL, 'Duration(Microsecond)')",
+        ],
+        "n" => &["1.50::DECIMAL(12,2)", "CAST(NULL AS DECIMAL(12,2))", "0.00::DECIMAL(12,2)"],
+        "li" => &["[1, 2]", "CAST(NULL AS BIGINT[])", "[1, NULL]", "[0]"],
+        "lf" => &["[0.5::DOUBLE]", "CAST(NULL AS DOUBLE[])", "['NaN'::DOUBLE, 0.0::DOUBLE]"],
+        "ls" => &["['a']", "CAST(NULL AS VARCHAR[])", "['', 'it''s']"],
+        "ll" => &["[[1], [2, 3]]", "CAST(NULL AS BIGINT[][])", "[[1, NULL]]"],
+        _ => unreachable!("type {ty}"),
+    }
+}
+
+/// Of all types.
+const ANY: &[(&str, &[(&str, &str)])] = &[
+    (
+        "coalesce({Z}, {Z})",
+        &[("coalesce is CASE", "CASE WHEN {0} IS NOT NULL THEN {0} ELSE {1} END")],
+    ),
+    (
+        "CASE WHEN {b} THEN {Z} ELSE {Z} END",
+        &[("CASE turned round", "CASE WHEN ({0}) IS NOT TRUE THEN {2} ELSE {1} END")],
+    ),
+    (
+        "CASE WHEN {b} THEN {Z} END",
+        &[("CASE by IF NOT", "CASE WHEN {0} IS TRUE THEN {1} ELSE NULL END")],
+    ),
+];
+
+/// Of single values.
+const ONE: &[(&str, &[(&str, &str)])] = &[
+    ("nullif({Z}, {Z})", &[("nullif is CASE", "CASE WHEN {0} = {1} THEN NULL ELSE {0} END")]),
+    (
+        "CASE {Z} WHEN {Z} THEN {Z} ELSE {Z} END",
+        &[("CASE x WHEN is CASE WHEN x =", "CASE WHEN {0} = {1} THEN {2} ELSE {3} END")],
+    ),
+];
+
+const ORDERED: &[(&str, &[(&str, &str)])] = &[
+    (
+        "greatest({Z}, {Z})",
+        &[("greatest is CASE", "CASE WHEN {0} >= {1} OR {1} IS NULL THEN {0} ELSE {1} END")],
+    ),
+    (
+        "least({Z}, {Z})",
+        &[("least is CASE", "CASE WHEN {0} <= {1} OR {1} IS NULL THEN {0} ELSE {1} END")],
+    ),
+];
+
+/// Conditions over values of all types.
+const TESTS: &[(&str, &[(&str, &str)])] = &[
+    ("{Z} = {Z}", &[("= goes both ways", "{1} = {0}"), ("= is NOT <>", "NOT ({0} <> {1})")]),
+    ("{Z} <> {Z}", &[("<> is NOT =", "NOT ({0} = {1})")]),
+    ("({Z}) IS NULL", &[("IS NULL", "NOT (({0}) IS NOT NULL)")]),
+    (
+        "{Z} IS DISTINCT FROM {Z}",
+        &[
+            ("IS DISTINCT FROM", "NOT ({0} IS NOT DISTINCT FROM {1})"),
+            (
+                "IS DISTINCT FROM is CASE",
+                "CASE WHEN ({0}) IS NULL THEN ({1}) IS NOT NULL WHEN ({1}) IS NULL THEN true ELSE {0} <> {1} END",
+            ),
+        ],
+    ),
+];
+
+/// Conditions over single values.
+const COMPARISONS: &[(&str, &[(&str, &str)])] = &[
+    ("{Z} < {Z}", &[("< is >", "{1} > {0}"), ("< is NOT >=", "NOT ({0} >= {1})")]),
+    ("{Z} <= {Z}", &[("<= is < or =", "({0} < {1} OR {0} = {1})")]),
+    (
+        "({Z} BETWEEN {Z} AND {Z})",
+        &[
+            ("BETWEEN is two comparisons", "({0} >= {1} AND {0} <= {2})"),
+            ("NOT BETWEEN", "NOT ({0} NOT BETWEEN {1} AND {2})"),
+        ],
+    ),
+    (
+        "({Z} IN ({Z}, {Z}))",
+        &[
+            ("IN is OR", "({0} = {1} OR {0} = {2})"),
+            ("IN is NOT (NOT IN)", "NOT ({0} NOT IN ({2}, {1}))"),
+        ],
+    ),
+    (
+        "({Z} NOT IN ({Z}, {Z}, {Z}))",
+        &[("NOT IN is AND", "({0} <> {1} AND {0} <> {2} AND {0} <> {3})")],
+    ),
+    ("({Z} IN ({Z}, NULL))", &[("IN with NULL", "({0} = {1} OR NULL)")]),
+    ("({Z} NOT IN ({Z}, NULL))", &[("NOT IN with NULL", "({0} <> {1} AND NULL)")]),
+];
+
+type Replacements = &'static [(&'static str, &'static str)];
+
+const OTHERS: &[(&str, &str, Replacements)] = &[
+    ("i", "{i} + {i}", &[("+ goes both ways", "{1} + {0}")]),
+    ("i", "{i} - {i}", &[("- is + -", "{0} + -({1})")]),
+    ("i", "abs({i})", &[("abs is CASE", "CASE WHEN {0} < 0 THEN -({0}) ELSE {0} END")]),
+    ("i", "-({i})", &[]),
+    ("i", "{i} % 3", &[]),
+    (
+        "i",
+        "CASE WHEN {i} <> 0 THEN 10 / {0} END",
+        &[
+            ("guarded division", "CASE WHEN {0} = 0 THEN NULL ELSE 10 / {0} END"),
+            ("guarded division by nullif", "10 / nullif({0}, 0)"),
+        ],
+    ),
+    (
+        "i",
+        "CASE WHEN {s} ~ '^[0-9]+$' THEN CAST({0} AS BIGINT) ELSE -1 END",
+        &[("guarded cast", "CASE WHEN {0} ~ '^[0-9]+$' THEN TRY_CAST({0} AS BIGINT) ELSE -1 END")],
+    ),
+    (
+        "i",
+        "CASE {f} WHEN {f} THEN {i} WHEN {f} THEN {i} END",
+        &[("CASE x WHEN over floats", "CASE WHEN {0} = {1} THEN {2} WHEN {0} = {3} THEN {4} END")],
+    ),
+    (
+        "i",
+        "CAST({b} AS BIGINT)",
+        &[("boolean as integer", "CASE WHEN {0} THEN 1 WHEN NOT ({0}) THEN 0 END")],
+    ),
+    ("i", "CAST(length({s}) AS BIGINT)", &[]),
+    (
+        "i",
+        "CAST(date_part('year', {d}) AS BIGINT)",
+        &[("year", "CAST(date_part('year', CAST({0} AS TIMESTAMP)) AS BIGINT)")],
+    ),
+    ("i", "CAST(date_part('day', {t}) AS BIGINT)", &[]),
+    ("i", "ragged_count({li})", &[]),
+    ("i", "ragged_count({ll})", &[("count of leaves", "ragged_count(ragged_flatten({0}))")]),
+    ("i", "({li})[1]", &[("first element", "ragged_at({0}, 0)")]),
+    ("i", "({li})[{i}]", &[]),
+    ("i", "ragged_sum({li})", &[]),
+    ("f", "{f} + {f}", &[("+ goes both ways", "{1} + {0}")]),
+    ("f", "{f} * 0.5", &[("* is /", "{0} / 2.0")]),
+    ("f", "-({f})", &[]),
+    ("f", "CAST({i} AS DOUBLE)", &[]),
+    ("f", "CAST({n} AS DOUBLE)", &[]),
+    ("f", "({lf})[1]", &[("first element", "ragged_at({0}, 0)")]),
+    ("f", "ragged_max({lf})", &[]),
+    (
+        "s",
+        "{s} || {s}",
+        &[(
+            "|| is concat",
+            "CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL ELSE concat({0}, {1}) END",
+        )],
+    ),
+    ("s", "upper({s})", &[]),
+    ("s", "reverse(reverse({s}))", &[]),
+    ("s", "substr({s}, 2)", &[]),
+    ("s", "replace({s}, 'a', '''')", &[]),
+    ("s", "CAST({i} AS VARCHAR)", &[]),
+    ("s", "CAST({d} AS VARCHAR)", &[]),
+    ("s", "({ls})[1]", &[("first element", "ragged_at({0}, 0)")]),
+    (
+        "b",
+        "(({b}) AND ({b}))",
+        &[
+            ("AND goes both ways", "(({1}) AND ({0}))"),
+            ("AND is NOT OR", "NOT (NOT ({0}) OR NOT ({1}))"),
+        ],
+    ),
+    (
+        "b",
+        "(({b}) OR ({b}))",
+        &[
+            ("OR goes both ways", "(({1}) OR ({0}))"),
+            ("OR is NOT AND", "NOT (NOT ({0}) AND NOT ({1}))"),
+        ],
+    ),
+    (
+        "b",
+        "NOT ({b})",
+        &[("NOT is CASE", "CASE WHEN {0} THEN false WHEN {0} IS NULL THEN NULL ELSE true END")],
+    ),
+    ("b", "(({b}) IS TRUE)", &[("IS TRUE", "coalesce({0}, false)")]),
+    ("b", "(({b}) IS NOT FALSE)", &[("IS NOT FALSE", "coalesce({0}, true)")]),
+    (
+        "b",
+        "({i} <> 0 AND 10 / {0} > 1)",
+        &[(
+            "AND keeps the right from failing",
+            "CASE WHEN {0} <> 0 THEN 10 / {0} > 1 ELSE {0} <> 0 END",
+        )],
+    ),
+    (
+        "b",
+        "({i} = 0 OR 10 / {0} < 3)",
+        &[(
+            "OR keeps the right from failing",
+            "CASE WHEN {0} = 0 THEN true ELSE 10 / nullif({0}, 0) < 3 END",
+        )],
+    ),
+    (
+        "b",
+        "({s} ~ '^[0-9]+$' AND CAST({0} AS BIGINT) > 5)",
+        &[("AND keeps a cast from failing", "({0} ~ '^[0-9]+$' AND TRY_CAST({0} AS BIGINT) > 5)")],
+    ),
+    (
+        "b",
+        "{i} = ANY({li})",
+        &[(
+            "= ANY is a count",
+            "CASE WHEN {0} IS NULL OR {1} IS NULL THEN CASE WHEN ragged_lengths({1}) = 0 THEN false END WHEN ragged_count(ragged_filter({1}, {1} = {0})) > 0 THEN true WHEN ragged_any(ragged_is_null({1})) THEN NULL ELSE false END",
+        )],
+    ),
+    ("b", "array_has({li}, {i})", &[]),
+    ("b", "{i} = {f}", &[("integer and float", "CAST({0} AS DOUBLE) = {1}")]),
+    ("b", "{i} < {n}", &[("integer and decimal", "CAST({0} AS DECIMAL(20,2)) < {1}")]),
+    (
+        "b",
+        "{u} > {i}",
+        &[(
+            "unsigned and integer",
+            "CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL WHEN {1} < 0 THEN true ELSE {0} > CAST({1} AS BIGINT UNSIGNED) END",
+        )],
+    ),
+    ("b", "{d} < {t}", &[("date and time", "CAST({0} AS TIMESTAMP) < {1}")]),
+    ("b", "{s} LIKE 'a%'", &[("LIKE of a prefix", "starts_with({0}, 'a')")]),
+    ("b", "{s} LIKE '%''%'", &[("LIKE of a part", "strpos({0}, '''') > 0")]),
+    ("b", "isnan({f})", &[]),
+    ("d", "CAST({t} AS DATE)", &[("date of a time", "CAST(date_trunc('day', {0}) AS DATE)")]),
+    ("d", "{d} + 1", &[("a day is an interval", "CAST({0} + INTERVAL '1 day' AS DATE)")]),
+    ("t", "CAST({d} AS TIMESTAMP)", &[]),
+    ("t", "{t} + INTERVAL '1 day'", &[("a day is 24 hours", "{0} + INTERVAL '24 hours'")]),
+    ("t", "date_trunc('month', {t})", &[]),
+    ("t", "{t} + {g}", &[]),
+    ("g", "{t} - {t}", &[]),
+    (
+        "n",
+        "CAST({n} + {n} AS DECIMAL(12,2))",
+        &[("+ goes both ways", "CAST({1} + {0} AS DECIMAL(12,2))")],
+    ),
+    ("n", "CAST({i} AS DECIMAL(12,2))", &[]),
+    ("n", "abs({n})", &[]),
+    ("li", "[{i}, {i}]", &[("a list in two steps", "array_append([{0}], {1})")]),
+    ("li", "({li})[2:]", &[]),
+    ("li", "array_concat({li}, {li})", &[]),
+    ("li", "ragged_sort({li})", &[]),
+    ("li", "{li} + {i}", &[("broadcast is a lambda", "ragged_map({0}, lambda v: v + {1})")]),
+    ("li", "ragged_flatten({ll})", &[]),
+    ("ls", "[{s}, {s}]", &[]),
+    ("lf", "[{f}]", &[]),
+    ("ll", "[{li}, {li}]", &[]),
+];
+
+fn template(ty: &'static str, text: &str, ways: &[(&'static str, &str)]) -> Template {
+    Template { ty, text: text.into(), ways: ways.iter().map(|(l, t)| (*l, (*t).into())).collect() }
+}
+
+/// All templates.
+pub static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
+    let mut out = Vec::new();
+    for ty in SINGLE.into_iter().chain(LISTS) {
+        let of = |text: &str| text.replace("{Z}", &format!("{{{ty}}}"));
+        let single = SINGLE.contains(&ty);
+        let ordered = single && ty != "b";
+        let mut add = |result, given: &[(&str, &[(&'static str, &str)])]| {
+            out.extend(given.iter().map(|(text, ways)| template(result, &of(text), ways)));
+        };
+        add(ty, ANY);
+        add("b", TESTS);
+        if single {
+            add(ty, ONE);
+        }
+        if ordered {
+            add(ty, ORDERED);
+            add("b", COMPARISONS);
+        }
+    }
+    out.extend(OTHERS.iter().map(|(ty, text, ways)| template(ty, text, ways)));
+    out
+});
+
+/// A template with its arguments numbered, and their types.
+pub fn numbered(text: &str) -> (String, Vec<&'static str>) {
+    let mut types = Vec::new();
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('{') {
+        let end = rest[at..].find('}').map_or(rest.len(), |e| at + e);
+        let name = &rest[at + 1..end];
+        out.push_str(&rest[..at]);
+        match SINGLE.into_iter().chain(LISTS).find(|ty| *ty == name) {
+            Some(ty) => {
+                out.push_str(&format!("{{{}}}", types.len()));
+                types.push(ty);
+            }
+            None => out.push_str(&rest[at..=end]),
+        }
+        rest = &rest[end + 1..];
+    }
+    out.push_str(rest);
+    (out, types)
+}

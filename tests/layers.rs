@@ -1,0 +1,306 @@
+//! The layers of the tree: which module uses which. What a source uses and the lists below do not declare
+//! fails, and so does what they declare and no source uses.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+#[path = "layers/source.rs"]
+mod source;
+
+use source::{Use, uses};
+
+/// A module at the top of a crate, and those that it uses.
+type Layer = (&'static str, &'static [&'static str]);
+
+/// The core, the lowest first: a module uses only what stands before it.
+const CORE: &[Layer] = &[
+    ("error", &[]),
+    ("limit", &["error"]),
+    ("index", &["error"]),
+    ("array", &["error"]),
+    ("table", &["array", "error", "index"]),
+    ("kernels", &["array", "error", "index", "limit", "table"]),
+    ("dense", &["array", "error", "index", "kernels", "limit", "table"]),
+    ("batching", &["array", "dense", "error", "index", "table"]),
+    ("het", &["array", "dense", "error", "index", "kernels", "table"]),
+    ("dok", &["array", "dense", "error", "index", "kernels"]),
+    ("io", &["array", "dense", "dok", "error", "kernels", "table"]),
+    ("generate", &["array", "error", "io", "table"]),
+    ("audit", &["array", "error", "io", "table"]),
+    ("loader", &["array", "dense", "error", "io", "table"]),
+    // What SQL needs of them.
+    ("internal", &["array", "index", "io", "kernels", "loader"]),
+];
+
+/// The root package, likewise. All of the core is below it.
+const ROOT: &[Layer] = &[
+    ("config", &[]),
+    ("functions", &["config"]),
+    ("expr_fn", &["functions"]),
+    ("sql", &["config", "functions"]),
+    ("cli", &["functions", "sql"]),
+    ("bin", &["cli"]),
+];
+
+/// Names at the top of a crate that are no modules, with the module each comes from.
+const NAMES: [(&str, &str); 3] =
+    [("Error", "error"), ("Result", "error"), ("with_offsets", "array")];
+
+/// Modules whose files and folders do not use each other in a circle.
+const STRAIGHT: [&str; 9] =
+    ["array", "table", "kernels", "het", "dok", "io", "generate", "audit", "loader"];
+
+/// One file: where its module is, its path for messages, and its text.
+struct Source {
+    module: Vec<String>,
+    file: String,
+    text: String,
+}
+
+/// Where each edge was seen first, by its two ends.
+type Edges = BTreeMap<(String, String), String>;
+
+#[test]
+fn the_core_points_one_way() {
+    let sources = read_sources(Path::new("core/src"));
+    let below: BTreeSet<&str> = BTreeSet::new();
+    assert_eq!(check(&sources, CORE, &below, &["crate"]), Vec::<String>::new());
+}
+
+#[test]
+fn the_root_points_one_way() {
+    let sources = read_sources(Path::new("src"));
+    let below = CORE.iter().map(|(module, _)| *module).collect();
+    assert_eq!(check(&sources, ROOT, &below, &["crate", "serrate"]), Vec::<String>::new());
+}
+
+#[test]
+fn files_of_a_module_point_one_way() {
+    let sources = read_sources(Path::new("core/src"));
+    for module in STRAIGHT {
+        assert_eq!(find_circle(&edges_within(&sources, module)), None, "in {module}");
+    }
+}
+
+/// What is wrong with the edges between the modules at the top: a line for each.
+fn check(
+    sources: &[Source],
+    layers: &[Layer],
+    below: &BTreeSet<&str>,
+    names: &[&str],
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut seen = Edges::new();
+    for source in sources {
+        // The face of the crate names what it exports.
+        let Some(from) = source.module.first() else { continue };
+        let found = match uses(&source.text, &source.module, names) {
+            Ok(found) => found,
+            Err(why) => {
+                wrong.push(format!("{}: {why}", source.file));
+                continue;
+            }
+        };
+        for Use { path, line, .. } in found {
+            let Some(name) = path.first() else { continue };
+            let to = NAMES.iter().find(|(n, _)| n == name).map_or(name.as_str(), |(_, m)| *m);
+            if to != from && !below.contains(to) {
+                let place = format!("{}:{line}", source.file);
+                seen.entry((from.clone(), to.into())).or_insert(place);
+            }
+        }
+    }
+    for ((from, to), place) in &seen {
+        let declared = layers.iter().find(|(m, _)| m == from).map(|(_, uses)| *uses);
+        if !declared.is_some_and(|uses| uses.contains(&to.as_str())) {
+            wrong.push(format!(
+                "{place}: {from} uses {to}, which tests/layers.rs does not declare; layers point one way: move what both need below {from}, or declare the edge if {to} is below it"
+            ));
+        }
+    }
+    for (i, (from, uses)) in layers.iter().enumerate() {
+        for to in *uses {
+            if !layers[..i].iter().any(|(m, _)| m == to) {
+                wrong.push(format!(
+                    "tests/layers.rs: {from} uses {to}, which does not stand before it"
+                ));
+            }
+            if !seen.contains_key(&((*from).into(), (*to).into())) {
+                wrong.push(format!(
+                    "tests/layers.rs: {from} uses {to}, which no source does any more"
+                ));
+            }
+        }
+    }
+    for source in sources {
+        let Some(module) = source.module.first() else { continue };
+        if !layers.iter().any(|(m, _)| m == module) {
+            wrong.push(format!("{}: {module} is no module of tests/layers.rs", source.file));
+        }
+    }
+    wrong
+}
+
+/// Edges between the files and folders of one module. The parent's own file may use all of them, and its
+/// exports stand for what they name; what is its own is the file `mod` to the others.
+fn edges_within(sources: &[Source], module: &str) -> Edges {
+    let within: Vec<&Source> =
+        sources.iter().filter(|s| s.module.first().is_some_and(|m| m == module)).collect();
+    let children: BTreeSet<&String> = within.iter().filter_map(|s| s.module.get(1)).collect();
+    let of = |source: &Source| uses(&source.text, &source.module, &["crate"]).unwrap_or_default();
+    // What the parent exports, by name.
+    let mut exports = BTreeMap::new();
+    for parent in within.iter().filter(|s| s.module.len() == 1) {
+        for Use { path, exported, .. } in of(parent) {
+            if let ([_, child, .., name], true) = (path.as_slice(), exported)
+                && children.contains(child)
+            {
+                exports.insert(name.clone(), child.clone());
+            }
+        }
+    }
+    let mut edges = Edges::new();
+    for source in within {
+        let from = source.module.get(1).map_or("mod", |child| child.as_str());
+        for Use { path, line, exported } in of(source) {
+            let [first, name, ..] = path.as_slice() else { continue };
+            if first != module || (from == "mod" && exported) {
+                continue;
+            }
+            let to = match children.get(name) {
+                Some(child) => child.as_str(),
+                None => exports.get(name).map_or("mod", |child| child.as_str()),
+            };
+            if to != from {
+                let place = format!("{}:{line}", source.file);
+                edges.entry((from.into(), to.into())).or_insert(place);
+            }
+        }
+    }
+    edges
+}
+
+/// A circle, as the edges that close it with their places; `None` when there is none.
+fn find_circle(edges: &Edges) -> Option<Vec<String>> {
+    // Whoever uses nothing that is left, or is used by nothing that is left, is on no circle.
+    let mut left: Vec<(&(String, String), &String)> = edges.iter().collect();
+    loop {
+        let from: BTreeSet<&String> = left.iter().map(|((from, _), _)| from).collect();
+        let to: BTreeSet<&String> = left.iter().map(|((_, to), _)| to).collect();
+        let before = left.len();
+        left.retain(|((a, b), _)| from.contains(b) && to.contains(a));
+        if left.len() == before {
+            break;
+        }
+    }
+    let circle: Vec<String> =
+        left.iter().map(|((from, to), place)| format!("{place}: {from} uses {to}")).collect();
+    (!circle.is_empty()).then_some(circle)
+}
+
+/// All sources of a folder, sorted.
+fn read_sources(folder: &Path) -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut sources = Vec::new();
+    let mut folders = vec![root.join(folder)];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let relative = path.strip_prefix(root.join(folder)).unwrap().with_extension("");
+                let mut module: Vec<String> =
+                    relative.iter().map(|s| s.to_str().unwrap().to_owned()).collect();
+                if module.last().is_some_and(|last| last == "mod" || last == "lib") {
+                    module.pop();
+                }
+                let file = path.strip_prefix(root).unwrap().display().to_string();
+                sources.push(Source { module, file, text: fs::read_to_string(&path).unwrap() });
+            }
+        }
+    }
+    sources.sort_by(|a, b| a.file.cmp(&b.file));
+    assert!(sources.len() > 1, "no sources in {}", folder.display());
+    sources
+}
+
+/// Sources from their texts, for the tests of this file.
+fn sources(of: &[(&str, &str)]) -> Vec<Source> {
+    let source = |(file, text): &(&str, &str)| Source {
+        module: file.split('/').filter(|s| *s != "mod").map(Into::into).collect(),
+        file: format!("{file}.rs"),
+        text: (*text).into(),
+    };
+    of.iter().map(source).collect()
+}
+
+#[test]
+fn an_edge_that_is_not_declared_fails() {
+    let layers: &[Layer] = &[("array", &[]), ("table", &["array"]), ("kernels", &["array"])];
+    let rest = [("table/mod", "use crate::array::A;"), ("kernels/mod", "use crate::array::A;")];
+    let checked = |array: &str| {
+        let all = [&[("array/ragged", array)], &rest[..]].concat();
+        check(&sources(&all), layers, &BTreeSet::new(), &["crate"])
+    };
+    assert_eq!(checked("use std::fmt;\nuse super::offsets::Offsets;"), Vec::<String>::new());
+    for upwards in [
+        "\nuse crate::table::T;",
+        "\nfn f() { crate::table::f() }",
+        "\nuse crate::{array::B, table::{T, U}};",
+        "\nuse super::super::table::T;",
+        "\nmod m { use super::super::super::table::T; }",
+        "\npub use crate::table as t;",
+        "\nconst S: &str = r#\"\"#; use crate::table::T;",
+    ] {
+        let wrong = checked(upwards);
+        assert_eq!(wrong.len(), 1, "{upwards}: {wrong:?}");
+        assert!(wrong[0].starts_with("array/ragged.rs:2: array uses table, which"), "{wrong:?}");
+    }
+    for hidden in ["use crate as c;", "use crate::*;", "use crate::{self as c};"] {
+        assert_eq!(checked(hidden).len(), 1, "{hidden}");
+    }
+    for none in [
+        "// use crate::table::T;",
+        "/* /* */ use crate::table::T; */",
+        "/// [`T`](crate::table::T)\nstruct S;",
+        "const S: &str = \"\\\"crate::table::T\";",
+        "const S: &str = r#\"\"crate::table::T\"#;",
+        "const C: char = '\"'; // crate::table::T \"",
+        "#[cfg(test)]\nmod tests { fn f() { crate::table::f() } }",
+        "#[cfg(all(test, feature = \"sql\"))]\nuse crate::table::T;",
+        "pub(crate) fn f<'a>(a: &'a str) {}",
+        "mod m { use super::super::offsets::Offsets; }",
+    ] {
+        assert_eq!(checked(none), Vec::<String>::new(), "{none}");
+    }
+}
+
+#[test]
+fn lists_that_are_wrong_fail() {
+    let all = sources(&[("a/mod", "use crate::b::B;"), ("b/mod", "use crate::a::A;")]);
+    let check = |layers| check(&all, layers, &BTreeSet::new(), &["crate"]);
+    // A circle cannot be declared.
+    let wrong = check(&[("a", &["b"]), ("b", &["a"])]);
+    assert_eq!(wrong, ["tests/layers.rs: a uses b, which does not stand before it"]);
+    // An edge that is gone, a module that is not listed.
+    let wrong = check(&[("b", &["a"])]).join("\n");
+    assert!(wrong.contains("a.rs") || wrong.contains("a/mod.rs: a is no module"), "{wrong}");
+    let wrong = check(&[("c", &[]), ("a", &["b", "c"]), ("b", &["a"])]).join("\n");
+    assert!(wrong.contains("a uses c, which no source does any more"), "{wrong}");
+}
+
+#[test]
+fn circles_within_a_module_are_found() {
+    let within = |texts: &[(&str, &str)]| find_circle(&edges_within(&sources(texts), "kernels"));
+    let parent = ("kernels/mod", "mod args;\npub use args::RowArg;\nuse self::pad::pad;");
+    let args = ("kernels/args", "use super::pad::pad;");
+    assert_eq!(within(&[parent, ("kernels/pad", "use crate::array::A;"), args]), None);
+    // Through a name that the parent exports, and through the parent's own names.
+    let circle = within(&[parent, ("kernels/pad", "use super::RowArg;"), args]).unwrap();
+    assert_eq!(circle, ["kernels/args.rs:1: args uses pad", "kernels/pad.rs:1: pad uses args"]);
+    let circle = within(&[parent, ("kernels/pad", "use super::Own;"), args]).unwrap();
+    assert_eq!(circle, ["kernels/mod.rs:3: mod uses pad", "kernels/pad.rs:1: pad uses mod"]);
+}

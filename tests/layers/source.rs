@@ -1,0 +1,330 @@
+//! What a Rust source uses, read without a compiler: paths from the top of the crate, also through groups
+//! (`use crate::{a, b::c}`) and upwards (`super::super::a`). Comments, literals and unit tests do not count.
+
+/// A path that a source names: the segments from the top of the crate, and the line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Use {
+    pub path: Vec<String>,
+    pub line: usize,
+    /// A module that names what is below itself for others: `pub use child::Name`.
+    pub exported: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Word,
+    /// `::`
+    Colons,
+    Sign(char),
+}
+
+#[derive(Clone, Debug)]
+struct Token {
+    kind: Kind,
+    text: String,
+    line: usize,
+}
+
+/// The paths within the crate that a source of the module `module` names. `names` are those that the crate
+/// goes by: `crate`, and for a binary beside a library that of the library.
+///
+/// # Errors
+/// When the crate itself is renamed or taken whole (`use crate as c`, `use crate::*`), which would hide
+/// what is used.
+pub(crate) fn uses(source: &str, module: &[String], names: &[&str]) -> Result<Vec<Use>, String> {
+    let tokens = without_tests(&tokens(source));
+    let mut found = Vec::new();
+    // Modules within the file, each with the depth of its brackets.
+    let mut inner: Vec<(String, usize)> = Vec::new();
+    let (mut depth, mut at) = (0, 0);
+    while let Some(token) = tokens.get(at) {
+        match &token.kind {
+            Kind::Sign('{') => {
+                depth += 1;
+                if let [.., keyword, name] = &tokens[..at]
+                    && keyword.text == "mod"
+                {
+                    inner.push((name.text.clone(), depth));
+                }
+            }
+            Kind::Sign('}') => {
+                if inner.last().is_some_and(|(_, opened)| *opened == depth) {
+                    inner.pop();
+                }
+                depth = usize::saturating_sub(depth, 1);
+            }
+            Kind::Word if !follows_colons(&tokens, at) => {
+                let here: Vec<String> =
+                    module.iter().chain(inner.iter().map(|(name, _)| name)).cloned().collect();
+                let exported = is_exported(&tokens[..at]);
+                if let Some(base) = base_of(&token.text, &here, names) {
+                    read_tree(&tokens, &mut at, base, exported, &mut found)?;
+                    continue;
+                }
+                // `use child::Name`: a module below, or another crate, whose name is none of ours.
+                if at.checked_sub(1).is_some_and(|before| tokens[before].text == "use") {
+                    let path = here.into_iter().chain([token.text.clone()]).collect();
+                    read_rest(&tokens, &mut at, path, exported, &mut found)?;
+                    continue;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Ok(found)
+}
+
+/// Where a path that starts with `word` starts from, as segments; `None` for other words.
+fn base_of(word: &str, here: &[String], names: &[&str]) -> Option<Vec<String>> {
+    match word {
+        "self" => Some(here.to_vec()),
+        "super" => Some(here[..here.len().saturating_sub(1)].to_vec()),
+        word if names.contains(&word) => Some(Vec::new()),
+        _ => None,
+    }
+}
+
+fn follows_colons(tokens: &[Token], at: usize) -> bool {
+    at.checked_sub(1).is_some_and(|before| tokens[before].kind == Kind::Colons)
+}
+
+/// Whether the tokens end in `pub use` or `pub(..) use`.
+fn is_exported(before: &[Token]) -> bool {
+    let words: Vec<&str> = before.iter().rev().take(6).map(|t| t.text.as_str()).collect();
+    matches!(words[..], ["use", "pub", ..] | ["use", ")", _, "(", "pub", ..])
+}
+
+/// One path or tree of paths from `base` on; `at` is its first word.
+fn read_tree(
+    tokens: &[Token],
+    at: &mut usize,
+    mut path: Vec<String>,
+    exported: bool,
+    found: &mut Vec<Use>,
+) -> Result<(), String> {
+    let line = tokens[*at].line;
+    let whole = path.is_empty() && tokens[*at].text != "self";
+    *at += 1;
+    let text = |at: usize| tokens.get(at).map_or("", |t| t.text.as_str());
+    let mut named = false;
+    while tokens.get(*at).is_some_and(|t| t.kind == Kind::Colons) {
+        *at += 1;
+        match text(*at) {
+            "super" => {
+                path.pop();
+                *at += 1;
+            }
+            "{" => return read_group(tokens, at, &path, exported, found),
+            "*" if path.is_empty() => {
+                return Err(format!("line {line}: everything at the top of the crate; name it"));
+            }
+            _ if tokens.get(*at).is_some_and(|t| t.kind == Kind::Word) => {
+                path.push(text(*at).into());
+                named = true;
+                *at += 1;
+            }
+            // `::<` of a call, `*`.
+            _ => break,
+        }
+    }
+    if whole && !named && matches!(text(*at), "as" | ";") {
+        return Err(format!("line {line}: the crate under another name; name what is in it"));
+    }
+    if named {
+        found.push(Use { path, line, exported });
+    }
+    Ok(())
+}
+
+/// The paths of `{a, b::{c, d}}`; `at` is the opening bracket.
+fn read_group(
+    tokens: &[Token],
+    at: &mut usize,
+    base: &[String],
+    exported: bool,
+    found: &mut Vec<Use>,
+) -> Result<(), String> {
+    *at += 1;
+    while let Some(token) = tokens.get(*at) {
+        match (&token.kind, token.text.as_str()) {
+            (_, "}") => {
+                *at += 1;
+                return Ok(());
+            }
+            (_, "*" | "self") if base.is_empty() => {
+                return Err(format!("line {}: the whole crate; name what is in it", token.line));
+            }
+            (_, "self" | "*") => {
+                found.push(Use { path: base.to_vec(), line: token.line, exported });
+                *at += 1;
+            }
+            (_, "as") => *at += 2,
+            (Kind::Word, word) => {
+                let path = base.iter().cloned().chain([word.to_owned()]).collect();
+                // As one segment that was read: the rest follows it.
+                read_rest(tokens, at, path, exported, found)?;
+            }
+            _ => *at += 1,
+        }
+    }
+    Ok(())
+}
+
+/// As [`read_tree`], for a path whose first segment is in it already.
+fn read_rest(
+    tokens: &[Token],
+    at: &mut usize,
+    path: Vec<String>,
+    exported: bool,
+    found: &mut Vec<Use>,
+) -> Result<(), String> {
+    let line = tokens[*at].line;
+    let before = found.len();
+    read_tree(tokens, at, path.clone(), exported, found)?;
+    if found.len() == before {
+        found.push(Use { path, line, exported });
+    }
+    Ok(())
+}
+
+/// The tokens without items under `#[cfg(test)]` and `#[cfg(all(test, ..))]`.
+fn without_tests(tokens: &[Token]) -> Vec<Token> {
+    let mut kept = Vec::new();
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let texts: Vec<&str> = tokens[at..].iter().take(8).map(|t| t.text.as_str()).collect();
+        let test = matches!(
+            texts[..],
+            ["#", "[", "cfg", "(", "test", ")", ..]
+                | ["#", "[", "cfg", "(", "all", "(", "test", ..]
+        );
+        if test {
+            at = skip_item(tokens, at);
+        } else {
+            kept.push(token.clone());
+            at += 1;
+        }
+    }
+    kept
+}
+
+/// Behind the item at `at`: behind its `;`, or its last bracket.
+fn skip_item(tokens: &[Token], mut at: usize) -> usize {
+    let mut open = 0usize;
+    while let Some(token) = tokens.get(at) {
+        at += 1;
+        match token.kind {
+            Kind::Sign('{' | '(' | '[') => open += 1,
+            Kind::Sign(')' | ']') => open = open.saturating_sub(1),
+            Kind::Sign('}') => {
+                open = open.saturating_sub(1);
+                if open == 0 {
+                    return at;
+                }
+            }
+            Kind::Sign(';') if open == 0 => return at,
+            _ => {}
+        }
+    }
+    at
+}
+
+/// Words, `::` and signs of a source, without comments and without what stands in literals.
+fn tokens(source: &str) -> Vec<Token> {
+    let chars: Vec<char> = source.chars().collect();
+    let mut tokens = Vec::new();
+    let (mut at, mut line) = (0, 1);
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    while let Some(&c) = chars.get(at) {
+        let next = chars.get(at + 1).copied().unwrap_or(' ');
+        let start = at;
+        match c {
+            '/' if next == '/' => at = end_of(&chars, at, |c| c == '\n'),
+            '/' if next == '*' => at = end_of_comment(&chars, at),
+            'r' | 'b' | 'c' if raw_hashes(&chars, at).is_some() => {
+                at = end_of_raw(&chars, at);
+            }
+            '"' => at = end_of_string(&chars, at, '"'),
+            // A lifetime has no second quote.
+            '\'' if next == '\\' || chars.get(at + 2) == Some(&'\'') => {
+                at = end_of_string(&chars, at, '\'');
+            }
+            ':' if next == ':' => {
+                tokens.push(Token { kind: Kind::Colons, text: "::".into(), line });
+                at += 2;
+            }
+            c if is_word(c) => {
+                at = end_of(&chars, at, |c| !is_word(c));
+                let text = chars[start..at].iter().collect();
+                tokens.push(Token { kind: Kind::Word, text, line });
+            }
+            c => {
+                if !c.is_whitespace() {
+                    tokens.push(Token { kind: Kind::Sign(c), text: c.into(), line });
+                }
+                at += 1;
+            }
+        }
+        line += chars[start..at.min(chars.len())].iter().filter(|c| **c == '\n').count();
+    }
+    tokens
+}
+
+fn end_of(chars: &[char], from: usize, ends: impl Fn(char) -> bool) -> usize {
+    chars[from..].iter().position(|c| ends(*c)).map_or(chars.len(), |n| from + n)
+}
+
+/// Comments nest.
+fn end_of_comment(chars: &[char], from: usize) -> usize {
+    let (mut at, mut open) = (from, 0);
+    while at < chars.len() {
+        match (chars[at], chars.get(at + 1)) {
+            ('/', Some('*')) => (at, open) = (at + 2, open + 1),
+            ('*', Some('/')) => {
+                (at, open) = (at + 2, open - 1);
+                if open == 0 {
+                    return at;
+                }
+            }
+            _ => at += 1,
+        }
+    }
+    at
+}
+
+fn end_of_string(chars: &[char], from: usize, quote: char) -> usize {
+    let mut at = from + 1;
+    while let Some(&c) = chars.get(at) {
+        match c {
+            '\\' => at += 2,
+            c if c == quote => return at + 1,
+            _ => at += 1,
+        }
+    }
+    chars.len()
+}
+
+/// How many `#` a raw string that begins at `at` has: `r"`, `br##"`.
+fn raw_hashes(chars: &[char], at: usize) -> Option<usize> {
+    let starts_word =
+        at.checked_sub(1).is_none_or(|b| !chars[b].is_alphanumeric() && chars[b] != '_');
+    let after = end_of(chars, at, |c| !matches!(c, 'r' | 'b' | 'c'));
+    let quote = end_of(chars, after, |c| c != '#');
+    let raw = chars[at..after].last() == Some(&'r');
+    (starts_word && raw && chars.get(quote) == Some(&'"')).then_some(quote - after)
+}
+
+fn end_of_raw(chars: &[char], at: usize) -> usize {
+    let hashes = raw_hashes(chars, at).unwrap_or(0);
+    let mut at = end_of(chars, at, |c| c == '"') + 1;
+    while at < chars.len() {
+        let closes = chars[at] == '"'
+            && chars.get(at + 1..at + 1 + hashes).is_some_and(|c| c.iter().all(|c| *c == '#'));
+        if closes {
+            return at + 1 + hashes;
+        }
+        at += 1;
+    }
+    at
+}

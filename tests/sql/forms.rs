@@ -1,0 +1,124 @@
+//! Forms of queries that the parser or the planner has no rule for.
+
+use super::*;
+
+async fn found(ctx: &SessionContext, sql: &str) -> String {
+    let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    let cell = datafusion::arrow::util::display::array_value_to_string;
+    let rows = batches.iter().flat_map(|b| (0..b.num_rows()).map(move |row| (b, row)));
+    let rows = rows.map(|(b, row)| {
+        b.columns().iter().map(|c| cell(c, row).unwrap()).collect::<Vec<_>>().join(" ")
+    });
+    rows.collect::<Vec<_>>().join("; ")
+}
+
+async fn refusal(ctx: &SessionContext, sql: &str) -> String {
+    match serrate::sql::sql(ctx, sql).await {
+        Err(e) => e.strip_backtrace(),
+        Ok(frame) => match frame.collect().await {
+            Ok(_) => panic!("{sql} worked"),
+            Err(e) => e.strip_backtrace(),
+        },
+    }
+}
+
+async fn with_tables() -> SessionContext {
+    let ctx = four();
+    for sql in [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 10), (2, 20), (3, NULL)) v(id, x)",
+        "CREATE TABLE u AS SELECT * FROM (VALUES (1, 10), (2, 5), (2, NULL)) v(k, y)",
+    ] {
+        serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
+    }
+    ctx
+}
+
+#[tokio::test]
+async fn from_comes_first_with_conditions_and_groups() {
+    let ctx = with_tables().await;
+    for (sql, expected) in [
+        ("FROM t WHERE id > 1 AND x > 0", "2 20"),
+        ("FROM t AS r WHERE r.id = 1", "1 10"),
+        ("FROM t r JOIN u ON r.id = u.k WHERE r.id = 1", "1 10 1 10"),
+        ("SELECT count(*) FROM (FROM t WHERE id > 1)", "2"),
+        ("WITH q AS (FROM t WHERE id > 1) FROM q WHERE id < 3", "2 20"),
+        ("FROM t WHERE id = 1 UNION ALL FROM u WHERE k = 2 AND y > 0 ORDER BY 1", "1 10; 2 5"),
+        ("SELECT id FROM t WHERE id IN (FROM (SELECT k FROM u) WHERE k > 1)", "2"),
+        ("FROM t SELECT x WHERE id = 2", "20"),
+        ("FROM t ORDER BY id DESC LIMIT 1", "3 "),
+        // Other words FROM.
+        ("SELECT extract(year FROM DATE '2020-01-01') FROM t WHERE id = 1", "2020"),
+        ("SELECT 'FROM t WHERE' FROM t WHERE id = 1", "FROM t WHERE"),
+    ] {
+        assert_eq!(found(&ctx, sql).await, expected, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn queries_of_with_may_say_materialized() {
+    let ctx = with_tables().await;
+    for sql in [
+        "WITH c AS MATERIALIZED (SELECT id FROM t WHERE id = 2) SELECT * FROM c",
+        "WITH c AS NOT MATERIALIZED (SELECT id FROM t WHERE id = 2) SELECT * FROM c",
+        "WITH a AS (SELECT 1), c (n) AS materialized (SELECT id FROM t WHERE id = 2) SELECT n FROM c",
+        "WITH c AS NOT\nMATERIALIZED (SELECT 'AS MATERIALIZED (' AS s, id FROM t WHERE id = 2) SELECT id FROM c",
+    ] {
+        assert_eq!(found(&ctx, sql).await, "2", "{sql}");
+    }
+    let sql = "WITH c AS MATERIALIZED (SELECT random() AS r) SELECT a.r = b.r FROM c a, c b";
+    assert!(refusal(&ctx, sql).await.contains("MATERIALIZED"), "{sql}");
+}
+
+#[tokio::test]
+async fn semi_and_anti_joins_are_those_of_the_left_side() {
+    let ctx = with_tables().await;
+    for (sql, expected) in [
+        ("SELECT t.id FROM t SEMI JOIN u ON t.id = u.k ORDER BY 1", "1; 2"),
+        ("SELECT t.id FROM t ANTI JOIN u ON t.id = u.k", "3"),
+        ("SELECT * FROM t SEMI JOIN u ON t.id = u.k AND t.x = u.y", "1 10"),
+        ("SELECT id FROM t SEMI JOIN (SELECT k AS id FROM u) v USING (id) ORDER BY 1", "1; 2"),
+        ("SELECT id FROM (t ANTI JOIN u ON t.id = u.k)", "3"),
+    ] {
+        assert_eq!(found(&ctx, sql).await, expected, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn tuples_compare_field_by_field() {
+    let ctx = with_tables().await;
+    for (sql, expected) in [
+        ("SELECT id FROM t WHERE (id, x) IN ((1, 10), (2, 5)) ORDER BY id", "1"),
+        ("SELECT id FROM t WHERE (id + 1, x) = (2, 10)", "1"),
+        ("SELECT id FROM t WHERE (id + 0, abs(x)) IN ((1, 10), (2, 20)) ORDER BY id", "1; 2"),
+        ("SELECT id FROM t WHERE (id, x) NOT IN ((1, 10)) ORDER BY id", "2; 3"),
+        ("SELECT id FROM t WHERE (id, id * 2) < (2, 4)", "1"),
+        ("SELECT id FROM t WHERE (id, x) IN (SELECT k, y FROM u)", "1"),
+        ("SELECT id FROM t WHERE id > 0 AND ((id, x) IN (SELECT k, y FROM u))", "1"),
+        // (2, 20) may be (2, NULL), and (3, NULL) is no (1, ..) or (2, ..).
+        ("SELECT id FROM t WHERE (id, x) NOT IN (SELECT k, y FROM u)", "3"),
+        ("SELECT id, (id, x) IN (SELECT k, y FROM u) FROM t ORDER BY id", "1 true; 2 ; 3 false"),
+        (
+            "SELECT id, (id, x) NOT IN (SELECT k, y FROM u WHERE y > 0) FROM t ORDER BY id",
+            "1 false; 2 true; 3 true",
+        ),
+    ] {
+        assert_eq!(found(&ctx, sql).await, expected, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_supported_is_said_in_words() {
+    let ctx = with_tables().await;
+    for (sql, words) in [
+        ("SELECT * FROM t LIMIT -1", "LIMIT -1: a number of rows is 0 or more"),
+        ("SELECT * FROM t OFFSET -2", "OFFSET -2: a number of rows is 0 or more"),
+        ("SELECT * FROM t PIVOT (sum(x) FOR id IN (1, 2))", "PIVOT is not supported"),
+        ("SELECT * FROM t UNPIVOT (v FOR n IN (id, x))", "UNPIVOT is not supported"),
+        ("SELECT * FROM t ORDER BY x COLLATE nocase", "COLLATE nocase is not supported"),
+        ("SELECT 1 = ANY([[1]])", "look for an element"),
+    ] {
+        let e = refusal(&ctx, sql).await;
+        assert!(e.contains(words) && !e.contains("Ident {"), "{sql}: {e}");
+    }
+}

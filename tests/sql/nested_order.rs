@@ -1,0 +1,130 @@
+//! Lists and structs have one order, in which NULL within them is the greatest value.
+
+use super::*;
+
+/// The values of the first column, in their order; rows of several columns have blanks between.
+async fn found(ctx: &SessionContext, sql: &str) -> String {
+    use datafusion::arrow::util::display::array_value_to_string;
+    let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    let mut rows = Vec::new();
+    for batch in &batches {
+        for row in 0..batch.num_rows() {
+            let cells = batch.columns().iter().map(|c| match c.is_null(row) {
+                true => "NULL".to_owned(),
+                false => array_value_to_string(c, row).unwrap(),
+            });
+            rows.push(cells.collect::<Vec<_>>().join(" "));
+        }
+    }
+    rows.join("; ")
+}
+
+const LISTS: &str = "(VALUES ([1, NULL]), ([1, 2]), (NULL), ([1]), ([1, 9]), ([NULL, 1])) t(x)";
+const STRUCTS: &str =
+    "(VALUES ({'a': 1, 'b': NULL}), ({'a': 1, 'b': 5}), (NULL), ({'a': NULL, 'b': 5})) t(x)";
+
+#[tokio::test]
+async fn rows_are_sorted_by_lists_whose_nulls_are_greatest() {
+    let up = "[1]; [1, 2]; [1, 9]; [1, ]; [, 1]";
+    let down = "[, 1]; [1, ]; [1, 9]; [1, 2]; [1]";
+    let structs = "{a: 1, b: 5}; {a: 1, b: }; {a: , b: 5}";
+    for partitions in [1, 4] {
+        let ctx =
+            serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
+        for (from, by, expected) in [
+            (LISTS, "x", format!("{up}; NULL")),
+            (LISTS, "x NULLS FIRST", format!("NULL; {up}")),
+            (LISTS, "x DESC", format!("NULL; {down}")),
+            (LISTS, "x DESC NULLS LAST", format!("{down}; NULL")),
+            (STRUCTS, "x", format!("{structs}; NULL")),
+            (STRUCTS, "x NULLS FIRST", format!("NULL; {structs}")),
+        ] {
+            let sql = format!("SELECT x FROM {from} ORDER BY {by}");
+            assert_eq!(found(&ctx, &sql).await, expected, "{sql}");
+            // A limit cuts the same order.
+            let first = expected.split("; ").take(3).collect::<Vec<_>>().join("; ");
+            let sql = format!("SELECT x FROM {from} ORDER BY {by} LIMIT 3");
+            assert_eq!(found(&ctx, &sql).await, first, "{sql}");
+            let sql = format!("SELECT array_agg(x ORDER BY {by}) AS all FROM {from}");
+            let sorted = format!("[{}]", expected.replace("; ", ", ").replace("NULL", ""));
+            assert_eq!(found(&ctx, &sql.replace(" AS all", "")).await, sorted, "{sql}");
+            // Windows are not sorted by structs.
+            if from == LISTS {
+                let sql = format!(
+                    "SELECT x FROM (SELECT x, row_number() OVER (ORDER BY {by}) AS n FROM {from}) ORDER BY n"
+                );
+                assert_eq!(found(&ctx, &sql).await, expected, "{sql}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn comparisons_and_extremes_agree_with_the_order() {
+    let ctx = four();
+    // Windows are not sorted by structs.
+    for (from, n) in [(LISTS, 5)] {
+        let places = format!(
+            "(SELECT x, row_number() OVER (ORDER BY x) AS n FROM {from} WHERE x IS NOT NULL)"
+        );
+        for (op, pairs) in [
+            ("<", n * (n - 1) / 2),
+            (">", n * (n - 1) / 2),
+            ("<=", n * (n + 1) / 2),
+            (">=", n * (n + 1) / 2),
+        ] {
+            let sql = format!(
+                "SELECT count(*) || ' ' || count(*) FILTER (WHERE a.n {op} b.n) FROM {places} a, {places} b WHERE a.x {op} b.x"
+            );
+            assert_eq!(found(&ctx, &sql).await, format!("{pairs} {pairs}"), "{sql}");
+        }
+        let ends = format!("SELECT x FROM {places} WHERE n IN (1, {n}) ORDER BY n");
+        let ends = found(&ctx, &ends).await;
+        for sql in [
+            format!("SELECT min(x) FROM {from} UNION ALL SELECT max(x) FROM {from}"),
+            format!("SELECT unnest([min(x), max(x)]) FROM {from}"),
+            format!("SELECT unnest([min(x), max(x)]) FROM {from} GROUP BY 1 + 1"),
+            format!(
+                "SELECT unnest([min(x), max(x)]) FROM (SELECT x, 1 AS g FROM {from} ORDER BY x DESC) GROUP BY g"
+            ),
+        ] {
+            assert_eq!(found(&ctx, &sql).await, ends, "{sql}");
+        }
+        let sql = format!(
+            "SELECT count(*) FROM {places} a, {places} b WHERE greatest(a.x, b.x) = CASE WHEN a.n > b.n THEN a.x ELSE b.x END AND least(a.x, b.x) = CASE WHEN a.n < b.n THEN a.x ELSE b.x END"
+        );
+        assert_eq!(found(&ctx, &sql).await, (n * n).to_string(), "{sql}");
+    }
+    let sql = "SELECT greatest(NULL, [1]), least([2], NULL), NULL::INT[] < [1], [NULL] < [NULL], [NULL] <= [NULL]";
+    assert_eq!(found(&ctx, sql).await, "[1] [2] NULL false true");
+    let sql = "SELECT [1, 2] BETWEEN [1, 1] AND [1, NULL], [1, NULL] NOT BETWEEN [1, 1] AND [1, 5]";
+    assert_eq!(found(&ctx, sql).await, "true true");
+}
+
+/// The least and greatest of many groups come in several batches and partitions.
+#[tokio::test]
+async fn extremes_of_lists_do_not_depend_on_batches() {
+    let mut all = Vec::new();
+    for size in [3, 8192] {
+        let config = SessionConfig::new().with_target_partitions(3).with_batch_size(size);
+        let ctx = serrate::sql::session_with(config);
+        let sql = "SELECT g, min(x), max(x) FROM (SELECT value % 7 AS g,
+            [value * 37 % 11, CASE WHEN value % 3 > 0 THEN value % 5 END] AS x FROM range(400))
+            GROUP BY g ORDER BY g";
+        all.push(found(&ctx, sql).await);
+    }
+    assert_eq!(all[0], all[1]);
+    assert!(all[0].starts_with("0 [0, 0] [10, ]"), "{}", all[0]);
+}
+
+/// When this fails, `sql::NestedOrder` and `NestedExtremes` may go.
+#[tokio::test]
+async fn stock_comparisons_of_lists_have_least_nulls() {
+    let ctx = SessionContext::new();
+    let sql = "SELECT CAST(make_array(1, NULL) < make_array(1, 2) AS INT)";
+    assert_eq!(one(&ctx, sql).await, 1);
+    // The first of two structs that it has no order of is both.
+    let sql = "SELECT count(*) FROM (SELECT min(x) AS a, max(x) AS b FROM (VALUES (struct(1, NULL)), (struct(1, 5))) t(x)) WHERE a = b";
+    assert_eq!(one(&ctx, sql).await, 1);
+}

@@ -1,0 +1,178 @@
+//! Queries as values: IN and EXISTS outside of WHERE, and correlated scalar queries of any condition.
+
+use super::*;
+
+async fn with_tables(partitions: usize) -> SessionContext {
+    let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
+    for sql in [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 10), (2, 20), (3, 30), (NULL, 7)) v(id, x)",
+        "CREATE TABLE u AS SELECT * FROM (VALUES (1, 10), (2, 20), (2, 5), (NULL, 7)) v(k, y)",
+        "CREATE TABLE w AS SELECT * FROM u WHERE k IS NOT NULL",
+        "CREATE TABLE z AS SELECT * FROM u WHERE k > 9",
+    ] {
+        serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
+    }
+    ctx
+}
+
+/// The rows, cells with a blank and rows with a semicolon between.
+async fn found(ctx: &SessionContext, sql: &str) -> String {
+    use datafusion::arrow::util::display::array_value_to_string;
+    let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    let mut rows = Vec::new();
+    for batch in &batches {
+        for row in 0..batch.num_rows() {
+            let cells = batch.columns().iter().map(|c| match c.is_null(row) {
+                true => "NULL".to_owned(),
+                false => array_value_to_string(c, row).unwrap(),
+            });
+            rows.push(cells.collect::<Vec<_>>().join(" "));
+        }
+    }
+    rows.join("; ")
+}
+
+async fn check(cases: &[(&str, &str)]) {
+    for partitions in [1, 4] {
+        let ctx = with_tables(partitions).await;
+        for (sql, expected) in cases {
+            assert_eq!(found(&ctx, sql).await, *expected, "{sql}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn in_and_exists_are_values_of_three_kinds() {
+    check(&[
+        // NULL among the values of the query, or looked for.
+        ("SELECT id, id IN (SELECT k FROM u) FROM t ORDER BY id", "1 true; 2 true; 3 NULL; NULL NULL"),
+        (
+            "SELECT id, id NOT IN (SELECT k FROM u) FROM t ORDER BY id",
+            "1 false; 2 false; 3 NULL; NULL NULL",
+        ),
+        ("SELECT id, id IN (SELECT k FROM w) FROM t ORDER BY id", "1 true; 2 true; 3 false; NULL NULL"),
+        ("SELECT id, id IN (SELECT k FROM z) FROM t ORDER BY id", "1 false; 2 false; 3 false; NULL false"),
+        ("SELECT id, id NOT IN (SELECT k FROM z) FROM t ORDER BY id", "1 true; 2 true; 3 true; NULL true"),
+        (
+            "SELECT id, id IN (SELECT k FROM w WHERE y < x) FROM t ORDER BY id",
+            "1 false; 2 true; 3 false; NULL NULL",
+        ),
+        ("SELECT id, EXISTS (SELECT 1 FROM u WHERE k = id) FROM t ORDER BY id", "1 true; 2 true; 3 false; NULL false"),
+        ("SELECT id, EXISTS (SELECT 1 FROM u WHERE k < id) AS e FROM t ORDER BY id", "1 false; 2 true; 3 true; NULL false"),
+        ("SELECT id, NOT EXISTS (SELECT 1 FROM z) FROM t ORDER BY id", "1 true; 2 true; 3 true; NULL true"),
+        (
+            "SELECT id, CASE WHEN id NOT IN (SELECT k FROM w) THEN 'n' ELSE 'y' END FROM t ORDER BY id",
+            "1 y; 2 y; 3 n; NULL y",
+        ),
+        ("SELECT 1 IN (SELECT k FROM u) AS a, 9 IN (SELECT k FROM u) AS b, 9 IN (SELECT k FROM w) AS c", "true NULL false"),
+        ("SELECT EXISTS (SELECT 1) AS a, EXISTS (SELECT 1 WHERE false) AS b", "true false"),
+        // In every clause.
+        ("SELECT id FROM t ORDER BY id IN (SELECT k FROM w), id", "3; 1; 2; NULL"),
+        ("SELECT count(*) FILTER (WHERE id IN (SELECT k FROM u)) FROM t", "2"),
+        (
+            "SELECT sum(CASE WHEN EXISTS (SELECT 1 FROM u WHERE k = id) THEN x ELSE 0 END) FROM t",
+            "30",
+        ),
+        (
+            "SELECT id IN (SELECT k FROM w) AS b, count(*) FROM t GROUP BY 1 ORDER BY 1",
+            "false 1; true 2; NULL 1",
+        ),
+        (
+            "SELECT id, sum(x) OVER (PARTITION BY id IN (SELECT k FROM w)) FROM t ORDER BY id",
+            "1 30; 2 30; 3 30; NULL 7",
+        ),
+        ("SELECT id FROM t WHERE (id IN (SELECT k FROM u)) IS NULL ORDER BY id", "3; NULL"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn scalar_queries_are_correlated_by_any_condition() {
+    check(&[
+        ("SELECT id, (SELECT sum(y) FROM u WHERE k < id) FROM t ORDER BY id", "1 NULL; 2 10; 3 35; NULL NULL"),
+        ("SELECT id, (SELECT count(*) FROM u WHERE k < id) FROM t ORDER BY id", "1 0; 2 1; 3 3; NULL 0"),
+        ("SELECT id, (SELECT count(*) + 1 FROM u WHERE k < id) FROM t ORDER BY id", "1 1; 2 2; 3 4; NULL 1"),
+        (
+            "SELECT id, (SELECT sum(y) FROM u WHERE k = id OR y = x) FROM t ORDER BY id",
+            "1 10; 2 25; 3 NULL; NULL 7",
+        ),
+        (
+            "SELECT id, (SELECT sum(s.v) FROM (VALUES (1), (2)) s(v) WHERE s.v < id) FROM t ORDER BY id",
+            "1 NULL; 2 1; 3 3; NULL NULL",
+        ),
+        ("SELECT id, (SELECT max(y + id) FROM u WHERE k = id) FROM t ORDER BY id", "1 11; 2 22; 3 NULL; NULL NULL"),
+        ("SELECT id FROM t WHERE x > (SELECT sum(y) FROM u WHERE k < id) ORDER BY id", "2"),
+        ("SELECT id FROM t WHERE (SELECT count(*) FROM u WHERE k < id) = 0 ORDER BY id", "1; NULL"),
+        (
+            "SELECT id, (SELECT y FROM u WHERE k <= id ORDER BY k DESC, y LIMIT 1) FROM t ORDER BY id",
+            "1 10; 2 5; 3 5; NULL NULL",
+        ),
+        (
+            "SELECT id, (SELECT y FROM u WHERE k <= id ORDER BY k DESC, y LIMIT 1 OFFSET 1) FROM t ORDER BY id",
+            "1 NULL; 2 20; 3 20; NULL NULL",
+        ),
+        ("SELECT id, (SELECT y FROM u WHERE k = id AND y > 5) FROM t ORDER BY id", "1 10; 2 20; 3 NULL; NULL NULL"),
+        (
+            "SELECT id, (SELECT count(DISTINCT a.y) FROM u a JOIN w b ON a.k = b.k WHERE a.k < id) FROM t ORDER BY id",
+            "1 0; 2 1; 3 3; NULL 0",
+        ),
+        (
+            "SELECT id, (SELECT count(*) FROM (SELECT DISTINCT k FROM u WHERE k < id) q) FROM t ORDER BY id",
+            "1 0; 2 1; 3 2; NULL 0",
+        ),
+        (
+            "SELECT id, (SELECT max(n) FROM (SELECT k, count(*) AS n FROM u WHERE y < x GROUP BY k) q) FROM t ORDER BY id",
+            "1 1; 2 1; 3 2; NULL 1",
+        ),
+        // Twice in one expression, and over duplicates of the outer row.
+        (
+            "SELECT id, (SELECT count(*) FROM u WHERE k < id) + (SELECT count(*) FROM u WHERE y < x) FROM (SELECT * FROM t UNION ALL SELECT * FROM t) ORDER BY id",
+            "1 2; 1 2; 2 4; 2 4; 3 7; 3 7; NULL 1; NULL 1",
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn more_than_one_row_for_a_value_is_an_error() {
+    let ctx = with_tables(4).await;
+    let sql = "SELECT id, (SELECT y FROM u WHERE k = id) FROM t";
+    let frame = serrate::sql::sql(&ctx, sql).await.unwrap();
+    let e = frame.collect().await.unwrap_err().strip_backtrace();
+    assert!(e.contains("has 2 rows") && e.contains("LIMIT 1"), "{e}");
+}
+
+/// The parameters of lambdas in the keys of windows.
+#[tokio::test]
+async fn windows_are_divided_and_sorted_by_lambdas() {
+    check(&[
+        (
+            "SELECT id, sum(x) OVER (PARTITION BY len(list_filter([0, 1, 2], q -> q > id)) ORDER BY id) FROM t WHERE id > 0 ORDER BY id",
+            "1 10; 2 20; 3 50",
+        ),
+        (
+            "SELECT id, rank() OVER (ORDER BY len(list_filter([0, 1, 2], q -> q > id))) FROM t WHERE id > 0 ORDER BY id",
+            "1 3; 2 1; 3 1",
+        ),
+        (
+            "SELECT id, sum(x) OVER (PARTITION BY list_filter([0, 1, 2], q -> q > id) ORDER BY list_transform([1], q -> q + id)) FROM t WHERE id > 0 ORDER BY id",
+            "1 10; 2 20; 3 50",
+        ),
+    ])
+    .await;
+}
+
+/// When this fails, `sql::QueryValues` may go.
+#[tokio::test]
+async fn stock_queries_are_no_values() {
+    let ctx = SessionContext::new();
+    for sql in [
+        "SELECT k IN (SELECT 1) FROM (VALUES (1)) t(k)",
+        "SELECT EXISTS (SELECT 1 FROM (VALUES (1)) u(j) WHERE j = k) FROM (VALUES (1)) t(k)",
+        "SELECT (SELECT count(*) FROM (VALUES (1)) u(j) WHERE j < k) FROM (VALUES (1)) t(k)",
+        "SELECT k FROM (VALUES (1)) t(k) ORDER BY k IN (SELECT 1)",
+    ] {
+        error(&ctx, sql).await;
+    }
+}

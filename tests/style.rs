@@ -1,0 +1,271 @@
+//! Keeps the language of comments and the names of functions from falling back.
+//!
+//! Each rule counts what `CONTRIBUTING.md` advises against. `tests/style/limits.txt` has the count
+//! of each rule; a count above its limit fails and prints the places, and so does a count below it:
+//! lower the limit then. `SERRATE_BLESS=1 cargo test --test style` writes the counts down.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders whose Rust files are read.
+const ROOTS: [&str; 5] = ["src", "core/src", "tests", "benches", "examples"];
+const LIMITS: &str = "tests/style/limits.txt";
+/// At most so many places are printed for a rule.
+const SHOWN: usize = 20;
+
+/// First words of comment lines whose sentence lacks its subject.
+const BARE_STARTS: [&str; 8] =
+    ["Of ", "With ", "As ", "What ", "Where ", "Those ", "That of ", "Which "];
+
+/// Phrases for which the field has a word, with that word.
+const PHRASES: [(&str, &str); 16] = [
+    ("asks ahead", "prefetches"),
+    ("asked ahead", "prefetched"),
+    ("asked for ahead", "prefetched"),
+    ("ask for the line", "prefetch the line"),
+    ("foresee", "predict"),
+    ("foretold", "predicted"),
+    ("lessened by", "reduced by"),
+    ("laid over one another", "stacked"),
+    ("written out", "literal, constant"),
+    ("is had", "exists, is available"),
+    ("for nothing", "without cost, in vain"),
+    ("no more and no less", "exactly"),
+    ("is told", "is given, receives"),
+    ("those there are", "those that exist"),
+    ("single value", "scalar"),
+    ("truth value", "boolean"),
+];
+
+/// One-word names that are the vocabulary of Rust and of the field.
+const ONE_WORD: [&str; 71] = [
+    "add", "axes", "axis", "bounds", "build", "bytes", "call", "capacity", "clear", "clone",
+    "close", "columns", "contains", "count", "create", "default", "deref", "div", "drop", "dtype",
+    "empty", "eq", "evaluate", "exec", "extend", "fields", "filter", "finish", "flush", "fmt",
+    "get", "hash", "index", "insert", "is_empty", "iter", "keys", "kind", "len", "lookup", "main",
+    "map", "merge", "mul", "name", "names", "ndim", "neg", "new", "next", "nulls", "offsets",
+    "open", "parse", "path", "plan", "poll", "pop", "push", "read", "remove", "reset", "rows",
+    "run", "schema", "set", "shape", "size", "sub", "values", "write",
+];
+
+/// One-word participles that do not end in "ed".
+const PARTICIPLES: [&str; 14] = [
+    "bound", "built", "cut", "done", "drawn", "found", "given", "kept", "known", "made", "met",
+    "put", "said", "taken",
+];
+
+fn find_faults() -> BTreeMap<&'static str, Vec<String>> {
+    let mut found: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+    for rule in
+        ["bare sentence starts", "phrases", "one-word private functions", "participles as names"]
+    {
+        found.insert(rule, Vec::new());
+    }
+    let mut files = Vec::new();
+    for root in ROOTS {
+        collect_files(Path::new(root), &mut files);
+    }
+    files.sort();
+    assert!(files.len() > 100, "found {} Rust files below the working folder", files.len());
+    for file in files {
+        if file.ends_with("tests/style.rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        let place = |line: usize| format!("{}:{}", file.display(), line + 1);
+        for (number, line) in text.lines().enumerate() {
+            let Some(comment) = comment_of(line) else { continue };
+            if BARE_STARTS.iter().any(|start| comment.starts_with(start)) {
+                found
+                    .get_mut("bare sentence starts")
+                    .unwrap()
+                    .push(format!("{}: {comment}", place(number)));
+            }
+            for (phrase, better) in PHRASES {
+                if comment.to_lowercase().contains(phrase) {
+                    let entry = format!("{}: {phrase:?} -> {better:?}", place(number));
+                    found.get_mut("phrases").unwrap().push(entry);
+                }
+            }
+        }
+        // Names of test functions are sentences, and integration tests have helpers of their own.
+        if !(file.starts_with("src") || file.starts_with("core/src")) {
+            continue;
+        }
+        for (number, name) in private_functions(&text) {
+            if name.contains('_') || ONE_WORD.contains(&name.as_str()) {
+                continue;
+            }
+            let entry = format!("{}: {name}", place(number));
+            if name.ends_with("ed") || PARTICIPLES.contains(&name.as_str()) {
+                found.get_mut("participles as names").unwrap().push(entry.clone());
+            }
+            found.get_mut("one-word private functions").unwrap().push(entry);
+        }
+    }
+    found
+}
+
+fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect_files(&path, files);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+/// The text of a line that is a comment and nothing else.
+fn comment_of(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let text = line
+        .strip_prefix("///")
+        .or_else(|| line.strip_prefix("//!"))
+        .or_else(|| line.strip_prefix("//"))?;
+    Some(text.trim_start())
+}
+
+/// Returns line and name of each function that is neither public, nor a method of a trait, nor of
+/// a test module. Relies on the indentation that rustfmt gives.
+fn private_functions(text: &str) -> Vec<(usize, String)> {
+    let mut functions = Vec::new();
+    // Indentation of the block that is being skipped.
+    let mut skipped: Option<usize> = None;
+    // The next module is one of tests.
+    let mut test_next = false;
+    for (number, line) in text.lines().enumerate() {
+        let code = line.trim_start();
+        let indent = line.len() - code.len();
+        if let Some(level) = skipped {
+            if indent == level && code.starts_with('}') {
+                skipped = None;
+            }
+            continue;
+        }
+        let item = code.strip_prefix("unsafe ").unwrap_or(code);
+        let is_trait_impl =
+            item.starts_with("impl") && item.contains(" for ") && !item.contains("for<");
+        let is_trait = ["trait ", "pub trait ", "pub(crate) trait ", "pub(super) trait "]
+            .iter()
+            .any(|start| item.starts_with(start));
+        let is_test = test_next && item.starts_with("mod ");
+        test_next = code == "#[cfg(test)]" || (test_next && code.starts_with("#["));
+        if (is_trait_impl || is_trait || is_test) && !code.ends_with('}') && !code.ends_with(';') {
+            skipped = Some(indent);
+            continue;
+        }
+        if code.starts_with("pub fn ")
+            || code.starts_with("pub const fn ")
+            || code.starts_with("pub unsafe fn ")
+        {
+            continue;
+        }
+        let mut words = code.split_whitespace().peekable();
+        while words.peek().is_some_and(|w| {
+            w.starts_with("pub") || ["const", "async", "unsafe", "extern", "\"C\""].contains(w)
+        }) {
+            words.next();
+        }
+        if words.next() == Some("fn")
+            && let Some(rest) = words.next()
+        {
+            let name: String =
+                rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            functions.push((number, name));
+        }
+    }
+    functions
+}
+
+fn read_limits() -> BTreeMap<String, usize> {
+    let text = fs::read_to_string(LIMITS).unwrap_or_default();
+    text.lines()
+        .filter_map(|line| line.rsplit_once(": "))
+        .map(|(rule, count)| (rule.to_string(), count.parse().unwrap()))
+        .collect()
+}
+
+#[test]
+fn comments_and_names_keep_to_the_style() {
+    let found = find_faults();
+    if std::env::var_os("SERRATE_BLESS").is_some() {
+        let mut text = String::new();
+        for (rule, places) in &found {
+            writeln!(text, "{rule}: {}", places.len()).unwrap();
+        }
+        fs::write(LIMITS, text).unwrap();
+    }
+    if let Some(rule) = std::env::var_os("SERRATE_STYLE") {
+        // Prints every place of one rule, for who works through them.
+        for place in &found[rule.to_str().unwrap()] {
+            println!("{place}");
+        }
+    }
+    let limits = read_limits();
+    let mut faults = String::new();
+    for (rule, places) in &found {
+        let limit = limits.get(*rule).copied().unwrap_or(0);
+        if places.len() > limit {
+            writeln!(
+                faults,
+                "{rule}: {} where {limit} are allowed. Some of the places:",
+                places.len()
+            )
+            .unwrap();
+            for place in places.iter().take(SHOWN) {
+                writeln!(faults, "  {place}").unwrap();
+            }
+        } else if places.len() < limit {
+            writeln!(
+                faults,
+                "{rule}: {} where {limit} are allowed. Lower the limit in {LIMITS}.",
+                places.len()
+            )
+            .unwrap();
+        }
+    }
+    assert!(
+        faults.is_empty(),
+        "{faults}CONTRIBUTING.md has the style; SERRATE_BLESS=1 writes the counts down."
+    );
+}
+
+#[test]
+fn private_functions_are_told_from_others() {
+    let text = "\
+pub fn open() {}
+fn taken() {}
+pub(crate) const fn joined(x: u8) -> u8 {
+    x
+}
+impl Read for File {
+    fn read() {}
+}
+impl<T> File<T> {
+    fn head() {}
+}
+trait Shape {
+    fn sides();
+}
+#[cfg(test)]
+mod tests {
+    fn helper() {}
+}
+unsafe fn last() {}
+";
+    let names: Vec<String> = private_functions(text).into_iter().map(|(_, name)| name).collect();
+    assert_eq!(names, ["taken", "joined", "head", "last"]);
+}
+
+#[test]
+fn comments_are_told_from_code() {
+    assert_eq!(comment_of("    /// Of lists."), Some("Of lists."));
+    assert_eq!(comment_of("//! What"), Some("What"));
+    assert_eq!(comment_of("let x = 1; // Of"), None);
+}
