@@ -54,6 +54,8 @@ mod numbers;
 mod order;
 #[path = "sql/outputs.rs"]
 mod outputs;
+#[path = "sql/over_lists.rs"]
+mod over_lists;
 #[path = "sql/parquet.rs"]
 mod parquet_files;
 #[path = "sql/parquet_lists.rs"]

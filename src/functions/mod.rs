@@ -33,10 +33,12 @@ mod naming;
 mod nested;
 mod normalize;
 mod operators;
+mod over_lists;
 mod planner;
 mod reduce;
 mod reshape;
 mod running;
+mod scalar;
 mod scatter;
 mod shape;
 mod sort;
@@ -68,9 +70,9 @@ pub(crate) use list_counts::signed_counts;
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
 pub(crate) use naming::{COMPARISON, literal, loosest, precedence};
 pub(crate) use nested::compare_nested;
-pub(crate) use planner::{
-    FILTER, ON_LISTS, PREDICATES, TESTS, folded, is_constant, plans_predicates,
-};
+pub(crate) use over_lists::written_call;
+pub(crate) use planner::{FILTER, ON_LISTS, PREDICATES, folded, is_constant, plans_predicates};
+pub(crate) use scalar::scalar_functions;
 pub(crate) use shape::{LENGTHS_ONLY, STRUCTURE_ONLY};
 pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, unit_of_text};
 

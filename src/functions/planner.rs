@@ -15,6 +15,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::chain;
 use super::list_counts::array_length;
+use super::over_lists::map_over_lists;
 use crate::array::{leaf_type, list_depth};
 use crate::kernels::elementwise::{Op, OperandType, Types};
 
@@ -128,7 +129,7 @@ pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
 /// right side of `IN` is a call of `make_array`.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
-/// The operator that a call of one of [`TESTS`], or of `length`, is the left side of; its right side says nothing.
+/// The operator whose left side is a call that may be over the values of lists; its right side is NULL.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
 
 /// The operator that `ragged_mean(x) FILTER (WHERE mask)` is written with: its left side is the call.
@@ -162,7 +163,7 @@ fn filtered(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
 }
 
 /// Functions of DataFusion's that test one text, and ours that test those of lists.
-pub(crate) const TESTS: [(&str, &str); 2] =
+const TESTS: [(&str, &str); 2] =
     [("starts_with", "ragged_starts_with"), ("regexp_like", "ragged_matches")];
 
 /// A call of ours where the first argument is a list; else the call as it is.
@@ -185,7 +186,7 @@ fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
         Some(test) if function.args.first().is_some_and(is_list) => {
             test.call(function.args.clone())
         }
-        _ => call,
+        _ => map_over_lists(function, schema).unwrap_or(call),
     }
 }
 

@@ -18,6 +18,7 @@ pub(in crate::sql) mod quantified;
 pub(in crate::sql) mod repeated_keys;
 pub(in crate::sql) mod scopes;
 pub(in crate::sql) mod set_names;
+pub(in crate::sql) mod shorthands;
 pub(in crate::sql) mod tuples;
 pub(in crate::sql) mod unnest_names;
 pub(in crate::sql) mod windows;
@@ -63,6 +64,7 @@ use crate::sql::statement::hints::{check, conditions, explained};
 use crate::sql::statement::precedence::regroup_distinct;
 use crate::sql::statement::quantified::{find_in_lists, name_any, negate_all};
 use crate::sql::statement::set_names::name_apart;
+use crate::sql::statement::shorthands::{expand_shorthand, name_shorthands};
 use crate::sql::statement::tuples::{rewrite_condition, rewrite_tuples};
 use crate::sql::statement::unnest_names::separate_names;
 use crate::sql::statement::windows::write_out_windows;
@@ -76,7 +78,8 @@ use crate::sql::statement::written::rewrite_expr;
 /// * `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; `ctx.sql` compares with `b AND c`;
 /// * `TIMESTAMP` is in microseconds, of all years; `ctx.sql` plans nanoseconds, which end in 2262;
 /// * columns that USING and NATURAL merge are those of the side that has a value;
-/// * `LIKE`, `ILIKE`, `IN`, `starts_with` and `regexp_like` test the values of lists;
+/// * `LIKE`, `ILIKE`, `IN` and functions of single values are over the values of lists;
+/// * `year(t)`, `list_min(x)`, `arg_max(x, y)` and other names of DuckDB stand for what they mean;
 /// * `ragged_mean(x) FILTER (WHERE x > 3)`, and that of every reduction of a list, is the reduction of the
 ///   values that the mask is true for;
 /// * clauses that DataFusion's planner reads and passes over (TABLESAMPLE, `upper(x) FILTER (..)`, FOR
@@ -479,10 +482,12 @@ impl VisitorMut for Rewrite {
         balance(expr);
         repeated_keys::drop_in_call(expr);
         negate_all(expr);
+        expand_shorthand(expr);
         as_flow(rewrite_tuples(expr).and_then(|()| rewrite_expr(expr)))
     }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+        name_shorthands(query);
         let mut bodies = vec![query.body.as_mut()];
         while let Some(body) = bodies.pop() {
             name_apart(body);
