@@ -24,6 +24,9 @@ use crate::io::safetensors::{SafetensorsFile, SaveOptions, dense};
 /// Value of `format` in the metadata of a dictionary file.
 pub const FORMAT: &str = "serrate.dictionary";
 
+/// Most parentheses in the type of a column.
+const MAX_NESTED: usize = 32;
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Declared {
@@ -134,6 +137,10 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
     let mut known = Vec::new();
     for (i, column) in declared.iter().enumerate() {
         let name = tensor_name(&column.name, i, declared.len());
+        // Arrow's parser follows nested types by recursion; columns are flat or dictionaries.
+        if column.r#type.bytes().filter(|b| *b == b'(').count() > MAX_NESTED {
+            return Err(wrong(format!("the type of column {:?} is nested too deep", column.name)));
+        }
         let data_type: DataType = column
             .r#type
             .parse()

@@ -193,8 +193,13 @@ impl DokTensor {
 
     /// Returns the number of bytes of a dense result, or an error if it exceeds the limit.
     fn check_dense_bytes(&self, elements: u64, dtype: DType, what: &str) -> Result<usize> {
+        self.check_bytes(elements, dtype.size(), what)
+    }
+
+    /// Same as [`check_dense_bytes`](Self::check_dense_bytes), for elements of `size` bytes.
+    fn check_bytes(&self, elements: u64, size: usize, what: &str) -> Result<usize> {
         let options = DenseOptions { limit: self.limit, ..DenseOptions::default() };
-        let bytes = u128::from(elements) * dtype.size() as u128;
+        let bytes = u128::from(elements).saturating_mul(size as u128);
         options.check_bytes(
             bytes,
             || what.to_owned(),

@@ -12,8 +12,10 @@
 
 use super::storage::{Storage, compute_strides, from_place, to_coordinate, to_place, unravel};
 use super::view::View;
+use crate::dense::element_count;
 use crate::error::{Error, Result};
 use crate::index::{Index, IndexArray, Span, resolve};
+use crate::limit::{check_bytes, check_size};
 
 /// One or more axes of the result that are selected together.
 #[derive(Debug)]
@@ -57,40 +59,6 @@ struct IndexItem<'a> {
 struct IndexArrays {
     shape: Vec<usize>,
     of: Vec<(usize, Vec<i64>)>,
-}
-
-/// Expands `...` and missing items, so that every axis has an item; a `...` that covers no axis
-/// stays.
-fn expand_index(index: &[Index], ndim: usize) -> Result<Vec<Index>> {
-    let takes = |i: &Index| match i {
-        Index::Rest | Index::NewAxis => 0,
-        Index::Mask(m) => m.shape().len(),
-        _ => 1,
-    };
-    let given: usize = index.iter().map(takes).sum();
-    let Some(left) = ndim.checked_sub(given) else {
-        return Err(Error::invalid(format!(
-            "the index covers {given} axes, but the tensor has only {ndim}"
-        )));
-    };
-    let mut out = Vec::with_capacity(index.len() + left);
-    let mut rest = false;
-    for item in index {
-        match item {
-            Index::Rest if std::mem::replace(&mut rest, true) => {
-                return Err(Error::invalid("an index may contain ... only once"));
-            }
-            Index::Rest if left > 0 => out.extend(std::iter::repeat_n(Index::ALL, left)),
-            Index::Slice { step: Some(0), .. } => {
-                return Err(Error::invalid("the step of a slice must not be 0"));
-            }
-            item => out.push(item.clone()),
-        }
-    }
-    if !rest {
-        out.extend(std::iter::repeat_n(Index::ALL, left));
-    }
-    Ok(out)
 }
 
 /// Converts a mask to the index arrays of its true positions, one per axis.
@@ -209,9 +177,8 @@ impl SelectionBuilder<'_> {
                 shapes.join(" and ")
             ))
         })?;
-        let size = crate::dense::element_count(&shape)
-            .filter(|n| isize::try_from(n.saturating_mul(8)).is_ok())
-            .ok_or_else(|| Error::invalid(format!("the index arrays broadcast to the shape {shape:?}, which has more elements than memory can hold")))?;
+        let size = element_count(&shape).unwrap_or(usize::MAX);
+        check_size(&format!("index arrays that broadcast to the shape {shape:?}"), size, 64)?;
         let mut offsets = vec![0u64; size];
         let mut of = Vec::new();
         for array in arrays {
@@ -264,6 +231,24 @@ impl SelectionBuilder<'_> {
     }
 }
 
+/// Returns an error if repeated coordinates multiply entries to more positions than `most` bytes
+/// hold, at 16 bytes per position: `known` ones, and `count` that each become `repeats`.
+pub(super) fn check_positions(
+    most: Option<u64>,
+    known: u64,
+    count: usize,
+    repeats: usize,
+) -> Result<()> {
+    let positions = u128::from(known) + (count as u128).saturating_mul(repeats as u128);
+    check_bytes(
+        most,
+        positions.saturating_mul(16),
+        || format!("{positions} positions of entries"),
+        || "select fewer repeated coordinates, or raise the limit".into(),
+    )
+    .map(drop)
+}
+
 const NEW_AXIS: fn() -> ResultDim =
     || ResultDim { shape: vec![1], size: 1, of: Vec::new(), offsets: DimOffsets::List(vec![0]) };
 
@@ -280,16 +265,13 @@ impl Selection {
 
     fn new(view: &View, storage: &Storage, index: &[Index], apart: bool) -> Result<Self> {
         let builder = SelectionBuilder { view, storage, shape: view.shape(storage) };
-        let index = expand_index(index, view.ndim())?;
+        let what = format!("a tensor with {} axes", view.ndim());
+        let index = Index::expand(index, view.ndim(), &what)?;
         let mut first = 0;
         let mut items = Vec::with_capacity(index.len());
         for item in &index {
             items.push(IndexItem { item, first });
-            first += match item {
-                Index::Rest | Index::NewAxis => 0,
-                Index::Mask(m) => m.shape().len(),
-                _ => 1,
-            };
+            first += item.count_axes();
         }
         let mut fixed = view.fixed.clone();
         let mut dims = Vec::new();
@@ -394,7 +376,16 @@ impl Selection {
 
     /// Calls `each` with (position in the result, row) for every stored entry that the result
     /// contains, once per position.
-    pub(super) fn for_each_stored(&self, stored: &[i64], mut each: impl FnMut(u64, usize)) {
+    ///
+    /// # Errors
+    /// If index arrays repeat coordinates so often that the entries appear at more positions than
+    /// `most` bytes hold; a few long arrays of zeros would otherwise fill the memory.
+    pub(super) fn for_each_stored(
+        &self,
+        stored: &[i64],
+        most: Option<u64>,
+        mut each: impl FnMut(u64, usize),
+    ) -> Result<()> {
         let own = compute_strides(&self.dims.iter().map(|d| d.size).collect::<Vec<_>>());
         // Lists sorted by summand, each summand with its index.
         let sorted: Vec<Vec<(u64, u64)>> = self
@@ -410,10 +401,11 @@ impl Selection {
             })
             .collect();
         if self.dims.iter().any(|d| d.size == 0) {
-            return;
+            return Ok(());
         }
         let mut at = vec![0u64; self.strides.len()];
         let (mut found, mut next) = (Vec::new(), Vec::new());
+        let mut positions = 0u64;
         'entries: for (row, entry) in stored.iter().enumerate() {
             unravel(from_place(*entry), &self.strides, &mut at);
             if self.fixed.iter().any(|(axis, fixed)| at[*axis] != *fixed) {
@@ -445,6 +437,7 @@ impl Selection {
                         if from == to {
                             continue 'entries;
                         }
+                        check_positions(most, positions, found.len(), to - from)?;
                         next.clear();
                         for f in &found {
                             next.extend(sorted[from..to].iter().map(|(_, i)| f + i * own));
@@ -453,8 +446,10 @@ impl Selection {
                     }
                 }
             }
+            positions = positions.saturating_add(found.len() as u64);
             found.iter().for_each(|f| each(*f, row));
         }
+        Ok(())
     }
 
     pub(super) fn element_place(&self, element: i64) -> i64 {

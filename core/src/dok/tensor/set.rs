@@ -156,14 +156,15 @@ impl DokTensor {
             if selection.repeats() {
                 // The last value wins, which is a zero if the sparse value has no entry there.
                 let mut last = vec![0u64; places.len()];
-                selection.for_each_stored(&places, |at, i| last[i] = last[i].max(at));
+                selection
+                    .for_each_stored(&places, self.limit, |at, i| last[i] = last[i].max(at))?;
                 let mut last = last.into_iter();
                 written.retain(|(_, at)| last.next() == u64::try_from(*at).ok());
                 places = written.iter().map(to_place_in_part).collect();
             }
             let rows: Vec<u64> = written.into_iter().map(|(row, _)| row).collect();
             let values = super::entries::take_rows(&values, &rows)?;
-            clear_part(&mut storage, &selection)?;
+            clear_part(&mut storage, &selection, self.limit)?;
             let count = places.len();
             storage.map.put_rows(places.to_byte_slice(), values.as_bytes(), count, true)?;
             return Ok(());
@@ -194,11 +195,10 @@ impl DokTensor {
             return Ok(());
         }
         if all_zero && elements > storage.map.len() as u64 {
-            return clear_part(&mut storage, &selection);
+            return clear_part(&mut storage, &selection, self.limit);
         }
-        let each = dtype.size() as u64 + 8;
         let what = format!("writing {elements} elements");
-        self.check_dense_bytes(elements.saturating_mul(each), crate::dense::DType::U8, &what)?;
+        self.check_bytes(elements, dtype.size() + 8, &what)?;
         let count = to_coordinate(elements);
         let mut places = Vec::with_capacity(count);
         selection.extend_places(0, count, &mut places);
@@ -244,11 +244,11 @@ pub(super) fn scalar_tensor(fill: Fill) -> Result<DenseTensor> {
     }
 }
 
-fn clear_part(storage: &mut Storage, selection: &Selection) -> Result<()> {
+fn clear_part(storage: &mut Storage, selection: &Selection, limit: Option<u64>) -> Result<()> {
     let stored = storage.map.keys()?;
     let all = stored.as_slice::<i64>()?;
     let mut gone = Vec::new();
-    selection.for_each_stored(all, |_, row| gone.push(all[row]));
+    selection.for_each_stored(all, limit, |_, row| gone.push(all[row]))?;
     drop(stored);
     storage.map.remove_rows(gone.to_byte_slice(), gone.len())?;
     Ok(())

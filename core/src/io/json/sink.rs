@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BooleanArray, Float16Array, Float32Array, Float64Array, Int8Array, Int16Array,
-    Int32Array, Int64Array, LargeStringArray, NullArray, NullBufferBuilder, UInt8Array,
-    UInt16Array, UInt32Array, UInt64Array, new_empty_array, new_null_array,
+    Array, ArrayRef, BooleanArray, Decimal128Array, Float16Array, Float32Array, Float64Array,
+    Int8Array, Int16Array, Int32Array, Int64Array, LargeStringArray, NullArray, NullBufferBuilder,
+    UInt8Array, UInt16Array, UInt32Array, UInt64Array, new_empty_array, new_null_array,
 };
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow::compute::{can_cast_types, cast};
@@ -701,7 +701,7 @@ impl Store {
                 let from: ArrayRef = match store {
                     Self::Text(t) => text_array(t, nulls),
                     Self::Int(v) => Arc::new(Int64Array::new(v.into(), nulls)),
-                    Self::Wide(v) => narrow_array!(UInt64Array, v, nulls),
+                    Self::Wide(v) => wide_array(v, t, nulls)?,
                     Self::Float(f) => Arc::new(Float64Array::new(f.values.into(), nulls)),
                     Self::Bool(v) => Arc::new(BooleanArray::new(v.into(), nulls)),
                     Self::Nothing(n) => new_null_array(t, n),
@@ -710,6 +710,32 @@ impl Store {
             }
         })
     }
+}
+
+/// Builds an array of integers, some beyond 63 bits, to be cast to `t`.
+fn wide_array(
+    values: Vec<i128>,
+    t: &DataType,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef, CastFailure> {
+    let decimal = matches!(t, DataType::Decimal128(..) | DataType::Decimal256(..));
+    // The parser replaces integers beyond 128 bits by the least and largest of them.
+    let fits = |v: i128| match decimal {
+        true => v != i128::MIN && v != i128::MAX,
+        false => u64::try_from(v).is_ok(),
+    };
+    let valid = |i: &usize| nulls.as_ref().is_none_or(|n| n.is_valid(*i));
+    if let Some(i) = (0..values.len()).filter(valid).find(|i| !fits(values[*i])) {
+        // With negative numbers, the ones beyond 63 bits are those that no type holds.
+        let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
+        let at = huge.unwrap_or(i);
+        return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));
+    }
+    if !decimal {
+        return Ok(narrow_array!(UInt64Array, values, nulls));
+    }
+    let array = Decimal128Array::new(values.into(), nulls).with_precision_and_scale(38, 0);
+    Ok(Arc::new(array.map_err(CastFailure::Arrow)?))
 }
 
 /// Casts values; a value that becomes null is a failure.
