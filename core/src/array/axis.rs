@@ -142,6 +142,18 @@ impl From<Offsets> for Layout {
     }
 }
 
+/// Returns ragged lists of these lengths, with offsets at least as wide as those of `like`.
+pub(crate) fn lists_like(
+    like: &Layout,
+    lengths: impl IntoIterator<Item = usize>,
+) -> Result<Layout> {
+    let offsets = Offsets::from_lengths(lengths)?;
+    Ok(Layout::Ragged(match like {
+        Layout::Ragged(Offsets::I64(_)) => Offsets::I64(offsets.to_i64()),
+        _ => offsets,
+    }))
+}
+
 /// Resolves axis number `axis` of something with `ndim` axes; negatives count from the innermost.
 ///
 /// ```

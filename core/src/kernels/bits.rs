@@ -2,16 +2,8 @@
 
 use std::sync::OnceLock;
 
-use arrow::array::{Array, BooleanArray, OffsetSizeTrait};
+use arrow::array::OffsetSizeTrait;
 use arrow::buffer::{BooleanBuffer, MutableBuffer, ScalarBuffer};
-
-/// Returns the bits where a mask is true and not null.
-pub fn true_bits(mask: &BooleanArray) -> BooleanBuffer {
-    match mask.nulls() {
-        Some(nulls) => mask.values() & nulls.inner(),
-        None => mask.values().clone(),
-    }
-}
 
 /// A bitmap with the number of set bits before each of its words.
 #[derive(Debug)]

@@ -137,16 +137,4 @@ impl DokTensor {
         let leaves = take_array(&values, &UInt64Array::new(source.into(), Some(stored)), None)?;
         RaggedArray::try_new(rows, axes, leaves)
     }
-
-    /// Returns the entries as Arrow columns in the order of [`indices`](Self::indices): one int64
-    /// column per axis, then the values.
-    ///
-    /// # Errors
-    /// If memory cannot be allocated.
-    pub fn to_columns(&self) -> Result<(Vec<ArrayRef>, ArrayRef)> {
-        let entries = self.collect_entries()?;
-        let indices = entries.to_indices()?;
-        let axes = (0..self.ndim()).map(|axis| indices.row(axis)?.to_flat());
-        Ok((axes.collect::<Result<_>>()?, entries.values.to_flat()?))
-    }
 }

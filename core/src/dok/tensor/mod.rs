@@ -131,11 +131,6 @@ impl DokTensor {
         true
     }
 
-    /// Returns whether every element has at most one entry: always true for a dictionary.
-    pub fn is_coalesced(&self) -> bool {
-        true
-    }
-
     /// Returns the coordinates of all entries, int64 of shape `[ndim, nnz]`, in the order of
     /// [`values`](Self::values), which is the order of insertion. [`to_coo`](Self::to_coo) sorts
     /// them.
