@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::DenseTensor;
 use super::tensor::element_count;
 use crate::error::{Error, Result};
+use crate::index::broadcast::{broadcast, for_each_broadcast, strides};
 use crate::index::{Index, Span, resolve};
 use crate::limit::check_size;
 
@@ -54,7 +55,7 @@ impl Selection {
     /// `n` axes consumes `n` axes and acts like the index arrays of its true positions.
     pub(crate) fn new(shape: &[usize], index: &[Index]) -> Result<Self> {
         let items = resolve_items(shape, index)?;
-        let strides = row_major_strides(shape);
+        let strides = element_strides(shape);
         let empty = shape.contains(&0);
         let mut base = 0usize;
         let mut dims = Vec::with_capacity(items.len());
@@ -138,17 +139,13 @@ impl Selection {
 
 /// Returns the row-major strides of the shape of a tensor, whose element count fits a `usize`; 0 for
 /// shapes without elements, whose other sizes may be anything.
-fn row_major_strides(shape: &[usize]) -> Vec<usize> {
-    let mut strides = vec![usize::from(!shape.contains(&0)); shape.len()];
-    for i in (1..shape.len()).rev() {
-        strides[i - 1] = strides[i].saturating_mul(shape[i]);
-    }
-    strides
+fn element_strides(shape: &[usize]) -> Vec<usize> {
+    if shape.contains(&0) { vec![0; shape.len()] } else { strides(shape) }
 }
 
 fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
     let index = Index::expand(index, shape.len(), &format!("a tensor with {} axes", shape.len()))?;
-    let strides = row_major_strides(shape);
+    let strides = element_strides(shape);
     let mut items = Vec::with_capacity(shape.len());
     let mut axis = 0;
     for item in &index {
@@ -187,7 +184,7 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
                         &shape[axis..axis + own.len()]
                     )));
                 }
-                let inner = self::row_major_strides(own);
+                let inner = self::element_strides(own);
                 let taken: Vec<usize> =
                     (0..mask.values().len()).filter(|i| mask.values()[*i]).collect();
                 for (size, by) in own.iter().zip(inner) {
@@ -225,53 +222,17 @@ fn combine_arrays(items: &[IndexItem]) -> Result<ResultAxis> {
                 offsets.iter_mut().for_each(|p| *p += stride * position);
             }
             IndexItem::Array { stride, shape: own, positions } => {
-                let from = broadcast_positions(own, &shape);
-                for (place, from) in offsets.iter_mut().zip(from) {
-                    *place += stride * positions[from];
-                }
+                let mut places = offsets.iter_mut();
+                for_each_broadcast(own, &shape, |from| {
+                    if let Some(place) = places.next() {
+                        *place += stride * positions[from];
+                    }
+                });
             }
             _ => {}
         }
     }
     Ok(ResultAxis { shape, offsets, whole: None })
-}
-
-/// Returns the shape that both broadcast to, aligned at the last axis; `None` if they do not
-/// broadcast.
-pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
-    let ndim = a.len().max(b.len());
-    let size = |s: &[usize], i: usize| (i + s.len()).checked_sub(ndim).map_or(1, |i| s[i]);
-    (0..ndim)
-        .map(|i| match (size(a, i), size(b, i)) {
-            (x, y) if x == y => Some(x),
-            (1, y) => Some(y),
-            (x, 1) => Some(x),
-            _ => None,
-        })
-        .collect()
-}
-
-/// Returns, for every element of `to` in row-major order, the element of `from` that broadcasts to
-/// it. `from` must broadcast to `to`.
-pub(crate) fn broadcast_positions<'a>(
-    from: &'a [usize],
-    to: &'a [usize],
-) -> impl Iterator<Item = usize> + 'a {
-    let missing = to.len() - from.len();
-    let mut by = row_major_strides(from);
-    for (by, size) in by.iter_mut().zip(from) {
-        if *size == 1 {
-            *by = 0;
-        }
-    }
-    let outer = row_major_strides(to);
-    (0..element_count(to).unwrap_or(0)).map(move |i| {
-        by.iter()
-            .zip(&outer[missing..])
-            .zip(&to[missing..])
-            .map(|((by, outer), size)| i / outer % size * by)
-            .sum()
-    })
 }
 
 impl DenseTensor {
@@ -380,14 +341,5 @@ mod tests {
         assert_eq!(none.index(&index).unwrap().shape(), [0]);
         let none = none.reshape([1 << 60, 0]).unwrap();
         assert_eq!(none.index(&parse_index("1:").unwrap()).unwrap().shape(), [(1 << 60) - 1, 0]);
-    }
-
-    #[test]
-    fn shapes_broadcast() {
-        assert_eq!(broadcast(&[2, 1], &[3]), Some(vec![2, 3]));
-        assert_eq!(broadcast(&[], &[0, 1]), Some(vec![0, 1]));
-        assert_eq!(broadcast(&[2], &[3]), None);
-        let from: Vec<usize> = broadcast_positions(&[2, 1], &[3, 2, 2]).collect();
-        assert_eq!(from, [0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1]);
     }
 }

@@ -3,6 +3,7 @@
 //! This module does not depend on arrays: [`kernels::index`](crate::kernels::index) and
 //! [`RaggedTable::index`](crate::table::RaggedTable::index) apply these expressions to their data.
 
+pub(crate) mod broadcast;
 pub(crate) mod parse;
 
 use std::ops::{Range, RangeFrom, RangeFull, RangeTo};

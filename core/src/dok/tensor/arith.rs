@@ -5,10 +5,10 @@ use arrow::buffer::MutableBuffer;
 use super::DokTensor;
 use super::entries::Entries;
 use super::numbers::{Numbers, promote_types};
-use super::selection::{broadcast_shapes, broadcast_strides, walk_shape};
 use super::storage::{compute_strides, count_elements, from_place, to_coordinate, unravel};
 use crate::dense::{DType, DenseTensor, Fill};
 use crate::error::{Error, Result};
+use crate::index::broadcast::{broadcast, broadcast_strides, try_for_each_broadcast};
 
 /// Number of elements that a dense sum computes at a time.
 const BLOCK: usize = 1 << 16;
@@ -198,7 +198,8 @@ impl DokTensor {
     /// integer does not fit.
     pub fn add_dense(&self, other: &DenseTensor) -> Result<DenseTensor> {
         let shape = self.shape();
-        let steps = self.broadcast_steps(other, &shape, BinaryOp::Add)?;
+        check_broadcast(other, &shape, BinaryOp::Add)?;
+        let own = other.shape().to_vec();
         let dtype = common_type(self.dtype(), other.dtype());
         let elements = count_elements(&shape)?;
         // This tensor as a dense one, and the sum.
@@ -218,14 +219,11 @@ impl DokTensor {
             Ok(())
         };
         let mut at = Vec::with_capacity(BLOCK);
-        let mut done = Ok(());
-        walk_shape(&shape, &steps, |i| {
+        try_for_each_broadcast(&own, &shape, |i| {
             at.push(i as u64);
-            if at.len() == BLOCK && done.is_ok() {
-                done = add_block(&mut at);
-            }
-        });
-        done.and_then(|()| add_block(&mut at))?;
+            if at.len() < BLOCK { Ok(()) } else { add_block(&mut at) }
+        })?;
+        add_block(&mut at)?;
         DenseTensor::try_new_trusted(dtype, shape, sum.into())
     }
 
@@ -236,7 +234,8 @@ impl DokTensor {
     /// If it does not broadcast, or an integer does not fit.
     pub fn multiply_dense(&self, other: &DenseTensor) -> Result<Self> {
         let entries = self.collect_entries()?;
-        let steps = self.broadcast_steps(other, &entries.shape, BinaryOp::Mul)?;
+        check_broadcast(other, &entries.shape, BinaryOp::Mul)?;
+        let steps = broadcast_strides(other.shape(), &entries.shape);
         let own = compute_strides(&entries.shape);
         let mut at = vec![0; own.len()];
         let rows: Vec<u64> = entries
@@ -253,23 +252,17 @@ impl DokTensor {
         let values = BinaryOp::Mul.apply_all(&entries.values.cast(dtype)?, &other.cast(dtype)?)?;
         self.with_values(Entries { values, ..entries })
     }
+}
 
-    fn broadcast_steps(
-        &self,
-        other: &DenseTensor,
-        shape: &[usize],
-        op: BinaryOp,
-    ) -> Result<Vec<usize>> {
-        let shapes = [other.shape(), shape];
-        if broadcast_shapes(shapes.into_iter()).is_none_or(|s| s != shape) {
-            return Err(Error::invalid(format!(
-                "{} of a sparse tensor of shape {shape:?} needs a dense one that broadcasts to it, not one of shape {:?}",
-                op.name(),
-                other.shape()
-            )));
-        }
-        Ok(broadcast_strides(other.shape(), shape))
+fn check_broadcast(dense: &DenseTensor, shape: &[usize], op: BinaryOp) -> Result<()> {
+    if broadcast(dense.shape(), shape).is_some_and(|s| s == shape) {
+        return Ok(());
     }
+    Err(Error::invalid(format!(
+        "{} of a sparse tensor of shape {shape:?} needs a dense one that broadcasts to it, not one of shape {:?}",
+        op.name(),
+        dense.shape()
+    )))
 }
 
 /// Splits a place of a matrix into row and column.

@@ -14,6 +14,7 @@ use super::storage::{Storage, compute_strides, from_place, to_coordinate, to_pla
 use super::view::View;
 use crate::dense::element_count;
 use crate::error::{Error, Result};
+use crate::index::broadcast::{broadcast, for_each_broadcast};
 use crate::index::{Index, IndexArray, Span, resolve};
 use crate::limit::{check_bytes, check_size};
 
@@ -81,60 +82,6 @@ fn mask_to_arrays(mask: &IndexArray<bool>, first: usize, shape: &[usize]) -> Res
     Ok(IndexArrays { shape: vec![true_at.len()], of })
 }
 
-/// Returns the shape that several shapes broadcast to, by NumPy's rules.
-pub(super) fn broadcast_shapes<'a>(
-    shapes: impl Iterator<Item = &'a [usize]> + Clone,
-) -> Option<Vec<usize>> {
-    let ndim = shapes.clone().map(<[usize]>::len).max().unwrap_or(0);
-    let mut out = vec![1; ndim];
-    for shape in shapes {
-        for (out, size) in out[ndim - shape.len()..].iter_mut().zip(shape) {
-            match (*out, *size) {
-                (a, b) if a == b => {}
-                (1, b) => *out = b,
-                (_, 1) => {}
-                _ => return None,
-            }
-        }
-    }
-    Some(out)
-}
-
-/// Returns the strides of an array within a shape that it broadcasts to: 0 along repeated axes.
-pub(super) fn broadcast_strides(shape: &[usize], to: &[usize]) -> Vec<usize> {
-    let mut out = vec![0; to.len()];
-    let skip = to.len().saturating_sub(shape.len());
-    for ((out, stride), size) in out[skip..].iter_mut().zip(compute_strides(shape)).zip(shape) {
-        *out = if *size == 1 { 0 } else { to_coordinate(stride) };
-    }
-    out
-}
-
-/// Iterates over a shape in row-major order, passing the offset of each element for the given
-/// strides.
-pub(super) fn walk_shape(shape: &[usize], strides: &[usize], mut each: impl FnMut(usize)) {
-    if shape.contains(&0) {
-        return;
-    }
-    let mut counter = vec![0usize; shape.len()];
-    let mut at = 0;
-    loop {
-        each(at);
-        let mut axis = shape.len();
-        loop {
-            let Some(k) = axis.checked_sub(1) else { return };
-            axis = k;
-            counter[k] += 1;
-            at += strides[k];
-            if counter[k] < shape[k] {
-                break;
-            }
-            at -= strides[k] * shape[k];
-            counter[k] = 0;
-        }
-    }
-}
-
 struct SelectionBuilder<'a> {
     view: &'a View,
     storage: &'a Storage,
@@ -170,7 +117,8 @@ impl SelectionBuilder<'_> {
     /// Combines index arrays, which broadcast against each other.
     fn combine_arrays(&self, arrays: &[IndexArrays]) -> Result<ResultDim> {
         let shapes = || arrays.iter().map(|a| a.shape.as_slice());
-        let shape = broadcast_shapes(shapes()).ok_or_else(|| {
+        let shape = shapes().try_fold(Vec::new(), |all, own| broadcast(&all, own));
+        let shape = shape.ok_or_else(|| {
             let shapes: Vec<String> = shapes().map(|s| format!("{s:?}")).collect();
             Error::invalid(format!(
                 "the index arrays of shapes {} do not broadcast",
@@ -182,14 +130,13 @@ impl SelectionBuilder<'_> {
         let mut offsets = vec![0u64; size];
         let mut of = Vec::new();
         for array in arrays {
-            let steps = broadcast_strides(&array.shape, &shape);
             for (axis, positions) in &array.of {
                 let base = self.view.axes[*axis].of;
                 let stride = self.storage.strides[base];
                 let own = positions.iter().map(|p| Ok(self.resolve_position(*axis, *p)? * stride));
                 let own = own.collect::<Result<Vec<u64>>>()?;
                 let mut out = offsets.iter_mut();
-                walk_shape(&shape, &steps, |at| {
+                for_each_broadcast(&array.shape, &shape, |at| {
                     if let Some(out) = out.next() {
                         *out += own[at];
                     }

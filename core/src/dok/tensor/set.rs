@@ -4,11 +4,12 @@ use arrow::datatypes::ToByteSlice;
 
 use super::DokTensor;
 use super::numbers::find_zeros;
-use super::selection::{Selection, broadcast_shapes, broadcast_strides, walk_shape};
+use super::selection::Selection;
 use super::storage::{Storage, count_elements, to_coordinate};
 use crate::dense::{DenseTensor, Fill};
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::index::broadcast::{broadcast, for_each_broadcast};
 
 /// Value to write.
 #[derive(Clone, Debug)]
@@ -175,9 +176,8 @@ impl DokTensor {
                 // NumPy ignores leading axes of size 1 that the part does not have.
                 let extra = dense.ndim().saturating_sub(selection.shape().len());
                 let (leading, rest) = dense.shape().split_at(extra);
-                let shapes = [rest, selection.shape()];
                 let fits =
-                    broadcast_shapes(shapes.into_iter()).is_some_and(|s| s == selection.shape());
+                    broadcast(rest, selection.shape()).is_some_and(|s| s == selection.shape());
                 if !fits || leading.iter().any(|n| *n != 1) {
                     return Err(Error::invalid(format!(
                         "the value of shape {:?} does not broadcast to the part of shape {:?}",
@@ -203,14 +203,13 @@ impl DokTensor {
         let mut places = Vec::with_capacity(count);
         selection.extend_places(0, count, &mut places);
         let (bytes, size) = (given.as_bytes(), dtype.size());
-        let steps = broadcast_strides(given.shape(), selection.shape());
         if all_zero {
             storage.map.remove_rows(places.to_byte_slice(), count)?;
             return Ok(());
         }
         let mut values = Vec::with_capacity(count * size);
         let mut zeros = Vec::new();
-        walk_shape(selection.shape(), &steps, |at| {
+        for_each_broadcast(given.shape(), selection.shape(), |at| {
             if zero[at] {
                 zeros.push(values.len() / size);
             }

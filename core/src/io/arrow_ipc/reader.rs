@@ -9,7 +9,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::StreamReader;
 
-use super::check::Checker;
+use super::check::{CheckedStream, Checker};
 use super::file::MappedFile;
 use crate::error::{Error, Result};
 use crate::io::contain::contained;
@@ -91,7 +91,8 @@ impl IpcTableReader {
         name: &str,
         options: &IpcReadOptions,
     ) -> Result<Self> {
-        Self::open_stream(Box::new(stream), Path::new(name), BUFFER, options)
+        let stream = CheckedStream::new(BufReader::with_capacity(BUFFER, stream));
+        Self::open_stream(Box::new(stream), Path::new(name), 0, options)
     }
 
     fn open_stream(

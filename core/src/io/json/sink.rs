@@ -14,6 +14,7 @@ use arrow::datatypes::{DataType, Field};
 use half::f16;
 
 use super::write::reinterpret_as;
+use crate::array::exact::int_range;
 use crate::array::{ListAxis, Offsets, leaf_type, list_depth};
 use crate::error::{Error, Result};
 use crate::table::Incoming;
@@ -548,16 +549,7 @@ fn to_integer(value: JsonScalar<'_>, declared: &DataType) -> Option<i128> {
         JsonScalar::Float(x) if x.abs() < 3.0e19 => x as i128,
         _ => return None,
     };
-    let (least, most) = match declared {
-        DataType::Int8 => (i8::MIN.into(), i8::MAX.into()),
-        DataType::Int16 => (i16::MIN.into(), i16::MAX.into()),
-        DataType::Int32 => (i32::MIN.into(), i32::MAX.into()),
-        DataType::Int64 => (i64::MIN.into(), i64::MAX.into()),
-        DataType::UInt8 => (0, u8::MAX.into()),
-        DataType::UInt16 => (0, u16::MAX.into()),
-        DataType::UInt32 => (0, u32::MAX.into()),
-        _ => (0, u64::MAX.into()),
-    };
+    let (least, most) = int_range(declared)?;
     (least..=most).contains(&i).then_some(i)
 }
 
