@@ -215,3 +215,15 @@ fn samples_to_combine_are_checked() {
     let byte = Samples::Tensor(DenseTensor::from_vec([1], vec![1u8]).unwrap());
     refused(combine(vec![byte, long].into(), true), "");
 }
+
+#[test]
+fn axes_are_counted_before_they_are_allocated() {
+    let most = usize::MAX;
+    refused(RaggedBatch::empty(most, 1, None, None), "an empty batch");
+    refused(RaggedBatch::empty(most, 1, Some(most - 1), None), "the batch axes");
+    refused(RaggedBatch::empty(2, 1, None, Some(&[1 << 60])), "sample sizes of shape");
+    let full = ints(&[1 << 60, 0], &[]);
+    refused(RaggedBatch::from_full_tensor(&full, 1, 1), "sample sizes of shape");
+    let mask = bools(&[1 << 60, 0], &[]);
+    refused(RaggedBatch::try_new(&full, Some(&mask), None, None), "sample sizes of shape");
+}
