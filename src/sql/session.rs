@@ -28,6 +28,7 @@ use crate::sql::mends::computed_lists::ComputedLists;
 use crate::sql::mends::decimals::StableDecimals;
 use crate::sql::mends::dependencies::{UnnestDependencies, UnnestDependenciesPlanner};
 use crate::sql::mends::duration_windows::DurationWindows;
+use crate::sql::mends::empty_queries::EmptyQueries;
 use crate::sql::mends::multisets::CountedSets;
 use crate::sql::mends::nested_order::NestedOrder;
 use crate::sql::mends::query_values::QueryValues;
@@ -170,6 +171,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     analyzer.push(Arc::new(NestedOrder));
     analyzer.push(Arc::new(QueryValues));
     analyzer.push(Arc::new(ThreeValuedIn));
+    analyzer.push(Arc::new(EmptyQueries));
     analyzer.push(Arc::new(CountedSets));
     let rules = &mut builder.optimizer().get_or_insert_default().rules;
     remove_logical_rules(rules);
