@@ -642,3 +642,29 @@ async fn a_date_and_a_duration_make_a_time() {
     let from = "(VALUES (DATE '2020-01-01', TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-03 06:00:00')) t(d, a, b)";
     assert_eq!(wrong(&ctx, from, &expected).await, "");
 }
+
+#[tokio::test]
+async fn unions_of_dates_with_hours_and_timestamps_are_of_all_years() {
+    let ctx = four();
+    let dates = "(VALUES (DATE '1600-01-01')) t(d)";
+    let expected = "1600-01-01T05:00:00; 2999-12-31T00:00:00";
+    for sql in [
+        format!(
+            "SELECT d + INTERVAL '5 hours' AS c FROM {dates} UNION ALL SELECT TIMESTAMP '2999-12-31' ORDER BY 1"
+        ),
+        format!(
+            "SELECT d + INTERVAL '5 hours' AS c FROM {dates} UNION SELECT DATE '2999-12-31' ORDER BY 1"
+        ),
+        format!(
+            "SELECT d + INTERVAL '5 hours' AS c FROM {dates} UNION ALL BY NAME SELECT TIMESTAMP '2999-12-31' AS c ORDER BY 1"
+        ),
+        format!(
+            "SELECT c FROM (SELECT TIMESTAMP '2999-12-31' AS c UNION ALL SELECT d + INTERVAL '5 hours' FROM {dates}) GROUP BY c ORDER BY c"
+        ),
+        format!(
+            "SELECT c FROM (SELECT DATE '2999-12-31' AS c UNION ALL SELECT d + INTERVAL '5 hours' FROM {dates}) ORDER BY c"
+        ),
+    ] {
+        assert_eq!(rows(&ctx, &sql).await, expected, "{sql}");
+    }
+}
