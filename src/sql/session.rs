@@ -20,7 +20,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::config::SerrateOptions;
 use crate::functions::{
-    exact_floats, float_extremes, register_functions, register_operators, signed_counts,
+    exact_floats, float_extremes, null_subsets, register_functions, register_operators,
+    signed_counts,
 };
 use crate::sql::exec::stack::DeepPlanner;
 use crate::sql::mends::changes::PlainChanges;
@@ -105,8 +106,8 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
         ctx.register_udaf(aggregate);
     }
     register_wide(&ctx);
-    for count in signed_counts() {
-        ctx.register_udf(count);
+    for function in signed_counts().into_iter().chain(null_subsets()) {
+        ctx.register_udf(function);
     }
     ctx
 }
