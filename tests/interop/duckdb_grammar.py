@@ -88,7 +88,7 @@ TEMPLATES = {
         {s} NOT ILIKE '%B'; {s} BETWEEN 'a' AND 'b'; ends_with({s}, 'b'); {li} IS NULL OR len({li}) = 0; {r} = {r}; {r} <> {r}; {r} IS NULL; {r} IS NOT DISTINCT FROM {r}
         ({i}, {s}) = ({i}, {s}); ({i}, {s}) IN ((1, 'a'), (2, 'b')); CAST({i} AS BOOLEAN); {b} = {b}; {b} < {b}; {b} IN (true, NULL)
         CASE WHEN {b} THEN 12 // nullif({i}, 0) > 2 ELSE {b} END; {d} BETWEEN {d} AND {d}; {t} = {d}; {n} = {f}; {s} > {s}; {ll} = {ll}; {li} = {li}
-        {li} <> {li}; {f} IN ('NaN'::DOUBLE, 0e0); {f} NOT IN ('NaN'::DOUBLE, NULL)""",
+        {li} <> {li}; list_has_any({li}, [1, 2]); list_has_all({li}, [1]); list_has_any([1, 2], CASE WHEN {b} THEN [1] END); {f} IN ('NaN'::DOUBLE, 0e0); {f} NOT IN ('NaN'::DOUBLE, NULL)""",
     "d": """CAST({t} AS DATE); {d} + 1; {d} - 31; CAST({d} + INTERVAL '1 month' AS DATE)
         CAST({d} - INTERVAL '1 year' AS DATE); CAST(date_trunc('month', {d}) AS DATE); TRY_CAST({s} AS DATE); CAST(date_trunc('week', {d}) AS DATE)
         CAST(date_trunc('year', {d}) AS DATE); make_date(2020, 2, 29); {d} + CAST({i} AS INTEGER); CAST({d} - INTERVAL '1 day' AS DATE)""",

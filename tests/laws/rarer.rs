@@ -1,7 +1,7 @@
 //! Clauses that statements have less often, each beside what it stands for.
 
 use super::{Col, Columns, LISTS, Queries, SINGLE, WAYS, literals, query_role};
-use crate::forms::{Node, Parts, Role};
+use crate::forms::{Node, Parts};
 
 const JOINS: [&str; 4] = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"];
 
