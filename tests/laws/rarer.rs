@@ -322,7 +322,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// What a list comes to, and what its rows come to.
+    /// Reductions of lists, beside aggregates of their elements as rows.
     fn make_reduced_lists(&mut self) -> (Node, Columns) {
         let from = self.base();
         let id = from.unique.clone().unwrap_or_default();
@@ -352,7 +352,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// Rows written out.
+    /// Rows of literals.
     fn make_listed_rows(&mut self) -> (Node, Columns) {
         let types: Vec<&'static str> =
             (0..1 + self.below(3)).map(|_| SINGLE[self.below(SINGLE.len())]).collect();

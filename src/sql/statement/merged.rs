@@ -401,7 +401,7 @@ fn spread(
             };
             let right_table = &mut out[right_at];
             let plain = qualified(&right_table.name, &name);
-            // What joins in parentheses have merged goes into the column of this join.
+            // A column that joins in parentheses merge goes into the column of this join.
             let own = right_table.own.iter().position(|(own, _)| same(own, &name));
             let right = own.map_or_else(|| plain.clone(), |at| right_table.own.remove(at).1);
             changed |= right != plain;
