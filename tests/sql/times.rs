@@ -496,6 +496,15 @@ async fn windows_are_ordered_by_durations() {
         ),
         ("row_number() OVER (PARTITION BY g ORDER BY g)", "1 1 1 1 2"),
         ("row_number() OVER (ORDER BY t, g)", "1 2 3 4 5"),
+        // Frames of every unit in one order.
+        (
+            "10 * row_number() OVER (ORDER BY g) + count(*) OVER (ORDER BY g ROWS 1 PRECEDING)",
+            "11 22 32 42 52",
+        ),
+        (
+            "count(*) OVER (ORDER BY g GROUPS 1 PRECEDING) + 10 * rank() OVER (ORDER BY g)",
+            "11 23 23 43 52",
+        ),
     ] {
         let sql = format!("SELECT {call} AS n FROM {of} ORDER BY n");
         assert_eq!(rows(&ctx, &sql).await.replace(';', ""), expected, "{call}");
