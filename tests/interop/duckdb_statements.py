@@ -39,6 +39,7 @@ from duckdb_grammar import Grammar, spelling, table
 # Patterns of the smallest statements on which the two differ on purpose, with the reason.
 EXPLAINED = [
     (r"SIMILAR TO", "a dot is itself in patterns of SIMILAR TO, as in the standard; DuckDB takes regular expressions"),
+    (r"array_to_string", "a list of NULL alone is an empty text, as in PostgreSQL, and NULL in DuckDB"),
     (r"= ANY\(", "= ANY over a NULL list is NULL here, as in PostgreSQL, and false in DuckDB"),
 ]
 
