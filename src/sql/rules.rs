@@ -19,6 +19,7 @@ use crate::sql::exec::guard::NamedFiles;
 use crate::sql::exec::stack::DeepStacks;
 use crate::sql::exec::yielding::YieldingJoins;
 use crate::sql::mends::conditions::{LazyConditions, PushDownFree};
+use crate::sql::mends::equations::PlainEquations;
 use crate::sql::mends::float_keys::FloatKeys;
 use crate::sql::mends::guarded_rules::GuardedRule;
 use crate::sql::mends::lambdas::LambdaParameters;
@@ -73,10 +74,11 @@ pub(in crate::sql) fn logical_rules() -> [LogicalRule; 4] {
 
 /// Puts rules among the physical ones of DataFusion.
 pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
-    let first: [PhysicalRule; 6] = [
+    let first: [PhysicalRule; 7] = [
         // Before anything asks for the type of a parameter.
         Arc::new(LambdaParameters),
         // Before sorts are left out.
+        Arc::new(PlainEquations),
         Arc::new(LostConstants),
         // Before batches of tables in memory are dealt out.
         Arc::new(MemoryOrder),

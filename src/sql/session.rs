@@ -20,8 +20,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::config::SerrateOptions;
 use crate::functions::{
-    exact_floats, float_extremes, register_functions, register_operators, scalar_functions,
-    signed_counts,
+    exact_floats, float_extremes, null_subsets, register_functions, register_operators,
+    scalar_functions, signed_counts,
 };
 use crate::sql::exec::stack::DeepPlanner;
 use crate::sql::mends::changes::PlainChanges;
@@ -29,6 +29,7 @@ use crate::sql::mends::computed_lists::ComputedLists;
 use crate::sql::mends::decimals::StableDecimals;
 use crate::sql::mends::dependencies::{UnnestDependencies, UnnestDependenciesPlanner};
 use crate::sql::mends::duration_windows::DurationWindows;
+use crate::sql::mends::empty_queries::EmptyQueries;
 use crate::sql::mends::multisets::CountedSets;
 use crate::sql::mends::nested_order::NestedOrder;
 use crate::sql::mends::query_values::QueryValues;
@@ -105,7 +106,7 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
         ctx.register_udaf(aggregate);
     }
     register_wide(&ctx);
-    for function in signed_counts().into_iter().chain(scalar_functions()) {
+    for function in signed_counts().into_iter().chain(null_subsets()).chain(scalar_functions()) {
         ctx.register_udf(function);
     }
     ctx
@@ -171,6 +172,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     analyzer.push(Arc::new(NestedOrder));
     analyzer.push(Arc::new(QueryValues));
     analyzer.push(Arc::new(ThreeValuedIn));
+    analyzer.push(Arc::new(EmptyQueries));
     analyzer.push(Arc::new(CountedSets));
     let rules = &mut builder.optimizer().get_or_insert_default().rules;
     remove_logical_rules(rules);

@@ -8,6 +8,7 @@ pub const MENDS: &[(&str, &str)] = &[
     ("serrate_counted_sets", "EXCEPT ALL and INTERSECT ALL do not count"),
     ("serrate_deep_stacks", "deep expressions overflow the stack"),
     ("serrate_duration_windows", "windows ordered by durations are refused"),
+    ("serrate_empty_queries", "queries without rows are taken for values that are never NULL"),
     (
         "serrate_exact_times",
         "times far from 1970 overflow, durations and intervals compare wrongly",
@@ -27,6 +28,10 @@ pub const MENDS: &[(&str, &str)] = &[
     ("serrate_one_text", "LIKE of a dictionary and a column of text fails"),
     ("serrate_ordered_scan_limits", "LIMIT of an ordered scan takes other rows"),
     ("serrate_parquet_lists", "has the setting serrate.parquet_lists, which is a cut of its own"),
+    (
+        "serrate_plain_equations",
+        "windows divided by a column that equals an expression of itself fail",
+    ),
     ("serrate_plain_changes", "INSERT and UPDATE of what cannot be changed are planned"),
     ("serrate_query_values", "IN and EXISTS as values are refused"),
     ("serrate_similar_patterns", "SIMILAR TO is not anchored"),

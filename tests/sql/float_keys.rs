@@ -86,6 +86,28 @@ async fn one_zero_and_one_nan() {
 
 /// What [`one_zero_and_one_nan`] mends is still wrong without us.
 #[tokio::test]
+async fn rows_nest_by_one_zero_and_one_nan() {
+    let ctx = with_floats().await;
+    let expected = texts(
+        &ctx,
+        "SELECT ragged_nest_agg(id ORDER BY id) FROM t GROUP BY f ORDER BY f NULLS FIRST",
+    )
+    .await;
+    for from in
+        ["t", "(SELECT * FROM t ORDER BY f, id)", "(SELECT * FROM t ORDER BY f NULLS FIRST, id)"]
+    {
+        for leaves in [1, 1_000_000] {
+            let settings = format!("SET serrate.leaf_batch_size = {leaves}");
+            serrate::sql::sql(&ctx, &settings).await.unwrap().collect().await.unwrap();
+            let sql = format!(
+                "SELECT ragged_sort(id) FROM ragged_nest((SELECT f, id FROM {from}), 'f') AS n ORDER BY f NULLS FIRST"
+            );
+            assert_eq!(texts(&ctx, &sql).await, expected, "{sql}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn stock_comparisons_tell_zeros_and_nan_apart() {
     let ctx = SessionContext::new();
     ctx.sql(FLOATS).await.unwrap().collect().await.unwrap();

@@ -496,6 +496,15 @@ async fn windows_are_ordered_by_durations() {
         ),
         ("row_number() OVER (PARTITION BY g ORDER BY g)", "1 1 1 1 2"),
         ("row_number() OVER (ORDER BY t, g)", "1 2 3 4 5"),
+        // Frames of every unit in one order.
+        (
+            "10 * row_number() OVER (ORDER BY g) + count(*) OVER (ORDER BY g ROWS 1 PRECEDING)",
+            "11 22 32 42 52",
+        ),
+        (
+            "count(*) OVER (ORDER BY g GROUPS 1 PRECEDING) + 10 * rank() OVER (ORDER BY g)",
+            "11 23 23 43 52",
+        ),
     ] {
         let sql = format!("SELECT {call} AS n FROM {of} ORDER BY n");
         assert_eq!(rows(&ctx, &sql).await.replace(';', ""), expected, "{call}");
@@ -641,4 +650,30 @@ async fn a_date_and_a_duration_make_a_time() {
     ];
     let from = "(VALUES (DATE '2020-01-01', TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-03 06:00:00')) t(d, a, b)";
     assert_eq!(wrong(&ctx, from, &expected).await, "");
+}
+
+#[tokio::test]
+async fn unions_of_dates_with_hours_and_timestamps_are_of_all_years() {
+    let ctx = four();
+    let dates = "(VALUES (DATE '1600-01-01')) t(d)";
+    let expected = "1600-01-01T05:00:00; 2999-12-31T00:00:00";
+    for sql in [
+        format!(
+            "SELECT d + INTERVAL '5 hours' AS c FROM {dates} UNION ALL SELECT TIMESTAMP '2999-12-31' ORDER BY 1"
+        ),
+        format!(
+            "SELECT d + INTERVAL '5 hours' AS c FROM {dates} UNION SELECT DATE '2999-12-31' ORDER BY 1"
+        ),
+        format!(
+            "SELECT d + INTERVAL '5 hours' AS c FROM {dates} UNION ALL BY NAME SELECT TIMESTAMP '2999-12-31' AS c ORDER BY 1"
+        ),
+        format!(
+            "SELECT c FROM (SELECT TIMESTAMP '2999-12-31' AS c UNION ALL SELECT d + INTERVAL '5 hours' FROM {dates}) GROUP BY c ORDER BY c"
+        ),
+        format!(
+            "SELECT c FROM (SELECT DATE '2999-12-31' AS c UNION ALL SELECT d + INTERVAL '5 hours' FROM {dates}) ORDER BY c"
+        ),
+    ] {
+        assert_eq!(rows(&ctx, &sql).await, expected, "{sql}");
+    }
 }

@@ -8,6 +8,8 @@ pub(in crate::sql) mod correlated;
 pub(in crate::sql) mod decimals;
 pub(in crate::sql) mod dependencies;
 pub(in crate::sql) mod duration_windows;
+pub(in crate::sql) mod empty_queries;
+pub(in crate::sql) mod equations;
 pub(in crate::sql) mod float_keys;
 pub(in crate::sql) mod guarded_rules;
 pub(in crate::sql) mod lambdas;
