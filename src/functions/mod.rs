@@ -47,6 +47,7 @@ mod structs;
 mod take;
 mod text;
 mod timestamps;
+mod unsigned;
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -73,10 +74,13 @@ pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
 pub(crate) use naming::{COMPARISON, literal, loosest, precedence};
 pub(crate) use nested::compare_nested;
 pub(crate) use over_lists::written_call;
-pub(crate) use planner::{FILTER, ON_LISTS, PREDICATES, folded, is_constant, plans_predicates};
+pub(crate) use planner::{
+    FILTER, ON_LISTS, PREDICATES, SIGNED, folded, is_constant, plans_predicates,
+};
 pub(crate) use scalar::scalar_functions;
 pub(crate) use shape::{LENGTHS_ONLY, STRUCTURE_ONLY};
 pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, unit_of_text};
+pub(crate) use unsigned::{is_for_signed, signed_windows, takes_unsigned};
 
 /// The example of a function with its output.
 macro_rules! example {

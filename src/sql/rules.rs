@@ -20,7 +20,7 @@ use crate::sql::exec::stack::DeepStacks;
 use crate::sql::exec::yielding::YieldingJoins;
 use crate::sql::mends::conditions::{LazyConditions, PushDownFree};
 use crate::sql::mends::equations::PlainEquations;
-use crate::sql::mends::float_keys::FloatKeys;
+use crate::sql::mends::float_keys::{ConstantFloatKeys, FloatKeys};
 use crate::sql::mends::guarded_rules::GuardedRule;
 use crate::sql::mends::lambdas::LambdaParameters;
 use crate::sql::mends::limits::OpaqueLimits;
@@ -58,6 +58,8 @@ pub(in crate::sql) fn guard_logical_rules(rules: &mut Vec<LogicalRule>) {
     }
     // Before expressions are simplified, and joins made of conditions.
     rules.insert(0, Arc::new(LazyConditions));
+    // Before constants are folded.
+    rules.insert(0, Arc::new(ConstantFloatKeys));
 }
 
 /// Logical rules, after those of DataFusion in each pass.

@@ -194,3 +194,43 @@ async fn literal_zeros_are_one() {
         }
     }
 }
+
+#[tokio::test]
+async fn constant_floats_are_compared_by_their_keys() {
+    expect_rows(
+        &[],
+        &[
+            ("SELECT 0.0 IN ('-0.0'::DOUBLE, 7), 0.0 NOT IN (-0.0::DOUBLE, 7)", "true false"),
+            (
+                "SELECT -0.0::DOUBLE < 0.0, -0.0::DOUBLE >= 0.0, 0.0 > -0.0::DOUBLE",
+                "false true false",
+            ),
+            ("SELECT 0.0 BETWEEN 0.0 AND -0.0::DOUBLE, nullif(0.0, -0.0::DOUBLE)", "true NULL"),
+            ("SELECT CASE 0.0 WHEN -0.0::DOUBLE THEN 'same' ELSE 'other' END", "same"),
+            (
+                "SELECT 0.0::DOUBLE / 0.0 = 'NaN'::DOUBLE, 0.0::DOUBLE / 0.0 > 'inf'::DOUBLE",
+                "true true",
+            ),
+            ("SELECT 0.0::DOUBLE / 0.0 IN ('NaN'::DOUBLE, 1)", "true"),
+            ("SELECT [0.0 > -0.0::DOUBLE, 0.0 <= -0.0::DOUBLE]", "[false, true]"),
+            ("SELECT x IN ('-0.0'::DOUBLE, 7) FROM (SELECT 0.0 AS x)", "true"),
+            ("SELECT count(*) FROM (VALUES (0.0), (1.0)) t(x) WHERE 0.0 IN (-0.0::DOUBLE, 7)", "2"),
+            ("SELECT * FROM (VALUES (0.0 IN (-0.0::DOUBLE, 7)))", "true"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn extremes_of_frames_that_rows_leave_know_one_nan() {
+    let frame = "OVER (ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)";
+    let table = "CREATE TABLE t AS SELECT i, v / w AS v FROM (VALUES (1, 0.0::DOUBLE, 0.0::DOUBLE), (2, 1, 1), (3, -1, 1), (4, NULL, 1), (5, NULL, 1)) t(i, v, w)";
+    expect_rows(
+        &[table],
+        &[
+            (&format!("SELECT max(v) {frame} FROM t ORDER BY i"), "NaN; NaN; 1.0; -1.0; NULL"),
+            (&format!("SELECT min(v) {frame} FROM t ORDER BY i"), "NaN; 1.0; -1.0; -1.0; NULL"),
+        ],
+    )
+    .await;
+}

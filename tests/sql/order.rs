@@ -539,3 +539,50 @@ async fn stock_constants_are_still_kept_where_they_are_null() {
     let first = batches.iter().find(|b| b.num_rows() > 0).unwrap();
     assert!(!first.column(0).is_null(0), "the mend can go");
 }
+
+#[tokio::test]
+async fn windows_go_by_lists_of_lists_and_structs() {
+    let sum = |over: &str| format!("SELECT x, sum(x) OVER ({over}) FROM t ORDER BY x");
+    let cases = [
+        (sum("PARTITION BY [[1]] ORDER BY x"), "1 1; 2 3; 3 6"),
+        (sum("PARTITION BY [[1]], x % 2 ORDER BY x"), "1 1; 2 2; 3 4"),
+        (sum("PARTITION BY [[1]]"), "1 6; 2 6; 3 6"),
+        (sum("ORDER BY [[1]], x"), "1 1; 2 3; 3 6"),
+        (sum("ORDER BY [[1]]"), "1 6; 2 6; 3 6"),
+        (sum("PARTITION BY [[x % 2]] ORDER BY [[x]]"), "1 1; 2 2; 3 4"),
+        (sum("PARTITION BY [[x % 2]] ORDER BY [[x]] DESC"), "1 4; 2 2; 3 3"),
+        (sum("ORDER BY {'a': 1}"), "1 6; 2 6; 3 6"),
+        (sum("ORDER BY {'a': [x]}"), "1 1; 2 3; 3 6"),
+        (sum("ORDER BY {'a': [x]} DESC"), "1 6; 2 5; 3 3"),
+        (sum("PARTITION BY {'a': x % 2} ORDER BY x"), "1 1; 2 2; 3 4"),
+        (sum("ORDER BY CASE WHEN x > 1 THEN [[x]] END NULLS FIRST"), "1 1; 2 3; 3 6"),
+        (sum("ORDER BY CASE WHEN x > 1 THEN [[x]] END"), "1 6; 2 2; 3 5"),
+        (sum("ORDER BY [[-x], [NULL]]"), "1 6; 2 5; 3 3"),
+        (
+            "SELECT k, rank() OVER (PARTITION BY k ORDER BY x DESC) FROM (SELECT [[1]] AS k, x FROM t) ORDER BY 2".into(),
+            "[[1]] 1; [[1]] 2; [[1]] 3",
+        ),
+        (
+            "SELECT min([[1]]) OVER (PARTITION BY [[1]] ORDER BY [[1]]), [[1]] FROM t GROUP BY x, [[1]]".into(),
+            "[[1]] [[1]]; [[1]] [[1]]; [[1]] [[1]]",
+        ),
+        ("SELECT x FROM t ORDER BY [[1]], x DESC".into(), "3; 2; 1"),
+        ("SELECT [[1]] AS k, count(*) FROM t GROUP BY [[1]]".into(), "[[1]] 3"),
+        ("SELECT k, x, count(*) FROM (SELECT [[1]] AS k, x FROM t) GROUP BY k, x ORDER BY k, x".into(), "[[1]] 1 1; [[1]] 2 1; [[1]] 3 1"),
+        ("SELECT DISTINCT [[1]] AS k, x FROM t ORDER BY k, x".into(), "[[1]] 1; [[1]] 2; [[1]] 3"),
+        ("SELECT k, count(*) FROM (SELECT [[x % 2]] AS k FROM t ORDER BY [[x % 2]]) GROUP BY k ORDER BY k".into(), "[[0]] 1; [[1]] 2"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&["CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (3)) v(x)"], &cases).await;
+}
+
+/// When this fails, `sql::mends::window_keys` can go.
+#[tokio::test]
+async fn stock_windows_over_lists_of_lists_still_fail() {
+    let config = SessionConfig::new().with_target_partitions(1);
+    let ctx = SessionContext::new_with_config(config);
+    let sql =
+        "SELECT sum(x) OVER (ORDER BY make_array(make_array(x))) FROM (VALUES (1), (1), (2)) t(x)";
+    let e = error(&ctx, sql).await;
+    assert!(e.contains("Uncomparable values"), "{e}");
+}

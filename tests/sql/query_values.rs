@@ -244,3 +244,26 @@ async fn stock_queries_are_no_values() {
         error(&ctx, sql).await;
     }
 }
+
+#[tokio::test]
+async fn rows_are_looked_for_in_queries_about_the_row_around() {
+    check(&[
+        ("SELECT id FROM t WHERE (id, x) IN (SELECT k, y FROM u WHERE u.k = t.id) ORDER BY id", "1; 2"),
+        ("SELECT id FROM t WHERE (id, x) IN (SELECT k, y FROM u WHERE u.y < t.x + 1) ORDER BY id", "1; 2"),
+        ("SELECT id FROM t WHERE (id, x) NOT IN (SELECT k, y FROM w WHERE w.k = t.id) ORDER BY id", "3; NULL"),
+        ("SELECT id FROM t WHERE (id, x) NOT IN (SELECT k, y FROM u WHERE u.y > t.x) ORDER BY id", "1; 2; 3; NULL"),
+        (
+            "SELECT id, (id, x) IN (SELECT k, y FROM u WHERE u.y <= t.x) FROM t ORDER BY id",
+            "1 true; 2 true; 3 false; NULL NULL",
+        ),
+        ("SELECT id, (id, x) NOT IN (SELECT k, y FROM u) FROM t ORDER BY id", "1 false; 2 false; 3 true; NULL NULL"),
+        ("SELECT id FROM t WHERE (id + 1, 'a') IN (SELECT k AS a, 'a' AS b FROM u WHERE u.y < t.x + 11) ORDER BY id", "1"),
+        ("SELECT id FROM t WHERE (id, 2) IN (SELECT k, count(*) FROM u WHERE u.k = t.id GROUP BY k) ORDER BY id", "2"),
+        ("SELECT id FROM t WHERE (id, x) IN (SELECT k, y FROM u) OR id = 3 ORDER BY id", "1; 2; 3"),
+        ("SELECT id FROM t WHERE (id, x) IN (SELECT * FROM u) ORDER BY id", "1; 2"),
+        ("SELECT id FROM t WHERE (id, x) IN (VALUES (1, 10), (2, 21)) ORDER BY id", "1"),
+        ("SELECT id FROM t WHERE (id, x) IN (SELECT k, y FROM u UNION SELECT 3, 30) ORDER BY id", "1; 2; 3"),
+        ("SELECT id FROM t WHERE (id, x, 1) IN (SELECT DISTINCT k, y, 1 FROM u JOIN t v ON v.id = u.k WHERE t.id = v.id) ORDER BY id", "1; 2"),
+    ])
+    .await;
+}

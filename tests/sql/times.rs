@@ -677,3 +677,35 @@ async fn unions_of_dates_with_hours_and_timestamps_are_of_all_years() {
         assert_eq!(rows(&ctx, &sql).await, expected, "{sql}");
     }
 }
+
+#[tokio::test]
+async fn functions_take_dates_of_all_years() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT * FROM (VALUES (1, DATE '0001-05-17'), (2, DATE '2024-02-29'), (3, DATE '9999-12-31'), (4, NULL)) v(i, d)"],
+        &[
+            (
+                "SELECT date_trunc('month', d) FROM t ORDER BY i",
+                "0001-05-01T00:00:00; 2024-02-01T00:00:00; 9999-12-01T00:00:00; NULL",
+            ),
+            (
+                "SELECT date_trunc('week', d), date_trunc('quarter', d) FROM t ORDER BY i",
+                "0001-05-14T00:00:00 0001-04-01T00:00:00; 2024-02-26T00:00:00 2024-01-01T00:00:00; 9999-12-27T00:00:00 9999-10-01T00:00:00; NULL NULL",
+            ),
+            ("SELECT date_trunc('year', DATE '1066-10-14'), date_trunc('day', '2999-10-14')", "1066-01-01T00:00:00 2999-10-14T00:00:00"),
+            ("SELECT date_bin(INTERVAL '1 month', DATE '2999-05-17'), date_bin(INTERVAL '1 day', d) FROM t WHERE i = 3", "2999-05-01T00:00:00 9999-12-31T00:00:00"),
+            ("SELECT arrow_typeof(date_trunc('month', d)) FROM t WHERE i = 1", "Timestamp(\u{b5}s)"),
+            (
+                "SELECT date_part('year', d), extract(month FROM d), extract(dow FROM d), extract(doy FROM d) FROM t WHERE i <> 2 ORDER BY i",
+                "1 5 4 137; 9999 12 5 365; NULL NULL NULL NULL",
+            ),
+            ("SELECT extract(epoch FROM d) FROM t WHERE i < 4 ORDER BY i", "-62123846400.0; 1709164800.0; 253402214400.0"),
+            ("SELECT d - 1, d + 1, d - INTERVAL '1 month' FROM t WHERE i = 3", "9999-12-30 +10000-01-01 9999-11-30"),
+            ("SELECT d + INTERVAL '1 year', d - DATE '9999-12-31' FROM t WHERE i = 1", "0002-05-17 -3651922"),
+            (
+                "SELECT generate_series(TIMESTAMP '2999-01-01', TIMESTAMP '2999-01-02', INTERVAL '1 day')[2], range(DATE '0001-01-01', DATE '0001-01-03', INTERVAL '1 day')",
+                "2999-01-02T00:00:00 [0001-01-01, 0001-01-02]",
+            ),
+        ],
+    )
+    .await;
+}

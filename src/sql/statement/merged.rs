@@ -53,10 +53,25 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
 }
 
 /// The names of the columns that a query has.
-async fn names(state: &SessionState, query: Query) -> Option<Vec<String>> {
+pub(in crate::sql) async fn names(state: &SessionState, query: Query) -> Option<Vec<String>> {
     let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
     let plan = state.statement_to_plan(statement).await.ok()?;
     Some(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
+}
+
+/// A query of its own with the queries of WITH that are in sight.
+pub(in crate::sql) fn with_queries(mut query: Query, scopes: &Scopes<Cte>) -> Query {
+    let mut ctes: Vec<Cte> = Vec::new();
+    for cte in scopes.in_sight() {
+        ctes.retain(|known| known.alias.name.value != cte.alias.name.value);
+        ctes.push(cte.clone());
+    }
+    if !ctes.is_empty() {
+        let recursive = scopes.recursive();
+        let with_token = AttachedToken::empty();
+        query.with = Some(With { with_token, recursive, cte_tables: ctes });
+    }
+    query
 }
 
 /// Whether there is a NATURAL join: without one, nothing is copied.
@@ -102,17 +117,7 @@ impl Natural {
         let mut query = crate::sql::sources::from::parsed("SELECT * FROM t").ok()?;
         let SetExpr::Select(select) = query.body.as_mut() else { return None };
         select.from = vec![from];
-        let mut ctes: Vec<Cte> = Vec::new();
-        for cte in self.scopes.in_sight() {
-            ctes.retain(|known| known.alias.name.value != cte.alias.name.value);
-            ctes.push(cte.clone());
-        }
-        if !ctes.is_empty() {
-            let recursive = self.scopes.recursive();
-            let with_token = AttachedToken::empty();
-            query.with = Some(With { with_token, recursive, cte_tables: ctes });
-        }
-        Some(query)
+        Some(with_queries(query, &self.scopes))
     }
 
     fn joins(&mut self, from: &mut TableWithJoins) {

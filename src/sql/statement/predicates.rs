@@ -1,4 +1,5 @@
-//! LIKE, ILIKE, IN and functions of single values on lists, and FILTER beside reductions of lists.
+//! LIKE, ILIKE, IN and functions of single values on lists, FILTER beside reductions of lists, and unary
+//! minus of unsigned integers.
 //!
 //! DataFusion plans them without asking a planner, and by then the type of the result is fixed: one truth
 //! value. So a statement has them as operators, which planners are asked about; where the left side is no
@@ -12,10 +13,12 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Value, VisitMut, VisitorMut,
+    FunctionArguments, Ident, ObjectName, UnaryOperator, Value, VisitMut, VisitorMut,
 };
 
-use crate::functions::{FILTER, ON_LISTS, PREDICATES, is_ours, is_reduction, plans_predicates};
+use crate::functions::{
+    FILTER, ON_LISTS, PREDICATES, SIGNED, is_ours, is_reduction, plans_predicates,
+};
 
 /// Makes the predicates of a statement operators, in sessions that have the operators on lists.
 pub(in crate::sql) fn as_operators<S: VisitMut>(state: &SessionState, statement: &mut S) {
@@ -51,6 +54,17 @@ impl VisitorMut for Predicates<'_> {
             Expr::Like { negated, any: false, escape_char: None, .. } => (like, *negated),
             Expr::ILike { negated, any: false, escape_char: None, .. } => (ilike, *negated),
             Expr::InList { negated, .. } => (isin, *negated),
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr: operand }
+                if !matches!(**operand, Expr::Value(_) | Expr::Interval(_)) =>
+            {
+                let taken = std::mem::replace(&mut **operand, Expr::value(Value::Null));
+                **operand = Expr::BinaryOp {
+                    left: Box::new(taken),
+                    op: BinaryOperator::Custom(SIGNED.to_owned()),
+                    right: Box::new(Expr::value(Value::Null)),
+                };
+                return ControlFlow::Continue(());
+            }
             Expr::Function(call) if is_filtered(call) => (FILTER, false),
             Expr::Function(call) if is_length(call) || self.is_of_values(call) => (ON_LISTS, false),
             Expr::Extract { .. }
