@@ -140,7 +140,10 @@ fn indices_are_checked() {
     refused(batched_indexing_access(&data, &ids, 0, Some(0), &any), "axis 0 is a batch axis");
     refused(batched_indexing_access(&data, &ids, 0, Some(2), &any), "axis 2");
     refused(batched_indexing_access(ints(&[3, 3], &[0; 9]), &ids, 0, None, &any), "batch axes");
-    refused(batched_indexing_access(&data, &ids.float().unwrap(), 0, None, &any), "integers");
+    refused(
+        batched_indexing_access(&data, &ids.to_dtype(DType::F32).unwrap(), 0, None, &any),
+        "integers",
+    );
     refused(batched_indexing_access(&data, &full(&[2, 2, 1], 1), 0, None, &any), "integers");
     refused(batched_indexing_access(&data, &ids, f64::INFINITY, None, &any), "inf");
     let float = DenseTensor::from_vec([2, 2], vec![0.5f32; 4]).unwrap();
@@ -181,7 +184,7 @@ fn masks_of_data_are_checked() {
         batched_bool_indexing_write(&kept, &other, &data),
         "sample 0 has 3 entries to write but 2",
     );
-    let floats = kept.float().unwrap();
+    let floats = kept.to_dtype(DType::F32).unwrap();
     let first = bools(&[2, 3], &[1, 1, 1, 0, 0, 0]);
     refused(batched_bool_indexing_write(&floats, &first, &data), "convert");
     refused(batched_bool_indexing_write(&full(&[3, 1], 1), &first, &data), "batch axes");

@@ -270,7 +270,7 @@ impl DenseTensor {
         let short = size > shown.saturating_add(1);
         let head = if short { shown - 1 } else { size };
         f.write_str("[")?;
-        for k in (0..head).chain(short.then_some(size - 1)) {
+        for k in (0..head).chain(short.then(|| size - 1)) {
             if k > 0 {
                 f.write_str(if k > head { ", …, " } else { ", " })?;
             }
