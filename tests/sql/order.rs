@@ -426,6 +426,51 @@ async fn stock_distinct_of_constant_lists_still_fails() {
     assert!(message.contains("Uncomparable values"), "{message}");
 }
 
+const LIMITED_UNIONS: [(&str, [i64; 3]); 4] = [
+    (
+        "SELECT 7 AS a, 0 AS c FROM t UNION ALL SELECT 7, 1 FROM t ORDER BY a, c DESC LIMIT 3",
+        [1, 1, 1],
+    ),
+    (
+        "SELECT id % 2 AS a, 0 AS c FROM t UNION ALL SELECT id % 2, 1 FROM t ORDER BY a, c DESC LIMIT 3",
+        [1, 0, 1],
+    ),
+    (
+        "SELECT * FROM (SELECT id % 2 AS a, 5 AS c FROM t UNION ALL SELECT id % 2, 2 FROM t
+            UNION ALL SELECT 0, 1 FROM t) ORDER BY a, c LIMIT 3",
+        [1, 1, 1],
+    ),
+    (
+        "SELECT id AS a, 1 AS c FROM t UNION ALL SELECT id, 0 FROM t ORDER BY a, c LIMIT 3",
+        [0, 1, 0],
+    ),
+];
+
+#[tokio::test]
+async fn limits_over_unions_take_the_first_rows_of_all_inputs() {
+    for partitions in [1, 4] {
+        let ctx = serrate::sql::session_with(one_row_batches(partitions));
+        batches(&ctx, SMALL).await.unwrap();
+        for (sql, expected) in LIMITED_UNIONS {
+            let rows = batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let rows =
+                datafusion::arrow::compute::concat_batches(&rows[0].schema(), &rows).unwrap();
+            let found = rows.column(1).as_primitive::<Int64Type>();
+            assert_eq!(found.values(), &expected, "{partitions} {sql}");
+        }
+    }
+}
+
+/// DataFusion's own plan still leaves keys out. Once this fails, `sort_by_all_keys` in `sql::sorts` can go.
+#[tokio::test]
+async fn stock_limits_over_unions_still_drop_rows() {
+    let stock = SessionContext::new_with_config(one_row_batches(1));
+    batches(&stock, SMALL).await.unwrap();
+    let plan = stock.sql(LIMITED_UNIONS[1].0).await.unwrap().create_physical_plan().await.unwrap();
+    let plan = datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string();
+    assert!(plan.contains("expr=[a@0 ASC NULLS LAST], preserve_partitioning=[true]"), "{plan}");
+}
+
 const KEYED: &str = "CREATE TABLE t AS SELECT id, id % 2 AS k FROM (VALUES (2), (3), (1)) t(id)";
 
 const EQUATIONS: [&str; 5] = [

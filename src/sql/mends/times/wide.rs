@@ -123,13 +123,16 @@ impl ScalarUDFImpl for Wide {
             Ok(fields.iter().map(|f| f.data_type().clone()).collect())
         };
         let mut stock = coerced(types)?;
-        let nanoseconds = DataType::Timestamp(TimeUnit::Nanosecond, None);
+        let nanoseconds = |t: &DataType| matches!(t, DataType::Timestamp(TimeUnit::Nanosecond, _));
         if let (Some(given), Some(to)) = (types.get(1), stock.get_mut(1))
-            && *to == nanoseconds
+            && nanoseconds(to)
             && !given.is_null()
-            && !matches!(given, DataType::Timestamp(..))
+            && !nanoseconds(given)
         {
-            *to = DataType::Timestamp(TimeUnit::Microsecond, None);
+            *to = match given {
+                DataType::Timestamp(..) => given.clone(),
+                _ => DataType::Timestamp(TimeUnit::Microsecond, None),
+            };
         }
         Ok(stock)
     }
