@@ -64,7 +64,7 @@ impl<'a> Known<'a> {
             Expr::Negative(of) => is_plain(of, schema)?,
             Expr::Like(like) => matches!(*like.pattern, Expr::Literal(..)),
             Expr::Cast(cast) => {
-                cast_cannot_fail(self.field(&cast.expr)?.data_type(), cast.field.data_type())
+                cast_cannot_fail(self.find_field(&cast.expr)?.data_type(), cast.field.data_type())
             }
             Expr::ScalarFunction(call) => is_fixed_slice(call) || self.call_cannot_fail(call)?,
             _ => false,
@@ -86,20 +86,21 @@ impl<'a> Known<'a> {
         let Some(def) = our_def(call) else {
             return Ok(!is_ours(&call.func) && is_harmless(call.name()));
         };
-        let types = call.args.iter().map(|arg| Ok(self.field(arg)?.data_type().clone()));
+        let types = call.args.iter().map(|arg| Ok(self.find_field(arg)?.data_type().clone()));
         let types = types.collect::<Result<Vec<_>>>()?;
-        let shapes: Vec<Option<&Column>> = call.args.iter().map(|arg| self.shape(arg)).collect();
+        let shapes: Vec<Option<&Column>> =
+            call.args.iter().map(|arg| self.find_shape(arg)).collect();
         Ok(!def.can_fail(&types, &shapes, has_written_arguments(call)))
     }
 
     /// The field that an expression has; that of a call of ours is made of those of its arguments.
-    fn field(&mut self, e: &'a Expr) -> Result<FieldRef> {
+    fn find_field(&mut self, e: &'a Expr) -> Result<FieldRef> {
         if let Some(known) = self.types.get(&std::ptr::from_ref(e)) {
             return Ok(Arc::clone(known));
         }
         let field = match e {
             Expr::ScalarFunction(call) if our_def(call).is_some() => {
-                let fields = call.args.iter().map(|arg| self.field(arg));
+                let fields = call.args.iter().map(|arg| self.find_field(arg));
                 let fields = fields.collect::<Result<Vec<_>>>()?;
                 let arg_fields = fields_with_udf(&fields, call.func.as_ref())?;
                 let literals = call.args.iter().map(|arg| match arg {
@@ -120,10 +121,10 @@ impl<'a> Known<'a> {
     }
 
     /// The column of whose lists an expression has the lengths.
-    fn shape(&mut self, e: &'a Expr) -> Option<&'a Column> {
+    fn find_shape(&mut self, e: &'a Expr) -> Option<&'a Column> {
         match e {
             Expr::Column(column) => Some(column),
-            Expr::Alias(alias) => self.shape(&alias.expr),
+            Expr::Alias(alias) => self.find_shape(&alias.expr),
             Expr::ScalarFunction(call) => {
                 if let Some(known) = self.shapes.get(&std::ptr::from_ref(e)) {
                     return *known;
@@ -142,10 +143,10 @@ impl<'a> Known<'a> {
         }
         let mut shape = None;
         for arg in &call.args {
-            if !self.field(arg).is_ok_and(|field| list_depth(field.data_type()) > 0) {
+            if !self.find_field(arg).is_ok_and(|field| list_depth(field.data_type()) > 0) {
                 continue;
             }
-            let own = self.shape(arg)?;
+            let own = self.find_shape(arg)?;
             if shape.is_some_and(|shape| shape != own) {
                 return None;
             }

@@ -82,6 +82,18 @@ impl ExprPlanner for ListOperators {
             }
             _ => expr,
         };
+        if chain::is_too_deep(&expr.left) {
+            return plan_err!(
+                "an expression has more operators in a row than are planned, {} among them: name parts of it in WITH",
+                expr.op
+            );
+        }
+        if chain::is_list_chain(&expr.left)
+            && operation(&expr.op).is_some_and(|(op, _)| op.is_arithmetic())
+            && let Some(call) = planned(&expr, schema)
+        {
+            return Ok(PlannerResult::Planned(call));
+        }
         let expr = with_known_type(with_empty_lists(expr, schema), schema);
         let expr = with_time_of_day(expr, schema);
         let call = planned(&expr, schema).or_else(|| tested(&expr, schema));
@@ -425,6 +437,10 @@ fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     // before it would take the square of its length.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
+    if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {
+        let call = super::scalar(name)?.call(vec![expr.left.clone(), expr.right.clone()]);
+        return Some(chain::join_lists(call));
+    }
     if is_single(&expr.left) && (is_single(&expr.right) || !is_list(&expr.right)) {
         return None;
     }
@@ -442,7 +458,7 @@ fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         (true, false) => (expr.left.clone(), narrowed(op, &expr.right, &left, false, schema)),
         (false, true) => (narrowed(op, &expr.left, &right, true, schema), expr.right.clone()),
     };
-    Some(super::scalar(name)?.call(vec![left, right]))
+    Some(chain::join_lists(super::scalar(name)?.call(vec![left, right])))
 }
 
 fn operation(op: &BinaryOperator) -> Option<(Op, &'static str)> {

@@ -302,10 +302,10 @@ pub(super) fn signed_operand(operand: Expr, schema: &DFSchema) -> Expr {
     Expr::Cast(Cast::new(Box::new(operand), to))
 }
 
-/// What an operand of a division is.
+/// Kinds of operands of a division.
 #[derive(Clone, Copy, PartialEq)]
 enum Whole {
-    /// Of 64 bits or fewer.
+    /// A signed integer.
     Signed,
     /// A UInt64.
     Unsigned,

@@ -72,6 +72,12 @@ async fn what_is_too_deep_is_said_with_its_size() {
         (format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000)), "parentheses"),
         (format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(3_000)), "3000 joins, unions"),
         (format!("SELECT true{}", " = true".repeat(600)), "600 comparisons"),
+        (format!("SELECT 1{}", "::int".repeat(600)), "600 operators"),
+        (format!("SELECT 1{}", " IS NULL".repeat(600)), "600 operators"),
+        (
+            format!("SELECT DATE '2020-01-01'{}", " + INTERVAL '1 day'".repeat(600)),
+            "operators in a row",
+        ),
         (format!("SELECT {}1{}", "CAST(".repeat(80), " AS INT)".repeat(80)), "80 parentheses"),
     ] {
         let message = serrate::sql::sql(&ctx, &statement).await.unwrap_err().to_string();
@@ -290,6 +296,10 @@ fn deep_expressions_are_evaluated_on_small_stacks() {
                 (format!("{}a", "- ".repeat(40)), "5"),
                 (format!("a{}", "::bigint::int".repeat(50)), "5"),
                 (format!("b{}", " = b".repeat(100)), "true"),
+                (format!("a{}", "::bigint".repeat(120)), "5"),
+                (format!("a IS NOT NULL{}", " IS NOT NULL".repeat(60)), "true"),
+                (format!("now(){} IS NULL", " AT TIME ZONE 'UTC'".repeat(60)), "false"),
+                (format!("{} IS NULL", ["l[1]::int"; 300].join(" + ")), "false"),
             ] {
                 let query = format!("SELECT {what} AS v FROM {rows} WHERE a = 5");
                 let frame = serrate::sql::sql(&ctx, &query).await.unwrap();

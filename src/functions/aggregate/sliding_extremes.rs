@@ -19,7 +19,7 @@ use crate::functions::nested::compare_nested;
 /// once, so a frame of any width costs about two comparisons per row.
 pub(super) struct SlidingExtreme {
     data_type: DataType,
-    /// What a value is to the one so far where it takes its place.
+    /// The order of a value that takes the place of the best so far.
     wanted: Ordering,
     /// Arrays of one value each, with the number of its row, none better than one before it.
     candidates: VecDeque<(usize, ArrayRef)>,

@@ -26,7 +26,7 @@ fn name_input(input: &mut SetExpr) {
     }
 }
 
-fn aliases(select: &Select) -> HashSet<String> {
+fn find_aliases(select: &Select) -> HashSet<String> {
     let aliases = select.projection.iter().filter_map(|item| match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.to_lowercase()),
         _ => None,
@@ -75,7 +75,7 @@ pub(in crate::sql) fn name_repeated(select: &mut Select) {
     if !several_queries && !repeated.contains(&true) {
         return;
     }
-    let mut used = aliases(select);
+    let mut used = find_aliases(select);
     for (item, repeated) in select.projection.iter().zip(&repeated) {
         if let SelectItem::UnnamedExpr(expr) = item
             && !repeated
@@ -107,7 +107,7 @@ fn has_query(expr: &Expr) -> bool {
     found
 }
 
-/// What a column is called that has no name given.
+/// The name of a column that none is given to.
 fn name_of(expr: &Expr) -> String {
     match expr {
         Expr::Identifier(name) => name.value.clone(),
@@ -119,7 +119,7 @@ fn name_of(expr: &Expr) -> String {
 }
 
 fn name_columns(select: &mut Select) {
-    let mut used = aliases(select);
+    let mut used = find_aliases(select);
     for item in &mut select.projection {
         let SelectItem::UnnamedExpr(expr) = item else { continue };
         let name = match &*expr {

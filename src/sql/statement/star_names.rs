@@ -86,7 +86,7 @@ impl Stars {
             SetExpr::Query(query) if query.with.is_none() => self.name_inputs(&mut query.body),
             SetExpr::Select(select) if select.projection.iter().any(is_star) => {
                 let Some(known) = &mut self.known else {
-                    self.places.extend(self.query(body.clone()).map(Place::Input));
+                    self.places.extend(self.build_query(body.clone()).map(Place::Input));
                     return;
                 };
                 if let Some(Known::Input(Some(names))) = known.next() {
@@ -112,8 +112,8 @@ impl Stars {
             }
         }
         let Some(known) = &mut self.known else {
-            let plain = self.query(SetExpr::Select(Box::new(select.clone())));
-            let renamed = self.query(SetExpr::Select(Box::new(renamed)));
+            let plain = self.build_query(SetExpr::Select(Box::new(select.clone())));
+            let renamed = self.build_query(SetExpr::Select(Box::new(renamed)));
             self.places.extend(plain.zip(renamed).map(|(a, b)| Place::Columns(a, b)));
             return;
         };
@@ -123,7 +123,7 @@ impl Stars {
     }
 
     /// A query of its own, with the names of WITH in sight.
-    fn query(&self, body: SetExpr) -> Option<Query> {
+    fn build_query(&self, body: SetExpr) -> Option<Query> {
         let mut query = parsed("SELECT 1").ok()?;
         *query.body = body;
         Some(with_queries(query, &self.scopes))
@@ -141,7 +141,7 @@ impl VisitorMut for Stars {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // What is within has been written by now, and the queries of WITH are in sight.
+        // The queries within have been written by now, and those of WITH are in sight.
         if matches!(*query.body, SetExpr::SetOperation { .. }) {
             self.name_inputs(&mut query.body);
         }

@@ -86,7 +86,7 @@ impl ScalarUDFImpl for EvaluatedLater {
 }
 
 /// A constant that no rule folds.
-pub(super) fn defer(constant: Expr) -> Expr {
+pub(super) fn defer_constant(constant: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LATER), vec![constant]))
 }
 

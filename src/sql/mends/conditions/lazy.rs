@@ -19,7 +19,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::scalar::ScalarValue;
 
-use super::held::{Conditions, choose, correlate, defer, is_free, is_held, predicate};
+use super::held::{Conditions, choose, correlate, defer_constant, is_free, is_held, predicate};
 use crate::functions::cannot_fail;
 
 /// Logical optimizer rule, before all others: what stands right of AND and OR is evaluated where the left
@@ -177,11 +177,11 @@ fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 /// `tests/sql/conditions.rs` fails once that is mended.
 fn defer_failures(e: Expr, conditional: bool) -> Result<Transformed<Expr>> {
     if conditional {
-        return e.transform_down(|e| Ok(deferred(e)));
+        return e.transform_down(|e| Ok(defer_cast(e)));
     }
     e.transform_down(|e| match is_conditional(&e) {
         true => e.map_children(|e| {
-            let done = e.transform_down(|e| Ok(deferred(e)))?;
+            let done = e.transform_down(|e| Ok(defer_cast(e)))?;
             Ok(Transformed::new(done.data, done.transformed, TreeNodeRecursion::Continue))
         }),
         false => Ok(Transformed::no(e)),
@@ -199,7 +199,7 @@ fn is_conditional(e: &Expr) -> bool {
 }
 
 /// A cast that fails, over an operand that is not known before the query runs.
-fn deferred(e: Expr) -> Transformed<Expr> {
+fn defer_cast(e: Expr) -> Transformed<Expr> {
     let Expr::Cast(cast) = e else { return Transformed::no(e) };
     let is_constant = cast.expr.column_refs().is_empty()
         && !cast.expr.is_volatile()
@@ -212,7 +212,7 @@ fn deferred(e: Expr) -> Transformed<Expr> {
     if !is_constant || !fails() {
         return Transformed::no(Expr::Cast(cast));
     }
-    let operand = defer(*cast.expr);
+    let operand = defer_constant(*cast.expr);
     Transformed::yes(Expr::Cast(Cast { expr: Box::new(operand), field: cast.field }))
 }
 
