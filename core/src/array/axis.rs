@@ -23,7 +23,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Number of lists: the length of the parent axis.
+    /// Returns the number of lists: the length of the parent axis.
     #[inline]
     pub fn lists(&self) -> usize {
         match self {
@@ -32,7 +32,7 @@ impl Layout {
         }
     }
 
-    /// Number of children: the length of this axis.
+    /// Returns the number of children: the length of this axis.
     #[inline]
     pub fn children(&self) -> usize {
         match self {
@@ -41,7 +41,7 @@ impl Layout {
         }
     }
 
-    /// Children of list `i`.
+    /// Returns the children of list `i`.
     #[inline]
     pub fn range(&self, i: usize) -> Range<usize> {
         match self {
@@ -50,7 +50,7 @@ impl Layout {
         }
     }
 
-    /// Children of the lists `lists`.
+    /// Returns the children of the lists `lists`.
     #[inline]
     pub fn ranges(&self, lists: Range<usize>) -> Range<usize> {
         match self {
@@ -59,7 +59,7 @@ impl Layout {
         }
     }
 
-    /// Length of list `i`.
+    /// Returns the length of list `i`.
     #[inline]
     pub fn length(&self, i: usize) -> usize {
         match self {
@@ -83,7 +83,7 @@ impl Layout {
         }
     }
 
-    /// Length of the longest list; 0 if there are no lists.
+    /// Returns the length of the longest list; 0 if there are no lists.
     pub fn max_length(&self) -> usize {
         match self {
             Self::Ragged(o) => o.max_length(),
@@ -110,7 +110,7 @@ impl Layout {
         }
     }
 
-    /// Whether lists may differ in length.
+    /// Returns whether lists may differ in length.
     pub fn is_ragged(&self) -> bool {
         matches!(self, Self::Ragged(_))
     }

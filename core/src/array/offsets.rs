@@ -138,19 +138,19 @@ impl Offsets {
         }
     }
 
-    /// Number of lists.
+    /// Returns the number of lists.
     #[inline]
     pub fn lists(&self) -> usize {
         with_offsets!(self, o => o.len() - 1)
     }
 
-    /// The first offset, from which children are counted.
+    /// Returns the first offset, from which children are counted.
     #[inline]
     pub fn base(&self) -> usize {
         self.at(0)
     }
 
-    /// Number of children of all lists.
+    /// Returns the number of children of all lists.
     #[inline]
     pub fn children(&self) -> usize {
         self.at(self.lists()) - self.base()
@@ -162,33 +162,33 @@ impl Offsets {
         with_offsets!(self, o => o[i].as_usize())
     }
 
-    /// Children of list `i`, counted from the first child of the first list.
+    /// Returns the children of list `i`, counted from the first child of the first list.
     #[inline]
     pub fn range(&self, i: usize) -> Range<usize> {
         let base = self.base();
         self.at(i) - base..self.at(i + 1) - base
     }
 
-    /// Children of the lists `lists`, counted from the first child of the first list.
+    /// Returns the children of the lists `lists`, counted from the first child of the first list.
     #[inline]
     pub fn ranges(&self, lists: Range<usize>) -> Range<usize> {
         let base = self.base();
         self.at(lists.start) - base..self.at(lists.end) - base
     }
 
-    /// Length of list `i`.
+    /// Returns the length of list `i`.
     #[inline]
     pub fn length(&self, i: usize) -> usize {
         self.at(i + 1) - self.at(i)
     }
 
-    /// Length of every list.
+    /// Returns the length of every list.
     #[inline]
     pub fn lengths(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
         (0..self.lists()).map(|i| self.length(i))
     }
 
-    /// Length of the longest list; 0 if there are no lists.
+    /// Returns the length of the longest list; 0 if there are no lists.
     pub fn max_length(&self) -> usize {
         fn longest<O: OffsetSizeTrait>(o: &[O]) -> usize {
             o.windows(2).map(|w| w[1] - w[0]).max().map_or(0, |n| n.as_usize())
@@ -250,7 +250,7 @@ impl Offsets {
         }
     }
 
-    /// Whether both share the same memory.
+    /// Returns whether both share the same memory.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::I32(a), Self::I32(b)) => a.ptr_eq(b),

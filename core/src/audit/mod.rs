@@ -101,12 +101,12 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Number of findings that are errors.
+    /// Returns the number of findings that are errors.
     pub fn errors(&self) -> usize {
         self.findings.iter().filter(|f| f.severity == Severity::Error).count()
     }
 
-    /// Number of findings that are warnings.
+    /// Returns the number of findings that are warnings.
     pub fn warnings(&self) -> usize {
         self.findings.len() - self.errors()
     }

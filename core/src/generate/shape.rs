@@ -69,12 +69,12 @@ impl Shape {
         }
     }
 
-    /// Number of distinct codes; tokens are `1..=vocab_size`, 0 is padding.
+    /// Returns the number of distinct codes; tokens are `1..=vocab_size`, 0 is padding.
     pub fn vocab_size(&self) -> u32 {
         self.vocab_size
     }
 
-    /// Mean number of events per patient and of measurements per event.
+    /// Returns the mean number of events per patient and of measurements per event.
     pub fn means(&self) -> (f64, f64) {
         (self.events.mean(), self.measurements.mean())
     }

@@ -49,7 +49,7 @@ impl Index {
     /// A whole axis: `:`.
     pub const ALL: Self = Self::Slice { start: None, stop: None, step: None };
 
-    /// Whether the item applies to an existing axis: all but `...` and `None` do.
+    /// Returns whether the item applies to an existing axis: all but `...` and `None` do.
     pub fn takes_axis(&self) -> bool {
         !matches!(self, Self::Rest | Self::NewAxis)
     }
@@ -160,12 +160,12 @@ impl<T> IndexArray<T> {
         Ok(Self { shape, values })
     }
 
-    /// Size of every axis.
+    /// Returns the size of every axis.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// The values, row-major.
+    /// Returns the values, row-major.
     pub fn values(&self) -> &[T] {
         &self.values
     }

@@ -93,7 +93,7 @@ pub fn write(path: impl AsRef<Path>, dictionary: &Dictionary, options: &SaveOpti
     dense::write(path, tensors.iter().map(|(name, t)| (name.as_str(), t)), &options)
 }
 
-/// Whether the metadata of a file marks it as a dictionary.
+/// Returns whether the metadata of a file marks it as a dictionary.
 ///
 /// # Errors
 /// If it is not a safetensors file.

@@ -65,7 +65,7 @@ impl Histogram {
         Ok(Self { values: values.clone(), table: Vec::new(), parts: Vec::new(), part_values: 0 })
     }
 
-    /// Type of the values that are counted.
+    /// Returns the type of the values that are counted.
     pub fn value_type(&self) -> &DataType {
         &self.values
     }

@@ -36,7 +36,7 @@ impl RowArg {
         }
     }
 
-    /// Whether the argument is the same for all rows.
+    /// Returns whether the argument is the same for all rows.
     pub fn is_constant(&self) -> bool {
         matches!(self, Self::All(_))
     }

@@ -87,12 +87,12 @@ impl Epoch {
         epoch.skip_to(first)
     }
 
-    /// The plan of the epoch.
+    /// Returns the plan of the epoch.
     pub fn plan(&self) -> &EpochPlan {
         &self.plan
     }
 
-    /// Number of the next batch.
+    /// Returns the number of the next batch.
     pub fn position(&self) -> usize {
         self.next
     }

@@ -230,12 +230,12 @@ impl Loader {
         Self::try_new(shards, options)
     }
 
-    /// The options.
+    /// Returns the options.
     pub fn options(&self) -> &LoaderOptions {
         &self.inner.options
     }
 
-    /// Rows of all shards.
+    /// Returns the rows of all shards.
     pub fn num_rows(&self) -> usize {
         self.inner.source.rows()
     }
@@ -264,8 +264,8 @@ impl Loader {
         Ok(Epoch::new(self.plan(epoch), batch, self.start_threads()?))
     }
 
-    /// Number of items (windows to step through, or rows) of every epoch, over all parts and before
-    /// any are [dropped](LoaderOptions::drop_last).
+    /// Returns the number of items (windows to step through, or rows) of every epoch, over all
+    /// parts and before any are [dropped](LoaderOptions::drop_last).
     pub fn num_items(&self) -> usize {
         self.inner.items.len()
     }

@@ -99,13 +99,13 @@ impl EpochPlan {
         }
     }
 
-    /// Number of the epoch.
+    /// Returns the number of the epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Number of batches of this [part](super::LoaderOptions::part); the other methods, too, cover this
-    /// part only.
+    /// Returns the number of batches of this [part](super::LoaderOptions::part); the other methods,
+    /// too, cover this part only.
     pub fn num_batches(&self) -> usize {
         let (rank, world) = self.part;
         let all = self.items.div_ceil(self.size);
@@ -116,7 +116,7 @@ impl EpochPlan {
         }
     }
 
-    /// Number of items in all batches of this part.
+    /// Returns the number of items in all batches of this part.
     pub fn num_items(&self) -> usize {
         (0..self.num_batches()).map(|batch| self.positions(batch).len()).sum()
     }

@@ -54,32 +54,32 @@ impl Column {
         self
     }
 
-    /// Name of the column.
+    /// Returns the name of the column.
     pub fn name(&self) -> &str {
         self.field.name()
     }
 
-    /// Name, leaf type and metadata.
+    /// Returns the name, leaf type and metadata.
     pub fn field(&self) -> &FieldRef {
         &self.field
     }
 
-    /// Type of the values.
+    /// Returns the type of the values.
     pub fn data_type(&self) -> &DataType {
         self.field.data_type()
     }
 
-    /// The axis the column lives on; on axis 0 it has one value per row.
+    /// Returns the axis the column lives on; on axis 0 it has one value per row.
     pub fn axis(&self) -> usize {
         self.axis
     }
 
-    /// Validity of the lists, one entry per axis above the column's.
+    /// Returns the validity of the lists, one entry per axis above the column's.
     pub fn list_nulls(&self) -> &[Option<NullBuffer>] {
         &self.list_nulls
     }
 
-    /// The flat values.
+    /// Returns the flat values.
     pub fn values(&self) -> &ArrayRef {
         &self.values
     }

@@ -11,8 +11,8 @@ use crate::error::Result;
 const CHUNK: usize = 1 << 16;
 
 impl RaggedTable {
-    /// Whether both tables have the same column names on the same axes, the same lists, equal
-    /// values and equal scalars.
+    /// Returns whether both tables have the same column names on the same axes, the same lists,
+    /// equal values and equal scalars.
     ///
     /// Numbers are compared by value whatever their types (`1` of int8 equals `1.0` of float32,
     /// true equals 1). The order of columns, axis names and offset widths are ignored. NaN equals

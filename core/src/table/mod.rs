@@ -50,17 +50,18 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// The name, such as `event`.
+    /// Returns the name, such as `event`.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Number of the axis whose elements are this axis' lists; in a chain, the number before.
+    /// Returns the number of the axis whose elements are this axis' lists; in a chain, the number
+    /// before.
     pub fn parent(&self) -> usize {
         self.parent
     }
 
-    /// How the elements are divided among the elements of the parent.
+    /// Returns how the elements are divided among the elements of the parent.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -183,35 +184,35 @@ impl RaggedTable {
         Ok(Self { columns, ..self.clone() })
     }
 
-    /// Number of rows: the length of axis 0.
+    /// Returns the number of rows: the length of axis 0.
     pub fn num_rows(&self) -> usize {
         self.rows
     }
 
-    /// Number of axes, rows included; 0 if only [`scalars`](Self::scalars) are left because an
-    /// integer index took the last axis.
+    /// Returns the number of axes, rows included; 0 if only [`scalars`](Self::scalars) are left
+    /// because an integer index took the last axis.
     pub fn ndim(&self) -> usize {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Smallest number of axes of any column: 1 if a column lives on axis 0, else 2, as every other
-    /// column has the lists of axis 1; `None` without columns.
+    /// Returns the smallest number of axes of any column: 1 if a column lives on axis 0, else 2, as
+    /// every other column has the lists of axis 1; `None` without columns.
     pub fn min_ndim(&self) -> Option<usize> {
         self.columns.iter().map(|c| c.axis().min(1) + 1).min()
     }
 
-    /// Largest number of axes of any column; `None` without columns. Unlike [`ndim`](Self::ndim),
-    /// it does not count axes that no column reaches.
+    /// Returns the largest number of axes of any column; `None` without columns. Unlike
+    /// [`ndim`](Self::ndim), it does not count axes that no column reaches.
     pub fn max_ndim(&self) -> Option<usize> {
         self.columns.iter().map(|c| c.axis() + 1).max()
     }
 
-    /// The axes after the rows; `axes()[k - 1]` is axis `k`.
+    /// Returns the axes after the rows; `axes()[k - 1]` is axis `k`.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
-    /// Name of an axis; 0 is the rows. `None` if it has no name or does not exist.
+    /// Returns the name of an axis; 0 is the rows. `None` if it has no name or does not exist.
     pub fn axis_name(&self, axis: usize) -> Option<&str> {
         match axis.checked_sub(1) {
             None => self.row_name.as_deref(),
@@ -219,7 +220,7 @@ impl RaggedTable {
         }
     }
 
-    /// Number of elements of an axis.
+    /// Returns the number of elements of an axis.
     pub fn axis_len(&self, axis: usize) -> Result<usize> {
         match axis.checked_sub(1) {
             None => Ok(self.rows),
@@ -227,7 +228,7 @@ impl RaggedTable {
         }
     }
 
-    /// The layout of axis `axis` (1..).
+    /// Returns the layout of axis `axis` (1..).
     pub fn layout(&self, axis: usize) -> Result<&Layout> {
         axis.checked_sub(1).and_then(|i| self.axes.get(i)).map(Axis::layout).ok_or_else(|| {
             Error::NoSuchAxis {
@@ -243,7 +244,7 @@ impl RaggedTable {
         resolve_axis(axis, self.ndim(), "the table")
     }
 
-    /// The columns, in order.
+    /// Returns the columns, in order.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
@@ -253,12 +254,12 @@ impl RaggedTable {
         self.columns.iter().map(Column::name)
     }
 
-    /// The columns that live on one axis, in order.
+    /// Returns the columns that live on one axis, in order.
     pub fn columns_at(&self, axis: usize) -> impl Iterator<Item = &Column> {
         self.columns.iter().filter(move |c| c.axis() == axis)
     }
 
-    /// A column by name.
+    /// Returns the column with this name.
     pub fn column(&self, name: &str) -> Result<&Column> {
         self.columns
             .iter()
@@ -377,7 +378,8 @@ impl RaggedTable {
         Ok(Self { axes, columns, ..self.clone() })
     }
 
-    /// Bytes of values, validity and offsets, counting only what this table sees of each buffer.
+    /// Returns the bytes of values, validity and offsets, counting only what this table sees of
+    /// each buffer.
     pub fn nbytes(&self) -> usize {
         let offsets: usize = self
             .axes

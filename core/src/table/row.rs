@@ -26,12 +26,12 @@ impl<'a> Row<'a> {
         Ok(Self { table, windows: table.windows(index..index + 1)? })
     }
 
-    /// Position of the row in its table.
+    /// Returns the position of the row in its table.
     pub fn index(&self) -> usize {
         self.windows[0].start
     }
 
-    /// The row's elements on axis `axis`, as positions in the flat columns.
+    /// Returns the row's elements on axis `axis`, as positions in the flat columns.
     ///
     /// # Errors
     /// When the table has no such axis.
@@ -43,12 +43,12 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// Number of elements on axis 1 (events); 0 in a table of flat columns.
+    /// Returns the number of elements on axis 1 (events); 0 in a table of flat columns.
     pub fn len(&self) -> usize {
         self.windows.get(1).map_or(0, Range::len)
     }
 
-    /// Whether there are no elements on axis 1.
+    /// Returns whether there are no elements on axis 1.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

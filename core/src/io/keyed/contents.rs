@@ -107,7 +107,7 @@ pub(crate) fn default_names(ndim: usize) -> Vec<String> {
 }
 
 impl Contents {
-    /// Whether the metadata of a file marks it as one of these formats.
+    /// Returns whether the metadata of a file marks it as one of these formats.
     pub fn is_in(path: &Path) -> bool {
         SafetensorsFile::open(path, false).is_ok_and(|file| {
             let format = file.header().metadata().get("format");

@@ -91,7 +91,7 @@ impl AsOf {
         self.places.len()
     }
 
-    /// Whether there are no such labels.
+    /// Returns whether there are no such labels.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }

@@ -304,7 +304,7 @@ impl Labels {
         self.subject_ids.len()
     }
 
-    /// Whether there are no labels.
+    /// Returns whether there are no labels.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

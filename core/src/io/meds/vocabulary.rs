@@ -227,7 +227,7 @@ impl Vocabulary {
         self.entries.len()
     }
 
-    /// Whether the vocabulary has no code.
+    /// Returns whether the vocabulary has no code.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

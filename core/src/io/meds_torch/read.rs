@@ -83,7 +83,7 @@ impl TensorizedCohort {
         Ok(Self { root, shards, vocabulary })
     }
 
-    /// Whether a folder has the schema files of a cohort.
+    /// Returns whether a folder has the schema files of a cohort.
     pub fn is_at(root: impl AsRef<Path>) -> bool {
         root.as_ref().join(SCHEMAS).is_dir()
     }

@@ -53,7 +53,7 @@ impl NrtColumn {
         self.tensor.elements()
     }
 
-    /// Whether the column has no values.
+    /// Returns whether the column has no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

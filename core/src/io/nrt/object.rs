@@ -113,7 +113,7 @@ impl NrtObject {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Whether the file is in this very store and has this ETag, if both are known.
+    /// Returns whether the file is in this very store and has this ETag, if both are known.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
@@ -193,7 +193,7 @@ impl NrtObject {
         self.inner.object.len()
     }
 
-    /// Whether the object is empty; an `.nrt` file never is.
+    /// Returns whether the object is empty; an `.nrt` file never is.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

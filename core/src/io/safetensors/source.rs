@@ -120,12 +120,12 @@ impl Source {
         self.len
     }
 
-    /// Whether the file is empty.
+    /// Returns whether the file is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether reads are views of a map or of memory instead of copies.
+    /// Returns whether reads are views of a map or of memory instead of copies.
     pub fn is_view(&self) -> bool {
         !matches!(self.bytes, Backing::File(_))
     }

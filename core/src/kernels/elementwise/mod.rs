@@ -89,17 +89,17 @@ impl Op {
         }
     }
 
-    /// Whether the operation is a comparison.
+    /// Returns whether the operation is a comparison.
     pub fn is_comparison(self) -> bool {
         matches!(self, Self::Eq | Self::NotEq | Self::Lt | Self::LtEq | Self::Gt | Self::GtEq)
     }
 
-    /// Whether the operation combines booleans.
+    /// Returns whether the operation combines booleans.
     pub fn is_logical(self) -> bool {
         matches!(self, Self::And | Self::Or | Self::Xor)
     }
 
-    /// Whether the operation computes a value.
+    /// Returns whether the operation computes a value.
     pub fn is_arithmetic(self) -> bool {
         !self.is_comparison() && !self.is_logical()
     }

@@ -117,17 +117,17 @@ impl Types {
         Ok(Self { output: out.data_type().clone(), left, right })
     }
 
-    /// Type that the left side is cast to.
+    /// Returns the type that the left side is cast to.
     pub fn left(&self) -> &DataType {
         &self.left
     }
 
-    /// Type that the right side is cast to.
+    /// Returns the type that the right side is cast to.
     pub fn right(&self) -> &DataType {
         &self.right
     }
 
-    /// Type of the result.
+    /// Returns the type of the result.
     pub fn output(&self) -> &DataType {
         &self.output
     }

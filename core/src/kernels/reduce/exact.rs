@@ -43,7 +43,7 @@ impl Exact {
         }
     }
 
-    /// Data type of the words of a sum.
+    /// Returns the data type of the words of a sum.
     pub fn words() -> DataType {
         DataType::new_list(DataType::Int64, true)
     }

@@ -180,36 +180,36 @@ impl MedsLoader {
         Ok(Self { loader, unknown, dropped: 0, categories })
     }
 
-    /// The underlying loader.
+    /// Returns the underlying loader.
     pub fn loader(&self) -> &Loader {
         &self.loader
     }
 
-    /// Number of subjects.
+    /// Returns the number of subjects.
     pub fn num_subjects(&self) -> usize {
         self.loader.num_rows()
     }
 
-    /// Number of items of an epoch, as [`Loader::num_items`].
+    /// Returns the number of items of an epoch, as [`Loader::num_items`].
     pub fn num_items(&self) -> usize {
         self.loader.num_items()
     }
 
-    /// Number of labels left out because their subjects are unknown.
+    /// Returns the number of labels left out because their subjects are unknown.
     pub fn unknown_labels(&self) -> usize {
         self.unknown
     }
 
-    /// Number of measurements left out because their codes are not in the vocabulary, which happens
-    /// only with [`compat`](MedsOptions::compat) and a MEDS data set. For a shard with several
-    /// splits, it covers all of them.
+    /// Returns the number of measurements left out because their codes are not in the vocabulary,
+    /// which happens only with [`compat`](MedsOptions::compat) and a MEDS data set. For a shard
+    /// with several splits, it covers all of them.
     pub fn dropped_measurements(&self) -> u64 {
         self.dropped
     }
 
-    /// The categories that `categorical_value` refers to, sorted by bytes. They include those of
-    /// labels that were left out, so that loaders of several splits with the same labels agree on
-    /// the numbers.
+    /// Returns the categories that `categorical_value` refers to, sorted by bytes. They include
+    /// those of labels that were left out, so that loaders of several splits with the same labels
+    /// agree on the numbers.
     pub fn categories(&self) -> &[String] {
         &self.categories
     }

@@ -57,8 +57,8 @@ pub enum Parts {
     Lists,
 }
 
-/// Whether [`read_column`] supports the top-level column `root` of a file as the type of `field`,
-/// which is the field that the `parquet` crate derives.
+/// Returns whether [`read_column`] supports the top-level column `root` of a file as the type of
+/// `field`, which is the field that the `parquet` crate derives.
 ///
 /// Supported are `List` and `LargeList`, nested up to 7 deep or not at all, around booleans,
 /// integers, floats, dates, times, timestamps and durations, if their row groups use only the
