@@ -9,7 +9,7 @@ use arrow::array::{
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef};
 
-use super::ranges::{gather_values, joined};
+use super::ranges::{gather_values, merge_ranges};
 use super::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -183,7 +183,7 @@ fn drop_null_children(
     let offsets = Offsets::from_lengths((0..nulls.len()).map(|i| keep(i).len()))?;
     // Copying by ranges is cheaper than one index per value, and Arrow's `take` loses the length of
     // a FixedSizeList of size 0.
-    let child = gather_values(child, &joined((0..nulls.len()).map(keep)))?;
+    let child = gather_values(child, &merge_ranges((0..nulls.len()).map(keep)))?;
     Ok((ListAxis::try_new(offsets, Some(nulls.clone()))?, child))
 }
 

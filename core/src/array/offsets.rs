@@ -71,7 +71,7 @@ impl Offsets {
             })?;
             offsets.push(end);
         }
-        Ok(Self::narrowest(offsets))
+        Ok(Self::from_numbers(offsets))
     }
 
     /// Builds offsets from cumulative ends without a leading zero, such as `dim{d}/bounds` of an
@@ -95,7 +95,7 @@ impl Offsets {
             offsets.push(end);
             previous = end;
         }
-        Ok(Self::narrowest(offsets))
+        Ok(Self::from_numbers(offsets))
     }
 
     /// Builds offsets from `lists + 1` numbers.
@@ -127,7 +127,7 @@ impl Offsets {
     }
 
     /// Uses 32-bit offsets if the last one fits, else 64-bit. The caller guarantees the order.
-    fn narrowest(offsets: Vec<i64>) -> Self {
+    fn from_numbers(offsets: Vec<i64>) -> Self {
         let fits = offsets.last().is_none_or(|last| i32::try_from(*last).is_ok());
         if fits {
             #[expect(clippy::cast_possible_truncation, reason = "the largest fits")]
@@ -190,10 +190,10 @@ impl Offsets {
 
     /// Returns the length of the longest list; 0 if there are no lists.
     pub fn max_length(&self) -> usize {
-        fn longest<O: OffsetSizeTrait>(o: &[O]) -> usize {
+        fn find_longest<O: OffsetSizeTrait>(o: &[O]) -> usize {
             o.windows(2).map(|w| w[1] - w[0]).max().map_or(0, |n| n.as_usize())
         }
-        with_offsets!(self, o => longest(o))
+        with_offsets!(self, o => find_longest(o))
     }
 
     /// Returns `length` lists from `offset` on, sharing the buffer.
@@ -209,7 +209,7 @@ impl Offsets {
 
     /// Returns the same lists counted from zero; the buffer itself if it starts there already.
     pub fn rebased(&self) -> Self {
-        fn shift<O: OffsetSizeTrait>(o: &OffsetBuffer<O>) -> OffsetBuffer<O> {
+        fn shift_to_zero<O: OffsetSizeTrait>(o: &OffsetBuffer<O>) -> OffsetBuffer<O> {
             let base = o[0];
             let shifted = o.iter().map(|x| *x - base).collect();
             // SAFETY: subtracting the first offset keeps the order and makes the first one zero.
@@ -217,8 +217,8 @@ impl Offsets {
         }
         match self {
             _ if self.base() == 0 => self.clone(),
-            Self::I32(o) => Self::I32(shift(o)),
-            Self::I64(o) => Self::I64(shift(o)),
+            Self::I32(o) => Self::I32(shift_to_zero(o)),
+            Self::I64(o) => Self::I64(shift_to_zero(o)),
         }
     }
 
@@ -271,7 +271,10 @@ impl Offsets {
             (Self::I64(a), Self::I64(b)) if a[..] == b[..] => return None,
             _ => {}
         }
-        fn find<A: OffsetSizeTrait, B: OffsetSizeTrait>(a: &[A], b: &[B]) -> Option<usize> {
+        fn find_difference<A: OffsetSizeTrait, B: OffsetSizeTrait>(
+            a: &[A],
+            b: &[B],
+        ) -> Option<usize> {
             let (x, y) = (a[0].as_usize(), b[0].as_usize());
             a.iter()
                 .zip(b)
@@ -279,7 +282,7 @@ impl Offsets {
                 .map(|i| i - 1)
                 .or_else(|| (a.len() != b.len()).then(|| a.len().min(b.len()) - 1))
         }
-        with_offsets!(self, a => with_offsets!(other, b => find(a, b)))
+        with_offsets!(self, a => with_offsets!(other, b => find_difference(a, b)))
     }
 }
 

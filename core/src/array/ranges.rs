@@ -11,11 +11,11 @@ use arrow::array::{
 };
 use arrow::buffer::{BooleanBuffer, MutableBuffer, NullBuffer};
 
-use super::ahead::ask_ahead;
+use super::ahead::prefetch_ahead;
 use crate::error::{Error, Result};
 
 /// Drops empty ranges and merges adjacent ones.
-pub(crate) fn joined(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
+pub(crate) fn merge_ranges(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::with_capacity(ranges.size_hint().0);
     for r in ranges {
         match out.last_mut() {
@@ -27,7 +27,7 @@ pub(crate) fn joined(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<us
     out
 }
 
-pub(crate) fn total(ranges: &[Range<usize>]) -> Result<usize> {
+pub(crate) fn count_values(ranges: &[Range<usize>]) -> Result<usize> {
     ranges
         .iter()
         .try_fold(0usize, |sum, r| sum.checked_add(r.len()))
@@ -53,7 +53,7 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
         [r] => return Ok(values.slice(r.start, r.len())),
         _ => {}
     }
-    let len = total(ranges)?;
+    let len = count_values(ranges)?;
     let data = values.to_data();
     if let Some(width) = values.data_type().primitive_width() {
         let source = &data.buffers()[0].as_slice()[data.offset() * width..];
@@ -107,7 +107,7 @@ fn gather_bytes<'a>(
             if near && SHORT.contains(&part.len()) && source.len() - end >= PIECE {
                 let mut done = 0;
                 while done < part.len() {
-                    ask_ahead(part, done);
+                    prefetch_ahead(part, done);
                     to.add(done).copy_from_nonoverlapping(from.add(done), PIECE);
                     done += PIECE;
                 }
@@ -136,7 +136,7 @@ pub(crate) fn gather_parts(
         return Err(Error::invalid("cannot gather values: no arrays given"));
     };
     if rest.is_empty() {
-        let ranges: Vec<Range<usize>> = joined(parts.iter().map(|(_, r)| r.clone()));
+        let ranges: Vec<Range<usize>> = merge_ranges(parts.iter().map(|(_, r)| r.clone()));
         return gather_values(first, &ranges);
     }
     if let Some(values) = shared_values(arrays) {

@@ -67,7 +67,7 @@ impl CodeTable {
     }
 
     #[inline]
-    pub(super) fn mark(&self, id: u32) -> Mark {
+    pub(super) fn mark_of(&self, id: u32) -> Mark {
         self.codes.get(id as usize).map_or(Mark::None, |(_, mark, _)| *mark)
     }
 
@@ -76,7 +76,12 @@ impl CodeTable {
     }
 
     /// Reports the findings about all codes.
-    pub(super) fn report(self, root: &Path, vocabulary: Option<&Vocabulary>, log: &mut Log) {
+    pub(super) fn report_findings(
+        self,
+        root: &Path,
+        vocabulary: Option<&Vocabulary>,
+        log: &mut Log,
+    ) {
         let mut codes: Vec<(Arc<str>, [u64; 2])> = self
             .codes
             .into_iter()
@@ -105,18 +110,24 @@ impl CodeTable {
                     describe(&unknown)
                 );
                 let expected = "the codes of the data (without the file, they are the vocabulary)";
-                log.error("vocabulary-loss", &path, String::new, found, expected);
+                log.add_error("vocabulary-loss", &path, String::new, found, expected);
             } else if !unknown.is_empty() {
                 let share = format_percent(lost, all);
                 let found = format!("the file lacks {} ({share} of all)", describe(&unknown));
-                log.warn("unknown-code", &path, String::new, found, "the codes of the data");
+                log.add_warning("unknown-code", &path, String::new, found, "the codes of the data");
             }
         }
         let unseen: Vec<(&Arc<str>, u64)> =
             codes.iter().filter(|(_, [train, _])| *train == 0).map(|(c, [_, n])| (c, *n)).collect();
         if !unseen.is_empty() && codes.iter().any(|(_, [train, _])| *train > 0) {
             let found = format!("outside train, {}", describe(&unseen));
-            log.warn("unseen-code", &root.join("data"), String::new, found, "codes that train has");
+            log.add_warning(
+                "unseen-code",
+                &root.join("data"),
+                String::new,
+                found,
+                "codes that train has",
+            );
         }
     }
 }
@@ -136,7 +147,7 @@ pub(super) fn read_vocabulary(path: &Path, modified: bool, log: &mut Log) -> Opt
     match Vocabulary::read(path) {
         Ok(vocabulary) => Some(vocabulary),
         Err(e) => {
-            log.error("vocabulary", path, String::new, error_text(&e), "codes with tokens");
+            log.add_error("vocabulary", path, String::new, error_text(&e), "codes with tokens");
             None
         }
     }
@@ -159,7 +170,7 @@ fn report_duplicate_codes(path: &Path, log: &mut Log) {
             None => {
                 first_row.insert(code, row);
             }
-            Some(first) => log.error(
+            Some(first) => log.add_error(
                 "code-twice",
                 path,
                 || format!("row {row}"),

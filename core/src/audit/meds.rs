@@ -11,25 +11,25 @@ use super::times::OddTimes;
 use super::types::{ColumnTypes, refuse_type};
 use super::{Audit, Log, ShardFacts, ShardPlace, error_text, format_time, metadata};
 use crate::error::Result;
-use crate::io::meds::file::{Source, files};
+use crate::io::meds::file::{Source, list_files_with_ending};
 use crate::io::meds::{Chunk, Place, Splits, TRAIN, Values};
 
-pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
+pub(super) fn check_meds(root: &Path, log: &mut Log) -> Result<Audit> {
     let data = root.join("data");
-    let names = files(&data, "parquet")?;
+    let names = list_files_with_ending(&data, "parquet")?;
     if names.is_empty() {
-        log.error("columns", &data, String::new, "no *.parquet file", "shards");
+        log.add_error("columns", &data, String::new, "no *.parquet file", "shards");
     }
     let folder = root.join("metadata");
-    let splits = match Splits::of(root) {
+    let splits = match Splits::read_splits(root) {
         Ok(splits) => Some(splits),
         Err(e) => {
             let path = folder.join("subject_splits.parquet");
-            log.error("unreadable", &path, String::new, error_text(&e), "subjects and splits");
+            log.add_error("unreadable", &path, String::new, error_text(&e), "subjects and splits");
             None
         }
     };
-    let modified = metadata::check(root, log);
+    let modified = metadata::check_metadata(root, log);
     let path = folder.join("codes.parquet");
     let vocabulary = path.exists().then(|| read_vocabulary(&path, modified, log)).flatten();
     let mut shards = Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
     let mut types = ColumnTypes::default();
     for name in names {
         let path = data.join(format!("{name}.parquet"));
-        let split = match splits.as_ref().map(|s| s.place(&name)) {
+        let split = match splits.as_ref().map(|s| s.find_shard_split(&name)) {
             Some(Place::Split(split)) => Some(split.to_string()),
             _ => None,
         };
@@ -45,7 +45,7 @@ pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
         let source = match Source::open(&path) {
             Ok(source) => source,
             Err(e) => {
-                log.error("unreadable", &path, String::new, error_text(&e), "a Parquet file");
+                log.add_error("unreadable", &path, String::new, error_text(&e), "a Parquet file");
                 continue;
             }
         };
@@ -53,7 +53,7 @@ pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
             Ok(true) => {}
             Ok(false) => continue,
             Err(e) => {
-                log.error("unreadable", &path, String::new, error_text(&e), "a Parquet file");
+                log.add_error("unreadable", &path, String::new, error_text(&e), "a Parquet file");
                 continue;
             }
         }
@@ -64,7 +64,7 @@ pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
         };
         match shard.check_rows(&source, &mut codes, log) {
             Ok(()) => shards.push(shard.facts),
-            Err(e) => log.error(
+            Err(e) => log.add_error(
                 "unreadable",
                 &path,
                 String::new,
@@ -73,8 +73,8 @@ pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
             ),
         }
     }
-    types.report(true, log);
-    codes.report(root, vocabulary.as_ref(), log);
+    types.report_findings(true, log);
+    codes.report_findings(root, vocabulary.as_ref(), log);
     Ok(Audit { kind: "MEDS", shards, ..Audit::default() })
 }
 
@@ -183,7 +183,7 @@ impl Shard<'_> {
                     Some(v) if v.is_infinite() => {
                         self.facts.infinite += 1;
                         let found = format!("{v} of {}", codes.name(code));
-                        log.warn("infinite", path, position, found, "finite numbers");
+                        log.add_warning("infinite", path, position, found, "finite numbers");
                     }
                     Some(_) => {}
                 }
@@ -192,8 +192,8 @@ impl Shard<'_> {
         if let Some((subject, first, last)) = timeline.end_subject(codes) {
             log.add_span(subject, first, last);
         }
-        odd.report(path, log);
-        timeline.report(source, log)
+        odd.report_findings(path, log);
+        timeline.report_findings(source, log)
     }
 
     /// Reports contradictory splits; returns whether a subject is in train.
@@ -204,7 +204,7 @@ impl Shard<'_> {
         match (place, of_file) {
             (Some(place), Some(of_file)) => {
                 if place != of_file {
-                    log.error(
+                    log.add_error(
                         "split",
                         self.path,
                         position,
@@ -216,7 +216,7 @@ impl Shard<'_> {
             }
             (Some(place), None) => {
                 if splits.is_given() {
-                    log.warn(
+                    log.add_warning(
                         "no-split",
                         self.path,
                         position,
@@ -229,7 +229,7 @@ impl Shard<'_> {
             (None, Some(of_file)) => of_file == TRAIN,
             (None, None) => {
                 if splits.is_given() {
-                    log.warn("no-split", self.path, position, "without a split", "a split");
+                    log.add_warning("no-split", self.path, position, "without a split", "a split");
                 }
                 // Without any splits, all subjects are for training.
                 !splits.is_given()

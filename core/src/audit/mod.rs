@@ -140,9 +140,9 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     let root = root.as_ref();
     let mut log = Log::default();
     let mut audit = if TensorizedCohort::is_at(root) {
-        cohort::check(root, &mut log)
+        cohort::check_cohort(root, &mut log)
     } else if root.join("data").is_dir() {
-        meds::check(root, &mut log)
+        meds::check_meds(root, &mut log)
     } else if !root.exists() {
         return Err(Error::file(root, "there is no such folder"));
     } else {
@@ -154,7 +154,7 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     let own = root.join("labels");
     let folder = options.labels.clone().or_else(|| own.is_dir().then_some(own));
     if let Some(folder) = folder {
-        audit.labels = labels::check(&folder, &mut log)?;
+        audit.labels = labels::check_labels(&folder, &mut log)?;
     }
     audit.findings = log.findings;
     audit.findings.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| a.file.cmp(&b.file)));
@@ -195,7 +195,7 @@ struct SubjectFacts {
 }
 
 impl Log {
-    fn error(
+    fn add_error(
         &mut self,
         check: &'static str,
         file: &Path,
@@ -231,7 +231,7 @@ impl Log {
         self.add(Severity::Error, check, file, "", 1, describe);
     }
 
-    fn warn(
+    fn add_warning(
         &mut self,
         check: &'static str,
         file: &Path,
@@ -284,7 +284,7 @@ impl Log {
             KINDS.iter().any(|k| k.name == check && k.severity == severity),
             "{check} is not a kind of finding"
         );
-        if let Some(at) = self.find(check, file, about) {
+        if let Some(at) = self.find_group(check, file, about) {
             self.findings[at].count += count;
             return;
         }
@@ -302,13 +302,13 @@ impl Log {
         });
     }
 
-    fn find(&self, check: &str, file: &Path, about: &str) -> Option<usize> {
+    fn find_group(&self, check: &str, file: &Path, about: &str) -> Option<usize> {
         let known = self.known.get(file)?;
         known.iter().find(|k| k.check == check && k.about == about).map(|k| k.at)
     }
 
     /// Whether a file has a finding of a kind.
-    fn has(&self, check: &str, file: &Path) -> bool {
+    fn has_finding(&self, check: &str, file: &Path) -> bool {
         self.known.get(file).is_some_and(|known| known.iter().any(|k| k.check == check))
     }
 
@@ -325,7 +325,7 @@ impl Log {
         } else {
             format!("also in {other}")
         };
-        self.error(
+        self.add_error(
             "subject-twice",
             file,
             || format!("row {row}"),

@@ -83,7 +83,7 @@ impl Timeline {
         for row in &self.rows {
             let Some(time) = row.time else { continue };
             span = Some(span.map_or((time, time), |(a, b)| (a.min(time), b.max(time))));
-            match codes.mark(row.code) {
+            match codes.mark_of(row.code) {
                 Mark::None => {}
                 Mark::Birth => birth = Some(birth.map_or(time, |b| b.min(time))),
                 Mark::Death => death = Some(death.map_or(time, |d| d.max(time))),
@@ -153,15 +153,15 @@ impl Timeline {
         }
     }
 
-    pub(super) fn report(mut self, source: &Source, log: &mut Log) -> Result<()> {
+    pub(super) fn report_findings(mut self, source: &Source, log: &mut Log) -> Result<()> {
         if !self.candidates.is_empty() {
             self.compare_texts(source)?;
         }
         let path: &Path = source.path();
         let expected = "no measurement before a birth";
-        self.before_birth.warn("before-birth", path, expected, log);
-        self.after_death.warn("after-death", path, "no measurement after a death", log);
-        self.doubled.warn("doubled-row", path, "each measurement once", log);
+        self.before_birth.add_warning("before-birth", path, expected, log);
+        self.after_death.add_warning("after-death", path, "no measurement after a death", log);
+        self.doubled.add_warning("doubled-row", path, "each measurement once", log);
         Ok(())
     }
 

@@ -52,7 +52,7 @@ impl ColumnTypes {
     }
 
     /// Reports files that differ: from MEDS in its own columns if `meds`, else from the first file.
-    pub(super) fn report(self, meds: bool, log: &mut Log) {
+    pub(super) fn report_findings(self, meds: bool, log: &mut Log) {
         for (name, variants) in self.columns {
             let due = meds_type(&name).filter(|_| meds);
             let [first, rest @ ..] = variants.as_slice() else { continue };

@@ -210,7 +210,7 @@ impl RaggedBatch {
     /// If the axis does not exist.
     pub fn size(&self, dim: i64) -> Result<usize> {
         let shape = self.shape();
-        let axis = crate::index::resolve(dim, shape.len());
+        let axis = crate::index::resolve_position(dim, shape.len());
         axis.map(|a| shape[a]).ok_or_else(|| Error::NoSuchAxis {
             what: "the batch".into(),
             axis: dim,

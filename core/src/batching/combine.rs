@@ -52,7 +52,7 @@ impl Samples {
 
     /// Returns the length of the lists at every level, which must be equal within a level.
     fn shape(&self) -> Result<Vec<usize>> {
-        fn level(
+        fn stack_level(
             samples: &Samples,
             depth: usize,
             shape: &mut Vec<usize>,
@@ -84,7 +84,7 @@ impl Samples {
             // A level that starts with a sample must be the last.
             let leaf = matches!(current[0], Self::Tensor(_));
             for samples in &current {
-                level(samples, depth, &mut shape, leaf)?;
+                stack_level(samples, depth, &mut shape, leaf)?;
             }
             let below = current.iter().flat_map(|s| match s {
                 Self::List(list) => list.as_slice(),

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::RaggedBatch;
 use super::batch::check_dim;
-use super::pad::unpad;
+use super::pad::remove_padding;
 use super::structure::{Structure, count_mask_lengths, count_samples, name_sample, read_lengths};
 use crate::array::Offsets;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
-use crate::index::resolve;
+use crate::index::resolve_position;
 
 /// Sample sizes from the arguments of a constructor.
 struct SampleSizes {
@@ -60,7 +60,7 @@ impl SampleSizes {
     }
 
     /// Checks that the tensor has the batch axes; returns the non-uniform axis and its size.
-    fn check(
+    fn check_tensor(
         &self,
         tensor: &DenseTensor,
         non_uniform_dim: Option<usize>,
@@ -124,7 +124,7 @@ impl RaggedBatch {
         non_uniform_dim: Option<usize>,
     ) -> Result<Self> {
         let given = SampleSizes::read(mask, sample_sizes)?;
-        let (dim, width) = given.check(tensor, non_uniform_dim)?;
+        let (dim, width) = given.check_tensor(tensor, non_uniform_dim)?;
         Self::from_sizes(tensor, given, dim, width)
     }
 
@@ -141,7 +141,7 @@ impl RaggedBatch {
         non_uniform_dim: Option<usize>,
     ) -> Result<Self> {
         let given = SampleSizes::read(mask, sample_sizes)?;
-        let (dim, _) = given.check(tensor, non_uniform_dim)?;
+        let (dim, _) = given.check_tensor(tensor, non_uniform_dim)?;
         let largest = given.lengths.iter().copied().max().unwrap_or(0);
         Self::from_sizes(tensor, given, dim, largest)
     }
@@ -162,7 +162,7 @@ impl RaggedBatch {
             )));
         }
         let offsets = Offsets::from_lengths(given.lengths.iter().copied())?;
-        let values = unpad(tensor, &offsets, batch, dim)?;
+        let values = remove_padding(tensor, &offsets, batch, dim)?;
         let structure = Structure::try_new(given.batch_shape, offsets, Some(width), given.dtype)?;
         Self::from_parts(Arc::new(structure), values, dim)
     }
@@ -248,14 +248,13 @@ impl RaggedBatch {
         non_uniform_dim: Option<i64>,
     ) -> Result<Self> {
         let batch = self.num_batch_dims();
-        let dim = match non_uniform_dim {
-            None => self.non_uniform_dim(),
-            Some(dim) => resolve(dim, tensor.ndim()).ok_or_else(|| Error::NoSuchAxis {
-                what: "the tensor".into(),
-                axis: dim,
-                ndim: tensor.ndim(),
-            })?,
-        };
+        let dim =
+            match non_uniform_dim {
+                None => self.non_uniform_dim(),
+                Some(dim) => resolve_position(dim, tensor.ndim()).ok_or_else(|| {
+                    Error::NoSuchAxis { what: "the tensor".into(), axis: dim, ndim: tensor.ndim() }
+                })?,
+            };
         check_batch_axes(tensor.shape(), self.batch_shape())?;
         check_dim(dim, batch, tensor.ndim())?;
         if tensor.shape()[dim] != self.max_sample_size() {
@@ -265,7 +264,7 @@ impl RaggedBatch {
                 self.max_sample_size()
             )));
         }
-        let values = unpad(tensor, self.offsets(), batch, dim)?;
+        let values = remove_padding(tensor, self.offsets(), batch, dim)?;
         Self::from_parts(Arc::clone(self.structure()), values, dim)
     }
 

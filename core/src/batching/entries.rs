@@ -156,7 +156,7 @@ pub(super) fn fill_buffer(
         write(heap.as_slice_mut())?;
         return Ok(heap.into());
     }
-    let mut memory = Memory::zeroed(bytes)?;
+    let mut memory = Memory::new_zeroed(bytes)?;
     write(&mut memory.take_contents().0[..bytes])?;
     Ok(memory.into_buffer())
 }

@@ -7,7 +7,7 @@ use arrow::buffer::Buffer;
 use super::RaggedBatch;
 use super::any::EntryView;
 use super::entries::{Entry, fill_buffer, for_each_part, repeat_value, with_entry};
-use super::structure::{coordinates, saturating_product};
+use super::structure::{saturating_product, unravel_position};
 use crate::array::{Layout, Offsets};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
@@ -78,7 +78,7 @@ impl Indices {
 
     #[cold]
     fn out_of_range(&self, sample: usize, position: usize, index: i64, size: usize) -> Error {
-        let sample = coordinates(&self.batch_shape, sample);
+        let sample = unravel_position(&self.batch_shape, sample);
         Error::NoSuchEntry { sample, position, index, size }
     }
 }

@@ -48,7 +48,7 @@ pub struct IndexOptions {
 }
 
 impl IndexOptions {
-    fn limit(self, width: usize) -> Limit {
+    fn limit_of(self, width: usize) -> Limit {
         Limit { width, strict: self.beyond == BeyondSample::Error }
     }
 }
@@ -161,7 +161,7 @@ pub fn batched_inverse_indexing_access(
         layout: &Layout::Uniform { size: output_num_targets, lists },
         shape,
         before: Before::Fill(filler.as_bytes()),
-        limit: options.limit(output_num_targets),
+        limit: options.limit_of(output_num_targets),
         unique: options.duplicates == Duplicates::Error,
     };
     let values = scatter_entries(&from, &indices, target)?;
@@ -221,7 +221,7 @@ fn write_entries(
         layout: &own.layout,
         shape: own.values.shape().to_vec(),
         before: Before::Copy(own.values.as_bytes()),
-        limit: options.limit(own.width),
+        limit: options.limit_of(own.width),
         unique: options.duplicates == Duplicates::Error,
     };
     let values = scatter_entries(from, indices, target)?;

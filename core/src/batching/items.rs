@@ -10,7 +10,7 @@ use super::entries::{fill_buffer, transpose_entries, with_entry};
 use super::pad::convert_fill;
 use super::structure::saturating_product;
 use crate::dense::{
-    DType, DenseOptions, DenseTensor, Fill, Selection, broadcast, broadcast_positions,
+    DType, DenseOptions, DenseTensor, Fill, Selection, broadcast_positions, broadcast_shapes,
     element_count,
 };
 use crate::error::{Error, Result};
@@ -244,7 +244,7 @@ impl RaggedBatch {
         let extra = value.ndim().saturating_sub(selection.shape().len());
         let (ones, own) = value.shape().split_at(extra);
         let fits = ones.iter().all(|n| *n == 1)
-            && broadcast(own, selection.shape()).as_deref() == Some(selection.shape());
+            && broadcast_shapes(own, selection.shape()).as_deref() == Some(selection.shape());
         if !fits {
             return Err(Error::invalid(format!(
                 "a value of shape {:?} does not broadcast to items of shape {:?}",

@@ -12,7 +12,7 @@ use super::pad::convert_fill;
 use super::structure::{Structure, saturating_product};
 use super::{AnyBatch, RaggedBatch};
 use crate::array::{Layout, Offsets};
-use crate::dense::{DType, DenseTensor, Fill, broadcast, broadcast_positions};
+use crate::dense::{DType, DenseTensor, Fill, broadcast_positions, broadcast_shapes};
 use crate::error::{Error, Result};
 
 struct MaskedData {
@@ -268,7 +268,7 @@ pub fn apply_mask_to_tensor(
             data.shape()
         )));
     };
-    if broadcast(mask.shape(), own).as_deref() != Some(own) {
+    if broadcast_shapes(mask.shape(), own).as_deref() != Some(own) {
         return Err(Error::invalid(format!(
             "a mask of shape {:?} does not broadcast to the first axes of data of shape {:?}",
             mask.shape(),

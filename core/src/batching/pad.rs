@@ -31,7 +31,7 @@ pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<D
     let width = batch.max_sample_size();
     let mut memory = match options.pool.as_ref() {
         Some(pool) => BufferPool::take(pool, bytes)?,
-        None => Memory::zeroed(bytes)?,
+        None => Memory::new_zeroed(bytes)?,
     };
     let (out, contents) = memory.take_contents();
     if bytes > 0 {
@@ -73,7 +73,7 @@ pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<D
 /// Returns the entries of a padded tensor `[samples, before.., width, after..]` as
 /// `[entries, before.., after..]`. Samples are at most as large as the width. Shares the buffer if
 /// there is no filler.
-pub(super) fn unpad(
+pub(super) fn remove_padding(
     tensor: &DenseTensor,
     offsets: &Offsets,
     batch_dims: usize,

@@ -175,11 +175,11 @@ pub(super) fn saturating_product(shape: &[usize]) -> usize {
 pub(super) fn name_sample(batch_shape: &[usize], i: usize) -> String {
     match batch_shape.len() {
         0 | 1 => format!("sample {i}"),
-        _ => format!("sample {:?}", coordinates(batch_shape, i)),
+        _ => format!("sample {:?}", unravel_position(batch_shape, i)),
     }
 }
 
-pub(super) fn coordinates(batch_shape: &[usize], mut i: usize) -> Vec<usize> {
+pub(super) fn unravel_position(batch_shape: &[usize], mut i: usize) -> Vec<usize> {
     let mut place = vec![0; batch_shape.len()];
     for (place, size) in place.iter_mut().zip(batch_shape).rev() {
         let size = (*size).max(1);

@@ -34,7 +34,7 @@ impl Block {
     /// Allocates `bytes` zeros. Large blocks are mapped because page faults are most of the cost of
     /// a padded tensor: huge pages make them 512 times fewer, and pages that hold only padding
     /// never fault.
-    pub(crate) fn zeroed(bytes: usize) -> Result<Self> {
+    pub(crate) fn new_zeroed(bytes: usize) -> Result<Self> {
         if bytes < MAPPED {
             return Ok(Self::Heap(MutableBuffer::from_len_zeroed(bytes)));
         }
@@ -76,8 +76,8 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn zeroed(len: usize) -> Result<Self> {
-        let block = Some(Block::zeroed(len)?);
+    pub(crate) fn new_zeroed(len: usize) -> Result<Self> {
+        let block = Some(Block::new_zeroed(len)?);
         Ok(Self { block, len, contents: Contents::Zero, pool: Weak::new() })
     }
 
@@ -206,7 +206,7 @@ impl BufferPool {
         };
         let (block, contents) = match used {
             Some(found) => found,
-            None => (Block::zeroed(len.saturating_add(len / 8))?, Contents::Zero),
+            None => (Block::new_zeroed(len.saturating_add(len / 8))?, Contents::Zero),
         };
         Ok(Memory { block: Some(block), len, contents, pool: Arc::downgrade(&self.0) })
     }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn fresh_memory_is_zero_and_aligned() {
         for len in [0, 1, 4095, MAPPED - 1, MAPPED, MAPPED + 1] {
-            let mut m = Memory::zeroed(len).unwrap();
+            let mut m = Memory::new_zeroed(len).unwrap();
             let (bytes, contents) = m.take_contents();
             assert!(bytes.len() >= len);
             assert!(matches!(contents, Contents::Zero) && bytes.iter().all(|b| *b == 0));
@@ -236,7 +236,7 @@ mod tests {
             assert!(buffer.iter().all(|b| *b == 7));
             assert_eq!(buffer.as_ptr().align_offset(8), 0);
         }
-        assert!(Memory::zeroed(isize::MAX.unsigned_abs()).is_err());
+        assert!(Memory::new_zeroed(isize::MAX.unsigned_abs()).is_err());
     }
 
     #[test]

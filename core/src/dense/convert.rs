@@ -23,7 +23,7 @@ fn share_primitive<T: ArrowPrimitiveType>(buffer: &Buffer) -> ArrayRef {
 }
 
 /// Writes each bit of `bits` as one byte, 0 or 1.
-pub(crate) fn unpack(bits: &BooleanBuffer, out: &mut [u8]) {
+pub(crate) fn unpack_bits(bits: &BooleanBuffer, out: &mut [u8]) {
     /// Expands each byte to the eight bytes of its bits.
     const BYTES: [[u8; 8]; 256] = {
         let mut table = [[0u8; 8]; 256];
@@ -77,7 +77,7 @@ impl DenseTensor {
         let dtype = DType::of_leaves(array.data_type(), what)?;
         let buffer = if let Some(b) = array.as_boolean_opt() {
             let mut bytes = vec![0u8; b.len()];
-            unpack(b.values(), &mut bytes);
+            unpack_bits(b.values(), &mut bytes);
             Buffer::from_vec(bytes)
         } else {
             let data = array.to_data();

@@ -217,16 +217,16 @@ impl Padding {
     }
 
     pub(super) fn write(self, out: &mut [u8]) {
-        fn repeat<const W: usize>(bytes: [u8; 8], out: &mut [u8]) {
+        fn repeat_element<const W: usize>(bytes: [u8; 8], out: &mut [u8]) {
             let Some(element) = bytes.first_chunk::<W>() else { return };
             out.as_chunks_mut::<W>().0.fill(*element);
         }
         match self {
             Self::Leave => {}
             Self::Byte(b) => out.fill(b),
-            Self::Element(bytes, 2) => repeat::<2>(bytes, out),
-            Self::Element(bytes, 4) => repeat::<4>(bytes, out),
-            Self::Element(bytes, _) => repeat::<8>(bytes, out),
+            Self::Element(bytes, 2) => repeat_element::<2>(bytes, out),
+            Self::Element(bytes, 4) => repeat_element::<4>(bytes, out),
+            Self::Element(bytes, _) => repeat_element::<8>(bytes, out),
         }
     }
 }
@@ -242,7 +242,7 @@ pub(crate) fn write(
     let zero = fill.iter().all(|b| *b == 0);
     let mut memory = match &options.pool {
         Some(pool) => pool.take(plan.bytes())?,
-        None => Memory::zeroed(plan.bytes())?,
+        None => Memory::new_zeroed(plan.bytes())?,
     };
     // The whole block, which may be longer than this result.
     let (block, contents) = memory.take_contents();
@@ -250,7 +250,7 @@ pub(crate) fn write(
         _ if !zero => Padding::overwriting(fill),
         Contents::Zero => Padding::Leave,
         Contents::Values(before) => {
-            before.walk(&ClearSink, block, options.parallel);
+            before.walk_lists(&ClearSink, block, options.parallel);
             Padding::Leave
         }
         Contents::Unknown => {
@@ -350,7 +350,7 @@ impl LeafWriter {
         let fill = fill.to_tensor(dtype).map_err(named)?;
         let nulls = array.leaves().nulls().filter(|n| n.null_count() > 0).cloned();
         let mut values = DenseTensor::from_flat(array.leaves(), what)?;
-        if values.dtype() != dtype && !widens(values.dtype(), dtype) {
+        if values.dtype() != dtype && !is_widening(values.dtype(), dtype) {
             if let Some(nulls) = &nulls {
                 values = zero_nulls(&values, nulls)?;
             }
@@ -390,14 +390,16 @@ impl LeafWriter {
 
     fn walk_plan<S: Sink>(&self, plan: &Plan, inner: S, out: &mut [u8], parallel: bool) {
         match &self.nulls {
-            None => plan.walk(&inner, out, parallel),
-            Some(nulls) => plan.walk(&NullSink { inner, nulls, fill: self.fill() }, out, parallel),
+            None => plan.walk_lists(&inner, out, parallel),
+            Some(nulls) => {
+                plan.walk_lists(&NullSink { inner, nulls, fill: self.fill() }, out, parallel)
+            }
         }
     }
 }
 
 /// Whether elements are widened while they are written.
-fn widens(from: DType, to: DType) -> bool {
+fn is_widening(from: DType, to: DType) -> bool {
     to == DType::I64
         && matches!(
             from,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::DenseTensor;
 use super::tensor::element_count;
 use crate::error::{Error, Result};
-use crate::index::{Index, Span, resolve};
+use crate::index::{Index, Span, resolve_position};
 
 /// The elements that an index selects: the shape of the result, and runs of adjacent elements.
 #[derive(Debug)]
@@ -169,8 +169,11 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
         match item {
             Index::At(i) => {
                 let size = shape[axis];
-                let position =
-                    resolve(*i, size).ok_or(Error::OutOfRange { axis, index: *i, size })?;
+                let position = resolve_position(*i, size).ok_or(Error::OutOfRange {
+                    axis,
+                    index: *i,
+                    size,
+                })?;
                 items.push(IndexItem::At { stride: strides[axis], position });
                 axis += 1;
             }
@@ -185,10 +188,9 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
             }
             Index::Array(array) => {
                 let size = shape[axis];
-                let positions = array
-                    .values()
-                    .iter()
-                    .map(|i| resolve(*i, size).ok_or(Error::OutOfRange { axis, index: *i, size }));
+                let positions = array.values().iter().map(|i| {
+                    resolve_position(*i, size).ok_or(Error::OutOfRange { axis, index: *i, size })
+                });
                 let positions = positions.collect::<Result<_>>()?;
                 let shape = array.shape().to_vec();
                 items.push(IndexItem::Array { stride: strides[axis], shape, positions });
@@ -231,7 +233,7 @@ fn combine_arrays(items: &[IndexItem]) -> Result<ResultAxis> {
     let mut shape: Vec<usize> = Vec::new();
     for item in items {
         let IndexItem::Array { shape: own, .. } = item else { continue };
-        shape = broadcast(&shape, own).ok_or_else(|| {
+        shape = broadcast_shapes(&shape, own).ok_or_else(|| {
             Error::invalid(format!(
                 "an index array of shape {own:?} does not broadcast with the others, of shape {shape:?}"
             ))
@@ -260,7 +262,7 @@ fn combine_arrays(items: &[IndexItem]) -> Result<ResultAxis> {
 
 /// Returns the shape that both broadcast to, aligned at the last axis; `None` if they do not
 /// broadcast.
-pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
+pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let ndim = a.len().max(b.len());
     let size = |s: &[usize], i: usize| (i + s.len()).checked_sub(ndim).map_or(1, |i| s[i]);
     (0..ndim)
@@ -388,9 +390,9 @@ mod tests {
 
     #[test]
     fn shapes_broadcast() {
-        assert_eq!(broadcast(&[2, 1], &[3]), Some(vec![2, 3]));
-        assert_eq!(broadcast(&[], &[0, 1]), Some(vec![0, 1]));
-        assert_eq!(broadcast(&[2], &[3]), None);
+        assert_eq!(broadcast_shapes(&[2, 1], &[3]), Some(vec![2, 3]));
+        assert_eq!(broadcast_shapes(&[], &[0, 1]), Some(vec![0, 1]));
+        assert_eq!(broadcast_shapes(&[2], &[3]), None);
         let from: Vec<usize> = broadcast_positions(&[2, 1], &[3, 2, 2]).collect();
         assert_eq!(from, [0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1]);
     }

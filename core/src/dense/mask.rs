@@ -76,7 +76,7 @@ pub(crate) fn mask_axes(
 ) -> Result<DenseTensor> {
     let plan = plan_axes(rows, layouts, sizes, DType::Bool, options, "mask")?;
     write(plan, DType::Bool, &[0], options, |plan, padding, out| {
-        plan.walk(&OneSink { padding }, out, options.parallel);
+        plan.walk_lists(&OneSink { padding }, out, options.parallel);
     })
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn mask_axes_into(
 ) -> Result<()> {
     let plan = plan_axes(rows, layouts, Some(sizes), DType::Bool, options, what)?;
     check_room(&plan, DType::Bool, what, out)?;
-    plan.walk(&OneSink { padding: Padding::overwriting(&[0]) }, out, options.parallel);
+    plan.walk_lists(&OneSink { padding: Padding::overwriting(&[0]) }, out, options.parallel);
     Ok(())
 }
 

@@ -231,7 +231,7 @@ impl DenseTensor {
 
     /// Formats element `i`, in row-major order.
     fn format_element(&self, i: usize) -> String {
-        fn show<T: Element + fmt::Debug>(t: &DenseTensor, i: usize) -> String {
+        fn show_element<T: Element + fmt::Debug>(t: &DenseTensor, i: usize) -> String {
             t.as_slice::<T>().ok().and_then(|v| v.get(i)).map_or("?".into(), |v| format!("{v:?}"))
         }
         match self.dtype {
@@ -239,18 +239,18 @@ impl DenseTensor {
                 Some(0) => "false".into(),
                 _ => "true".into(),
             },
-            DType::U8 => show::<u8>(self, i),
-            DType::U16 => show::<u16>(self, i),
-            DType::U32 => show::<u32>(self, i),
-            DType::U64 => show::<u64>(self, i),
-            DType::I8 => show::<i8>(self, i),
-            DType::I16 => show::<i16>(self, i),
-            DType::I32 => show::<i32>(self, i),
-            DType::I64 => show::<i64>(self, i),
-            DType::F16 => show::<half::f16>(self, i),
-            DType::BF16 => show::<half::bf16>(self, i),
-            DType::F32 => show::<f32>(self, i),
-            DType::F64 => show::<f64>(self, i),
+            DType::U8 => show_element::<u8>(self, i),
+            DType::U16 => show_element::<u16>(self, i),
+            DType::U32 => show_element::<u32>(self, i),
+            DType::U64 => show_element::<u64>(self, i),
+            DType::I8 => show_element::<i8>(self, i),
+            DType::I16 => show_element::<i16>(self, i),
+            DType::I32 => show_element::<i32>(self, i),
+            DType::I64 => show_element::<i64>(self, i),
+            DType::F16 => show_element::<half::f16>(self, i),
+            DType::BF16 => show_element::<half::bf16>(self, i),
+            DType::F32 => show_element::<f32>(self, i),
+            DType::F64 => show_element::<f64>(self, i),
         }
     }
 

@@ -105,7 +105,7 @@ impl Patients {
             let mut start = range.start;
             while start < range.end {
                 let end = start.saturating_add(step).min(range.end);
-                writer.write_batch(&codes.to_long(&source.draw(start..end))?)?;
+                writer.write_batch(&codes.to_long(&source.draw_patients(start..end))?)?;
                 progress(done.fetch_add(end - start, Ordering::Relaxed) + end - start);
                 start = end;
             }

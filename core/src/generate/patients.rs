@@ -126,7 +126,7 @@ impl Patients {
             .collect();
         let source = &self.source;
         let tables: Vec<_> =
-            chunks.into_par_iter().map(|rows| source.draw(rows).into_table()).collect();
+            chunks.into_par_iter().map(|rows| source.draw_patients(rows).into_table()).collect();
         self.ready.extend(tables);
     }
 }
@@ -155,7 +155,7 @@ impl PatientSource {
     }
 
     /// Draws the patients `patients` into memory.
-    pub(super) fn draw(&self, patients: Range<u64>) -> Chunk {
+    pub(super) fn draw_patients(&self, patients: Range<u64>) -> Chunk {
         let mut chunk = Chunk::default();
         for patient in patients {
             chunk.push(patient, &self.sampler, &mut patient_rng(self.seed, patient));
@@ -300,7 +300,7 @@ pub fn mimic_table(patients: usize, seed: u64) -> Result<RaggedTable> {
     let step = DEFAULT_CHUNK_ROWS;
     let parts: Vec<Chunk> = (0..patients.div_ceil(step))
         .into_par_iter()
-        .map(|i| source.draw((i * step) as u64..((i + 1) * step).min(patients) as u64))
+        .map(|i| source.draw_patients((i * step) as u64..((i + 1) * step).min(patients) as u64))
         .collect();
     let mut all = Chunk::default();
     for part in parts {

@@ -62,14 +62,18 @@ impl Rank {
     }
 
     /// Returns the number of set bits before position `at`, which is at most the length.
-    pub(crate) fn rank(&self, at: usize) -> usize {
+    pub(crate) fn count_before(&self, at: usize) -> usize {
         rank_at(self.words(), self.before(), at)
     }
 
     /// Returns the number of set bits before each of `positions`, relative to the first one.
-    pub(crate) fn ranks<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
+    pub(crate) fn count_before_each<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
         #[inline(always)]
-        fn each<O: OffsetSizeTrait>(words: &[u64], before: &[usize], positions: &[O]) -> Vec<O> {
+        fn rank_each<O: OffsetSizeTrait>(
+            words: &[u64],
+            before: &[usize],
+            positions: &[O],
+        ) -> Vec<O> {
             let base = positions.first().map_or(0, |first| first.as_usize());
             let mut out = vec![O::default(); positions.len()];
             for i in 0..out.len().min(positions.len()) {
@@ -81,19 +85,19 @@ impl Rank {
         #[cfg(target_arch = "x86_64")]
         {
             #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-            fn wide<O: OffsetSizeTrait>(
+            fn rank_each_avx2<O: OffsetSizeTrait>(
                 words: &[u64],
                 before: &[usize],
                 positions: &[O],
             ) -> Vec<O> {
-                each(words, before, positions)
+                rank_each(words, before, positions)
             }
             if has_avx2() {
                 // SAFETY: `has_avx2` checked the enabled features.
-                return unsafe { wide(self.words(), self.before(), positions) };
+                return unsafe { rank_each_avx2(self.words(), self.before(), positions) };
             }
         }
-        each(self.words(), self.before(), positions)
+        rank_each(self.words(), self.before(), positions)
     }
 }
 
@@ -178,7 +182,7 @@ impl Words<'_> {
 
 /// Returns the aligned words of a bitmap, the first bit lowest and bits past the end 0. Shares the
 /// buffer if the bitmap starts and ends at a word.
-pub(crate) fn words(bits: &BooleanBuffer) -> ScalarBuffer<u64> {
+pub(crate) fn align_words(bits: &BooleanBuffer) -> ScalarBuffer<u64> {
     collect_words(&Rank::new(bits))
 }
 
@@ -220,12 +224,12 @@ pub(crate) fn count_ones(words: &[u64]) -> usize {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn wide(words: &[u64]) -> usize {
+        fn count_avx2(words: &[u64]) -> usize {
             count(words)
         }
         if has_avx2() {
             // SAFETY: `has_avx2` checked the enabled features.
-            return unsafe { wide(words) };
+            return unsafe { count_avx2(words) };
         }
     }
     count(words)
@@ -246,12 +250,12 @@ fn count_before_words(words: &[u64]) -> Vec<usize> {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn wide(words: &[u64]) -> Vec<usize> {
+        fn count_avx2(words: &[u64]) -> Vec<usize> {
             count(words)
         }
         if has_avx2() {
             // SAFETY: `has_avx2` checked the enabled features.
-            return unsafe { wide(words) };
+            return unsafe { count_avx2(words) };
         }
     }
     count(words)
@@ -342,7 +346,7 @@ mod tests {
                 .slice(5, 285);
         let rank = Rank::new(&map);
         for at in 0..=285 {
-            assert_eq!(rank.rank(at), bits[..at].iter().filter(|b| **b).count());
+            assert_eq!(rank.count_before(at), bits[..at].iter().filter(|b| **b).count());
             for (i, expected) in bits[at..].iter().take(64).enumerate() {
                 assert_eq!(rank.bits().at(at) >> i & 1 == 1, *expected);
             }
@@ -350,13 +354,13 @@ mod tests {
         for (start, len) in [(0, 285), (3, 64), (8, 0), (3, 130), (11, 100), (8, 64), (200, 85)] {
             let part = map.slice(start, len);
             assert!(
-                words(&part)
+                align_words(&part)
                     .iter()
                     .copied()
                     .eq(part.bit_chunks().iter_padded().take(len.div_ceil(64)))
             );
             let rank = Rank::new(&part);
-            assert_eq!(rank.words(), &words(&part)[..]);
+            assert_eq!(rank.words(), &align_words(&part)[..]);
             assert_eq!(rank.total(), part.count_set_bits());
             assert_eq!(rank.bits().at((len.div_ceil(64) + 1) * 64), 0);
         }
@@ -367,14 +371,14 @@ mod tests {
             let part = whole.slice(start, len);
             let expected: Vec<u64> =
                 part.bit_chunks().iter_padded().take(len.div_ceil(64)).collect();
-            assert_eq!(words(&part)[..], expected, "{start} {len}");
+            assert_eq!(align_words(&part)[..], expected, "{start} {len}");
             let shared = start % 64 == 0 && len % 64 == 0;
-            let at = words(&part).as_ptr().cast::<u8>();
+            let at = align_words(&part).as_ptr().cast::<u8>();
             // A bitmap whose last word has no bits after its end is shared like a whole one.
             assert_eq!(at == whole.values()[start / 8..].as_ptr(), shared || len == 127);
         }
         assert_eq!(rank.bits().at(285), 0);
-        assert_eq!(Rank::new(&BooleanBuffer::new_unset(0)).rank(0), 0);
-        assert_eq!(Rank::new(&BooleanBuffer::new_set(128)).rank(128), 128);
+        assert_eq!(Rank::new(&BooleanBuffer::new_unset(0)).count_before(0), 0);
+        assert_eq!(Rank::new(&BooleanBuffer::new_set(128)).count_before(128), 128);
     }
 }

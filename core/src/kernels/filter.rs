@@ -124,5 +124,5 @@ pub(super) fn count_kept(layout: &Layout, rank: &Rank) -> Result<Offsets> {
 
 /// Translates offsets into numbers of set bits.
 fn rank_offsets<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, rank: &Rank) -> OffsetBuffer<O> {
-    OffsetBuffer::new(rank.ranks(offsets).into())
+    OffsetBuffer::new(rank.count_before_each(offsets).into())
 }

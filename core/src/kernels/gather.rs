@@ -12,7 +12,7 @@ use arrow::util::bit_iterator::BitSliceIterator;
 
 use super::bits::true_bits;
 use super::kept::filter_values;
-use crate::array::ranges::{gather_bits, gather_values, joined, total};
+use crate::array::ranges::{count_values, gather_bits, gather_values, merge_ranges};
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::with_offsets;
@@ -34,7 +34,7 @@ pub fn take_ranges(
             outside.get_or_insert(r.start.max(r.end));
         }
     });
-    let ranges = joined(ranges);
+    let ranges = merge_ranges(ranges);
     if let Some(at) = outside {
         return Err(Error::OutOfRange {
             axis: 0,
@@ -42,7 +42,7 @@ pub fn take_ranges(
             size: array.len(),
         });
     }
-    gather(array, ranges)
+    gather_ranges(array, ranges)
 }
 
 /// Takes rows by position, in any order; a null position gives a null row.
@@ -91,8 +91,8 @@ pub fn take_rows(array: &RaggedArray, rows: &UInt64Array) -> Result<RaggedArray>
         }
         _ => lists_like(layout, rows.iter().map(|r| r.map_or(0, |r| layout.length(at(r)))))?,
     };
-    let ranges = joined(rows.iter().flatten().map(|r| axis.layout().range(at(r))));
-    let below = gather(&array.inner(1)?, ranges)?;
+    let ranges = merge_ranges(rows.iter().flatten().map(|r| axis.layout().range(at(r))));
+    let below = gather_ranges(&array.inner(1)?, ranges)?;
     with_axis(array, rows.len(), 1, ListAxis::try_new(layout, nulls)?, below)
 }
 
@@ -114,7 +114,7 @@ pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArr
         return RaggedArray::try_new(kept.len(), Vec::new(), kept);
     }
     let ranges = BitSliceIterator::new(bits.values(), bits.offset(), bits.len());
-    gather(array, joined(ranges.map(|(start, end)| start..end)))
+    gather_ranges(array, merge_ranges(ranges.map(|(start, end)| start..end)))
 }
 
 /// Combines `outer` down to axis `axis - 1`, the level `level`, and `below` as its children.
@@ -162,21 +162,26 @@ pub(crate) fn row_of_list(array: &RaggedArray, axis: usize, list: usize) -> usiz
 }
 
 /// Gathers rows by ranges that are checked and merged.
-pub(super) fn gather(array: &RaggedArray, mut ranges: Vec<Range<usize>>) -> Result<RaggedArray> {
+pub(super) fn gather_ranges(
+    array: &RaggedArray,
+    mut ranges: Vec<Range<usize>>,
+) -> Result<RaggedArray> {
     match &ranges[..] {
         [] => return array.slice(0, 0),
         [r] => return array.slice(r.start, r.len()),
         _ => {}
     }
-    let rows = total(&ranges)?;
+    let rows = count_values(&ranges)?;
     let mut axes = Vec::with_capacity(array.axes().len());
     for axis in array.axes() {
-        let lists = total(&ranges)?;
+        let lists = count_values(&ranges)?;
         let nulls = axis.nulls().map(|n| NullBuffer::new(gather_bits(n.inner(), &ranges, lists)));
-        let below = joined(ranges.iter().map(|r| axis.layout().ranges(r.clone())));
+        let below = merge_ranges(ranges.iter().map(|r| axis.layout().ranges(r.clone())));
         let layout = match axis.layout() {
             Layout::Uniform { size, .. } => Layout::Uniform { size: *size, lists },
-            Layout::Ragged(offsets) => gather_offsets(offsets, &ranges, lists, total(&below)?)?,
+            Layout::Ragged(offsets) => {
+                gather_offsets(offsets, &ranges, lists, count_values(&below)?)?
+            }
         };
         axes.push(ListAxis::try_new(layout, nulls)?);
         ranges = below;

@@ -8,7 +8,7 @@ use arrow::array::{
 use arrow::compute::{cast, concat, take};
 use arrow::datatypes::{DataType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 
-use super::native::reinterpret;
+use super::native::reinterpret_values;
 use super::sort::{Order, argsort, make_equality};
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
@@ -94,13 +94,17 @@ impl Histogram {
             DataType::UInt8 => count_in_table::<UInt8Type>(table, 1 << 8, values),
             DataType::UInt16 => count_in_table::<UInt16Type>(table, 1 << 16, values),
             DataType::Int8 => {
-                count_in_table::<UInt8Type>(table, 1 << 8, &reinterpret(values, &DataType::UInt8)?);
+                count_in_table::<UInt8Type>(
+                    table,
+                    1 << 8,
+                    &reinterpret_values(values, &DataType::UInt8)?,
+                );
             }
             DataType::Int16 => {
                 count_in_table::<UInt16Type>(
                     table,
                     1 << 16,
-                    &reinterpret(values, &DataType::UInt16)?,
+                    &reinterpret_values(values, &DataType::UInt16)?,
                 );
             }
             DataType::UInt32 => {
@@ -195,8 +199,12 @@ impl Histogram {
         let numbers = indices.iter().map(|i| u32::try_from(*i).unwrap_or(u32::MAX));
         let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(numbers));
         Ok(match &self.values {
-            DataType::Int8 => reinterpret(&cast(&numbers, &DataType::UInt8)?, &DataType::Int8)?,
-            DataType::Int16 => reinterpret(&cast(&numbers, &DataType::UInt16)?, &DataType::Int16)?,
+            DataType::Int8 => {
+                reinterpret_values(&cast(&numbers, &DataType::UInt8)?, &DataType::Int8)?
+            }
+            DataType::Int16 => {
+                reinterpret_values(&cast(&numbers, &DataType::UInt16)?, &DataType::Int16)?
+            }
             other => cast(&numbers, other)?,
         })
     }

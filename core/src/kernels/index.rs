@@ -7,12 +7,12 @@ use arrow::buffer::OffsetBuffer;
 
 use super::RowArg;
 use super::gather::{
-    gather, lists_like, row_of_list, rows_of_lists, take_ranges, take_rows, with_axis,
+    gather_ranges, lists_like, row_of_list, rows_of_lists, take_ranges, take_rows, with_axis,
 };
 use super::shape::list_axis;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
-use crate::index::{Index, Span, positions_of, resolve};
+use crate::index::{Index, Span, positions_of, resolve_position};
 use crate::with_offsets;
 
 /// Returns the elements `start..stop` by `step` of every list of axis `axis` (1 or more, negative
@@ -49,7 +49,7 @@ pub fn slice(
 ) -> Result<RaggedArray> {
     let axis = list_axis(array, axis)?;
     for (what, arg) in [("start", start), ("stop", stop), ("step", step)] {
-        arg.check(what, array.len())?;
+        arg.check_rows(what, array.len())?;
     }
     let constant = start.is_constant() && stop.is_constant() && step.is_constant();
     let level = array.axis(axis)?;
@@ -184,7 +184,7 @@ fn slice_by_bounds(
     if layout.children() == offsets.children() {
         return Ok(array.clone());
     }
-    let below = gather(&array.inner(axis)?, ranges)?;
+    let below = gather_ranges(&array.inner(axis)?, ranges)?;
     let level = ListAxis::try_new(layout, array.axis(axis)?.nulls().cloned())?;
     with_axis(array, array.len(), axis, level, below)
 }
@@ -227,7 +227,7 @@ pub fn pick(array: &RaggedArray, axis: i64, index: i64) -> Result<RaggedArray> {
             return Ok(None);
         }
         let range = layout.range(list);
-        match resolve(index, range.len()) {
+        match resolve_position(index, range.len()) {
             Some(i) => Ok(Some((range.start + i) as u64)),
             None => Err(Error::OutOfRangeIn {
                 row: row_of_list(array, axis, list),
@@ -299,7 +299,7 @@ fn take_positions(
             )));
         }
         for index in positions {
-            let at = resolve(*index, range.len()).ok_or_else(|| Error::OutOfRangeIn {
+            let at = resolve_position(*index, range.len()).ok_or_else(|| Error::OutOfRangeIn {
                 row: row(list),
                 axis,
                 index: *index,
@@ -366,7 +366,7 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
 pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
     let lists = array.ndim() - 1;
     let what = format!("an array with {lists} axes of lists (the first index is axis 1)");
-    let items = Index::expand(index, lists, &what)?;
+    let items = Index::expand_axes(index, lists, &what)?;
     let arrays = items.iter().filter(|i| matches!(i, Index::Array(_) | Index::Mask(_))).count();
     let integers = items.iter().filter(|i| matches!(i, Index::At(_))).count();
     if arrays > 0 && arrays + integers > 1 {
@@ -390,8 +390,8 @@ pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
             Index::Slice { start, stop, step } => {
                 slice(&out, at, &(*start).into(), &(*stop).into(), &(*step).into()).map(Some)
             }
-            Index::Array(positions) => take(&out, at, positions.flat()?).map(Some),
-            Index::Mask(keep) => mask(&out, at, keep.flat()?).map(Some),
+            Index::Array(positions) => take(&out, at, positions.as_flat()?).map(Some),
+            Index::Mask(keep) => mask(&out, at, keep.as_flat()?).map(Some),
             Index::At(i) => pick(&out, at, *i).map(Some),
         };
         let next = next.map_err(|e| match e {

@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use half::f16;
 
 use super::elementwise::each_length;
-use super::exp::exp;
+use super::exp::compute_exp;
 use super::room::allocate_values;
 use super::shape::list_axis;
 use crate::array::{Layout, RaggedArray};
@@ -57,7 +57,7 @@ pub fn output_type(what: &str, leaf: &DataType) -> Result<DataType> {
 pub fn softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     apply_to_groups("softmax", array, axis, |values| {
         subtract_largest(values);
-        exp(values);
+        compute_exp(values);
         let sum = sum_lanes(values);
         values.iter_mut().for_each(|v| *v /= sum);
     })
@@ -73,7 +73,7 @@ pub fn log_softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
         subtract_largest(values);
         powers.clear();
         powers.extend_from_slice(values);
-        exp(&mut powers);
+        compute_exp(&mut powers);
         let log = sum_lanes(&powers).ln();
         values.iter_mut().for_each(|v| *v -= log);
     })

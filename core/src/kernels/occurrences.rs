@@ -7,7 +7,7 @@ use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 
 use super::isin::isin;
-use super::native::reinterpret;
+use super::native::reinterpret_values;
 use super::reduce::{AxisGroups, Reduction, group_along_axis, reduce};
 use super::reshape::flatten_all;
 use crate::array::{Layout, ListAxis, RaggedArray};
@@ -123,7 +123,7 @@ impl Needle {
     fn find_in_lists(&self, leaves: &ArrayRef, lists: &Layout) -> Result<BooleanBuffer> {
         let keys = leaves.as_any_dictionary_opt().map(|d| d.keys().slice(0, leaves.len()));
         let leaves = keys.as_ref().unwrap_or(leaves);
-        let same = |t: &DataType| reinterpret(leaves, t);
+        let same = |t: &DataType| reinterpret_values(leaves, t);
         Ok(match leaves.data_type().primitive_width() {
             Some(1) => search_lists::<UInt8Type>(&same(&DataType::UInt8)?, self.bits, lists),
             Some(2) => search_lists::<UInt16Type>(&same(&DataType::UInt16)?, self.bits, lists),
@@ -135,15 +135,15 @@ impl Needle {
 
 /// Returns the bits of the first integer, zero-extended.
 fn first_value_bits(values: &ArrayRef) -> Result<u64> {
-    fn first<T: ArrowPrimitiveType<Native: Into<u64>>>(values: &ArrayRef) -> u64 {
+    fn read_first<T: ArrowPrimitiveType<Native: Into<u64>>>(values: &ArrayRef) -> u64 {
         values.as_primitive::<T>().values().first().map_or(0, |v| (*v).into())
     }
-    let same = |t: &DataType| reinterpret(values, t);
+    let same = |t: &DataType| reinterpret_values(values, t);
     Ok(match values.data_type().primitive_width() {
-        Some(1) => first::<UInt8Type>(&same(&DataType::UInt8)?),
-        Some(2) => first::<UInt16Type>(&same(&DataType::UInt16)?),
-        Some(4) => first::<UInt32Type>(&same(&DataType::UInt32)?),
-        _ => first::<UInt64Type>(&same(&DataType::UInt64)?),
+        Some(1) => read_first::<UInt8Type>(&same(&DataType::UInt8)?),
+        Some(2) => read_first::<UInt16Type>(&same(&DataType::UInt16)?),
+        Some(4) => read_first::<UInt32Type>(&same(&DataType::UInt32)?),
+        _ => read_first::<UInt64Type>(&same(&DataType::UInt64)?),
     })
 }
 

@@ -76,7 +76,7 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
         )));
     }
     for size in sizes {
-        size.check("pad", array.len())?;
+        size.check_rows("pad", array.len())?;
     }
     let fill = options.fill.as_ref().map(|f| convert_fill(f, array)).transpose()?;
     if sizes.iter().all(|s| matches!(s, RowArg::All(None))) {
@@ -106,7 +106,7 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
         check(made.saturating_add(lists.saturating_mul(own as u128)), lists, k)?;
         let lengths = compute_lengths(level, &runs, size, options, k + 1)?;
         made = made.saturating_add(lists.saturating_mul(OFFSET as u128));
-        let count = LevelTotals::sum(&lengths);
+        let count = LevelTotals::from_lengths(&lengths);
         let below = match array.axes().get(k + 1) {
             Some(_) => count.total().saturating_mul(OFFSET as u128),
             None => estimate_leaf_bytes(array.leaves(), fill.as_ref(), &count),
@@ -149,7 +149,7 @@ struct LevelTotals {
 }
 
 impl LevelTotals {
-    fn sum(lengths: &[PaddedLength]) -> Self {
+    fn from_lengths(lengths: &[PaddedLength]) -> Self {
         let mut count = Self { kept: 0, new: 0, changed: 0 };
         for length in lengths {
             count.kept = count.kept.saturating_add(length.kept as u128);

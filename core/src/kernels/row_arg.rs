@@ -42,7 +42,7 @@ impl RowArg {
     }
 
     /// Returns an error unless an argument per row has `rows` values.
-    pub(crate) fn check(&self, what: &str, rows: usize) -> Result<()> {
+    pub(crate) fn check_rows(&self, what: &str, rows: usize) -> Result<()> {
         match self {
             Self::Each(a) if a.len() != rows => {
                 Err(Error::invalid(format!("{what}: {} values for {rows} rows", a.len())))

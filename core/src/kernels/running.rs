@@ -22,7 +22,7 @@ use arrow::util::bit_util;
 
 use super::args::cast_exactly;
 use super::elementwise::each_length;
-use super::native::{native_int, reinterpret};
+use super::native::{native_int, reinterpret_values};
 use super::reduce::{AxisGroups, Reduction, group_along_axis};
 use super::room::allocate_values;
 use crate::array::nulls::with_nulls;
@@ -118,7 +118,7 @@ pub fn running(array: &RaggedArray, how: Running, axis: i64) -> Result<RaggedArr
     };
     let array = array.with_leaves(leaves.clone())?;
     apply_in_lists(&array, axis, |leaves, lists| {
-        let found = accumulate(how, leaves, lists, axis, &out)?;
+        let found = accumulate_lists(how, leaves, lists, axis, &out)?;
         if *found.data_type() == out { Ok(found) } else { Ok(cast(&found, &out)?) }
     })
 }
@@ -139,7 +139,7 @@ pub fn cumprod(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     running(array, Running::Prod, axis)
 }
 
-fn accumulate(
+fn accumulate_lists(
     how: Running,
     leaves: &ArrayRef,
     lists: &Layout,
@@ -185,14 +185,14 @@ fn accumulate(
     }
     // Signed integers, booleans and durations; overflow counts at valid leaves only.
     let leaves = match leaves.data_type() {
-        DataType::Duration(_) => reinterpret(leaves, &DataType::Int64)?,
+        DataType::Duration(_) => reinterpret_values(leaves, &DataType::Int64)?,
         DataType::Boolean => cast(&cast(leaves, &DataType::Int8)?, &DataType::Int64)?,
         _ => cast(leaves, &DataType::Int64)?,
     };
     let step = |acc: i64, v: i64| if product { acc.checked_mul(v) } else { acc.checked_add(v) };
     let leaves = leaves.as_primitive::<Int64Type>();
     let found = scan_lists::<_, Int64Type, _>(leaves, lists, i64::from(product), step, |acc| acc);
-    reinterpret(&found.map_err(overflow)?, out)
+    reinterpret_values(&found.map_err(overflow)?, out)
 }
 
 /// Scans list by list. The error is the first leaf of the list where `step` failed.
@@ -260,7 +260,7 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
     let native = native_type(given).unwrap_or_else(|| given.clone());
     let same = match given {
         DataType::Boolean | DataType::Null => cast(leaves, &native)?,
-        _ => reinterpret(leaves, &native)?,
+        _ => reinterpret_values(leaves, &native)?,
     };
     macro_rules! by_type {
         ($($t:ident => $arrow:ty),*) => {
@@ -278,7 +278,7 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
     );
     match given {
         DataType::Boolean | DataType::Null => Ok(cast(&found, given)?),
-        _ => reinterpret(&found, given),
+        _ => reinterpret_values(&found, given),
     }
 }
 
@@ -381,7 +381,7 @@ fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
         ($($width:literal => $t:ty),*) => {
             match leaves.data_type().primitive_width() {
                 $(Some($width) if leaves.null_count() == 0 => {
-                    let same = reinterpret(leaves, &<$t>::DATA_TYPE)?;
+                    let same = reinterpret_values(leaves, &<$t>::DATA_TYPE)?;
                     let flat = same.as_primitive::<$t>().values();
                     let mut out = allocate_values(len);
                     if back {
@@ -392,7 +392,7 @@ fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
                         out.extend_from_slice(&flat[..len - far]);
                     }
                     let out: ArrayRef = Arc::new(PrimitiveArray::<$t>::new(out.into(), None));
-                    return reinterpret(&out, leaves.data_type());
+                    return reinterpret_values(&out, leaves.data_type());
                 })*
                 _ => {}
             }
@@ -564,7 +564,7 @@ fn fill_lists(
         ($($width:literal => $t:ty),*) => {
             match leaves.data_type().primitive_width() {
                 $(Some($width) => {
-                    let same = reinterpret(leaves, &<$t>::DATA_TYPE)?;
+                    let same = reinterpret_values(leaves, &<$t>::DATA_TYPE)?;
                     let mut out = allocate_values(leaves.len());
                     out.extend_from_slice(same.as_primitive::<$t>().values());
                     for_each_gap(nulls, lists, back, |nulls, source| {
@@ -572,7 +572,7 @@ fn fill_lists(
                         out[nulls].fill(value);
                     });
                     let out: ArrayRef = Arc::new(PrimitiveArray::<$t>::try_new(out.into(), valid)?);
-                    reinterpret(&out, leaves.data_type())
+                    reinterpret_values(&out, leaves.data_type())
                 })*
                 _ => {
                     let mut sources: Vec<u64> = (0..leaves.len() as u64).collect();

@@ -12,14 +12,14 @@ use arrow::downcast_primitive_array;
 
 use super::Count;
 use super::align::aligned;
-use super::args::{bits_of, cast_exactly, integers};
+use super::args::{bits_of, cast_arg_integers, cast_exactly};
 use super::concat::concat;
 use super::gather::{lists_like, row_of_list, take_rows, with_axis};
 use super::room::allocate_values;
 use super::take::{align_indices, merge_outer_nulls};
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
-use crate::index::resolve;
+use crate::index::resolve_position;
 use crate::limit::check_size;
 
 /// What to do when two values have the same target.
@@ -86,7 +86,7 @@ pub fn scatter(
     let into = merge_outer_nulls(&into, &values, axis)?;
     let (axis, into, indices, _) = align_indices("scatter", &into, &indices)?;
     let (indices, values) = aligned(&indices, &values, axis)?;
-    let at = integers("the indices of scatter", indices.leaves())?;
+    let at = cast_arg_integers("the indices of scatter", indices.leaves())?;
     let values = values.with_leaves(cast_exactly(
         "a value of scatter",
         values.leaves(),
@@ -154,7 +154,7 @@ impl ScatterWrite<'_> {
                 if !plain && self.at.is_null(i) {
                     continue;
                 }
-                let Some(target_index) = resolve(*index, size) else {
+                let Some(target_index) = resolve_position(*index, size) else {
                     return Err(Error::OutOfRangeAt {
                         what: "scatter",
                         row: self.row_of(list),

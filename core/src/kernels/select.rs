@@ -6,7 +6,7 @@ use arrow::compute::{CastOptions, cast_with_options, is_not_null};
 use arrow::datatypes::DataType;
 
 use super::bits::true_bits;
-use super::elementwise::{Op, Operand, OperandType, Pair, Types, pair};
+use super::elementwise::{Op, Operand, OperandType, Pair, Types, pair_arrays};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -61,17 +61,17 @@ pub fn where_(mask: &RaggedArray, yes: Operand<'_>, no: Operand<'_>) -> Result<R
     let mut shape = mask.clone();
     for side in [yes, no] {
         if let Operand::Array(a) = side {
-            let Pair { shape: all, left, .. } = pair(&shape, a)?;
+            let Pair { shape: all, left, .. } = pair_arrays(&shape, a)?;
             shape = all.with_leaves(left)?;
         }
     }
     let broadcast = |side: Operand<'_>| match side {
-        Operand::Array(a) => Ok(Side::Each(cast_leaves(&pair(&shape, a)?.right, &to)?)),
+        Operand::Array(a) => Ok(Side::Each(cast_leaves(&pair_arrays(&shape, a)?.right, &to)?)),
         Operand::Scalar(v) => Ok::<_, Error>(Side::One(Scalar::new(cast_leaves(v, &to)?))),
     };
     let (yes, no) = (broadcast(yes)?, broadcast(no)?);
     let bits = BooleanArray::new(true_bits(shape.leaves().as_boolean()), None);
-    shape.with_leaves(zip(&bits, yes.datum(), no.datum())?)
+    shape.with_leaves(zip(&bits, yes.as_datum(), no.as_datum())?)
 }
 
 enum Side {
@@ -80,7 +80,7 @@ enum Side {
 }
 
 impl Side {
-    fn datum(&self) -> &dyn Datum {
+    fn as_datum(&self) -> &dyn Datum {
         match self {
             Self::Each(v) => v,
             Self::One(v) => v,

@@ -68,7 +68,8 @@ pub fn count(array: &RaggedArray) -> Result<Int64Array> {
         None => (0..layout.lists()).map(|i| to_i64(layout.length(i))).collect(),
         Some(n) => {
             let rank = Rank::new(n.inner());
-            let count = |r: Range<usize>| to_i64(rank.rank(r.end) - rank.rank(r.start));
+            let count =
+                |r: Range<usize>| to_i64(rank.count_before(r.end) - rank.count_before(r.start));
             (0..layout.lists()).map(|i| count(layout.range(i))).collect()
         }
     };

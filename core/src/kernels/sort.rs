@@ -21,7 +21,7 @@ use arrow::datatypes::{
 
 use super::align::aligned;
 use super::gather::{lists_like, take_rows, with_axis};
-use super::native::{native_int, reinterpret};
+use super::native::{native_int, reinterpret_values};
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -293,8 +293,10 @@ macro_rules! dispatch_native {
             DataType::Float16 => run!(Float32Type, &cast(given, &DataType::Float32)?),
             DataType::Boolean => run!(UInt8Type, &cast(given, &DataType::UInt8)?),
             t => match native_int(t) {
-                Some(DataType::Int32) => run!(Int32Type, &reinterpret(given, &DataType::Int32)?),
-                Some(_) => run!(Int64Type, &reinterpret(given, &DataType::Int64)?),
+                Some(DataType::Int32) => {
+                    run!(Int32Type, &reinterpret_values(given, &DataType::Int32)?)
+                }
+                Some(_) => run!(Int64Type, &reinterpret_values(given, &DataType::Int64)?),
                 None => $other,
             },
         }
@@ -333,7 +335,7 @@ fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option
     let given = leaves.data_type();
     Ok(Some(match given {
         DataType::Float16 | DataType::Boolean => cast(&sorted, given)?,
-        _ => reinterpret(&sorted, given)?,
+        _ => reinterpret_values(&sorted, given)?,
     }))
 }
 

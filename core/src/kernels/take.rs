@@ -8,14 +8,14 @@ use arrow::downcast_primitive_array;
 
 use super::RowArg;
 use super::align::aligned;
-use super::args::integers;
+use super::args::cast_arg_integers;
 use super::gather::{lists_like, row_of_list, take_rows, with_axis};
 use super::index::slice;
 use super::room::allocate_values;
 use super::shape::list_axis;
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
-use crate::index::resolve;
+use crate::index::resolve_position;
 
 /// Takes the elements of every list at the indices in the list of `indices` for it, in that order
 /// (numpy's `take`, list by list).
@@ -85,7 +85,7 @@ pub(super) fn align_indices(
         )));
     }
     let (array, indices) = aligned(array, indices, axis - 1)?;
-    let at = integers(&format!("the indices of {what}"), indices.leaves())?;
+    let at = cast_arg_integers(&format!("the indices of {what}"), indices.leaves())?;
     Ok((axis, array, indices, at))
 }
 
@@ -129,7 +129,7 @@ fn take_elements(
             positions.push(if at.is_null(i) {
                 None
             } else {
-                match resolve(at.value(i), source.len()) {
+                match resolve_position(at.value(i), source.len()) {
                     Some(p) => Some((source.start + p) as u64),
                     None => return Err(outside(list, position)),
                 }
@@ -179,7 +179,7 @@ fn take_primitive<T: ArrowPrimitiveType>(
         let mut outside = None;
         let wanted = &indices[to.range(list)];
         out.extend(wanted.iter().enumerate().map(|(position, index)| {
-            match resolve(*index, source.len()).and_then(|i| source.get(i)) {
+            match resolve_position(*index, source.len()).and_then(|i| source.get(i)) {
                 Some(value) => *value,
                 None => {
                     outside = outside.or(Some(position));

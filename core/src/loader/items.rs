@@ -68,7 +68,7 @@ impl EpochItems {
         }
         let (mut of, mut steps) = (Vec::new(), Vec::new());
         for base in 0..n {
-            let (row, len) = items.base(source, base);
+            let (row, len) = items.row_and_len(source, base);
             let Some(window) = Window::for_row(source, options, row) else { continue };
             if window.is_stuck() {
                 return Err(Error::invalid(format!(
@@ -106,7 +106,7 @@ impl EpochItems {
     }
 
     /// Returns the row of a base over all shards, and its number of elements on axis 1.
-    pub(super) fn base(&self, source: &LoaderSource, base: usize) -> (usize, usize) {
+    pub(super) fn row_and_len(&self, source: &LoaderSource, base: usize) -> (usize, usize) {
         match &self.bases {
             Bases::Rows(_) => (base, source.len(base)),
             Bases::Cuts(cuts) => (cuts.rows[base] as usize, cuts.ends[base] as usize),

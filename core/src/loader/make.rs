@@ -83,13 +83,13 @@ impl Output {
             let row = shape.get(1).copied().unwrap_or(0);
             let mut bytes = vec![0u8; slots.bytes()];
             for (item, out) in bytes.chunks_exact_mut(row.max(1)).enumerate() {
-                let before = draft.frame(self.facts).before(1, item);
+                let before = draft.frame(self.facts).facts_before(1, item);
                 out[..before.min(row)].fill(1);
             }
             return DenseTensor::try_new_trusted(self.dtype, shape, Buffer::from_vec(bytes));
         }
-        let mut memory = self.shelf.take(slots.bytes(), largest)?;
-        let out = memory.padded(grid);
+        let mut memory = self.shelf.take_block(slots.bytes(), largest)?;
+        let out = memory.clear_for_grid(grid);
         if self.what == TensorContent::Mask {
             slots.write_all(out, &mut Ones);
             return DenseTensor::try_new_trusted(self.dtype, shape, memory.into_buffer(Some(grid)));
@@ -130,9 +130,9 @@ impl Output {
             TensorContent::Offsets => return copied(&frame.offsets[self.axis - 1]),
             _ => {}
         }
-        let (n, size) = (frame.elements(self.axis), self.size());
-        let mut memory = self.shelf.take(n * size, n * size + n * size / 4)?;
-        let mut rest = memory.any();
+        let (n, size) = (frame.count_elements(self.axis), self.size());
+        let mut memory = self.shelf.take_block(n * size, n * size + n * size / 4)?;
+        let mut rest = memory.as_uninit_slice();
         let is_finite = self.is_finite(inner);
         for item in 0..draft.items.len() {
             let (out, after) = rest.split_at_mut(frame.range(self.axis, item).len() * size);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::inner::LoaderState;
 use super::items::Item;
-use super::random::{derive_random, epoch_rng, shuffle};
+use super::random::{derive_random, epoch_rng, shuffle_items};
 use super::window::Window;
 use crate::error::{Error, Result};
 
@@ -63,7 +63,7 @@ impl EpochPlan {
         if options.shuffle || options.bucket.is_some() {
             let mut own: Vec<u32> = (0..number(all)).collect();
             if options.shuffle {
-                shuffle(&mut own, &mut rng);
+                shuffle_items(&mut own, &mut rng);
             }
             own.truncate(items);
             order = Some(own);
@@ -75,7 +75,7 @@ impl EpochPlan {
             plan.sort_pools(order, pool.saturating_mul(size));
             if options.shuffle {
                 let mut parts: Vec<u32> = (0..number(items.div_ceil(size))).collect();
-                shuffle(&mut parts, &mut rng);
+                shuffle_items(&mut parts, &mut rng);
                 plan.parts = Some(parts);
             }
         }
@@ -125,7 +125,7 @@ impl EpochPlan {
     pub fn items(&self, batch: usize) -> impl ExactSizeIterator<Item = Item> + '_ {
         self.positions(batch).map(|position| {
             let (row, events) = self.window_of(self.item_at(position));
-            let (shard, row) = self.inner.source.locate(row);
+            let (shard, row) = self.inner.source.locate_row(row);
             Item { shard, row, events }
         })
     }
@@ -150,7 +150,7 @@ impl EpochPlan {
     fn window_of(&self, item: u32) -> (usize, Range<usize>) {
         let inner = &self.inner;
         let (base, step) = inner.items.locate_item(item);
-        let (row, len) = inner.items.base(&inner.source, base);
+        let (row, len) = inner.items.row_and_len(&inner.source, base);
         let Some(window) = Window::for_row(&inner.source, &inner.options, row) else {
             return (row, 0..len);
         };
@@ -166,7 +166,7 @@ impl EpochPlan {
     /// Number of items (windows) made from one base.
     pub(super) fn count_windows(&self, base: usize) -> usize {
         let inner = &self.inner;
-        let (row, len) = inner.items.base(&inner.source, base);
+        let (row, len) = inner.items.row_and_len(&inner.source, base);
         Window::for_row(&inner.source, &inner.options, row).map_or(1, |window| window.count(len))
     }
 

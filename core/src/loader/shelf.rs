@@ -41,7 +41,7 @@ impl Shelf {
 
     /// Returns `len` bytes of undefined content, from a block sized for batches of up to `largest`
     /// bytes.
-    pub(super) fn take(self: &Arc<Self>, len: usize, largest: usize) -> Result<LentBlock> {
+    pub(super) fn take_block(self: &Arc<Self>, len: usize, largest: usize) -> Result<LentBlock> {
         let (fitting, outgrown) = {
             let mut free = self.free();
             // Best fit; among equals the one used last, whose pages are likely resident.
@@ -57,7 +57,7 @@ impl Shelf {
         let used = match fitting {
             Some(used) => used,
             None => {
-                let block = Block::zeroed(choose_capacity(len, largest))?;
+                let block = Block::new_zeroed(choose_capacity(len, largest))?;
                 ShelfBlock { block, padded: 0, written: None }.with_zeros(self)
             }
         };
@@ -156,7 +156,7 @@ pub(super) struct LentBlock {
 
 impl LentBlock {
     /// Returns the bytes, all padding except for the slots of `grid`, which the caller must write.
-    pub(super) fn padded(&mut self, grid: &Grid) -> &mut [u8] {
+    pub(super) fn clear_for_grid(&mut self, grid: &Grid) -> &mut [u8] {
         match (&mut self.used, self.home.upgrade()) {
             (Some(used), Some(home)) => {
                 used.clear(&home, self.len, grid);
@@ -167,7 +167,7 @@ impl LentBlock {
     }
 
     /// Returns the bytes with undefined content.
-    pub(super) fn any(&mut self) -> &mut [u8] {
+    pub(super) fn as_uninit_slice(&mut self) -> &mut [u8] {
         match &mut self.used {
             Some(used) => &mut used.block.as_mut_slice()[..self.len],
             None => &mut [],

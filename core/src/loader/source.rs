@@ -138,7 +138,7 @@ impl LoaderSource {
     }
 
     /// Returns the shard of a row, and the row within it.
-    pub(super) fn locate(&self, row: usize) -> (usize, usize) {
+    pub(super) fn locate_row(&self, row: usize) -> (usize, usize) {
         // Empty shards start at the same row as their successor, so take the last.
         let shard = self.firsts.partition_point(|first| *first <= row).saturating_sub(1);
         (shard, row - self.firsts[shard])
@@ -146,16 +146,16 @@ impl LoaderSource {
 
     /// Number of elements of a row on axis 1; 0 in a table of flat columns.
     pub(super) fn len(&self, row: usize) -> usize {
-        let (shard, row) = self.locate(row);
+        let (shard, row) = self.locate_row(row);
         self.shards[shard].layouts.first().map_or(0, |l| l.length(row))
     }
 
     /// Number of elements of axis 1 that are put before a window of a row.
-    pub(super) fn before(&self, row: usize) -> usize {
+    pub(super) fn events_before(&self, row: usize) -> usize {
         if self.facts.is_none() {
             return 0;
         }
-        let (shard, row) = self.locate(row);
+        let (shard, row) = self.locate_row(row);
         self.prefix(shard, row).elements
     }
 
@@ -175,7 +175,7 @@ impl LoaderSource {
     }
 
     /// Length of the longest list on an axis (1..) over all shards.
-    pub(super) fn longest(&self, axis: usize) -> usize {
+    pub(super) fn longest_list(&self, axis: usize) -> usize {
         self.shards.iter().map(|s| s.layouts[axis - 1].max_length()).max().unwrap_or(0)
     }
 }
@@ -432,6 +432,6 @@ pub(super) fn resize_buffer(bytes: &mut Vec<u8>, len: usize) -> &mut [u8] {
 /// Unpacks to one byte per bit.
 fn unpack_bits<'a>(bits: &BooleanBuffer, range: Range<usize>, out: &'a mut Vec<u8>) -> &'a [u8] {
     let out = resize_buffer(out, range.len());
-    crate::dense::unpack(&bits.slice(range.start, range.len()), out);
+    crate::dense::unpack_bits(&bits.slice(range.start, range.len()), out);
     out
 }

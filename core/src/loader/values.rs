@@ -34,7 +34,7 @@ impl Output {
         let (source, frame) = (self.source(inner), draft.frame(self.facts));
         let Some(source_item) = draft.items.get(item) else { return Ok(&[]) };
         let range = frame.in_shard(self.axis, item);
-        let before = frame.before(self.axis, item);
+        let before = frame.facts_before(self.axis, item);
         let shard = &source.shards[source_item.shard];
         let misfit = || Error::invalid(format!("a value does not fit {}", self.dtype));
         match self.what {

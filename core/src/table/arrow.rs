@@ -30,7 +30,7 @@ pub(crate) struct Incoming {
 
 /// Builds a table: compares the levels of all columns, keeps each axis once, and names a column by
 /// its path if its plain name is not unique.
-pub(crate) fn assemble(
+pub(crate) fn assemble_table(
     rows: usize,
     names: &[Option<Arc<str>>],
     incoming: Vec<Incoming>,
@@ -189,7 +189,12 @@ impl AxisOffsets {
         })
     }
 
-    fn wrap(&self, item: FieldRef, child: ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    fn wrap_child(
+        &self,
+        item: FieldRef,
+        child: ArrayRef,
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
         Ok(match self {
             Self::List(o) => Arc::new(ListArray::try_new(item, o.clone(), child, nulls)?),
             Self::LargeList(o) => Arc::new(LargeListArray::try_new(item, o.clone(), child, nulls)?),
@@ -279,7 +284,7 @@ impl RaggedTable {
         }
         let declared = read_axis_names(schema);
         let names = if declared.is_empty() { named } else { declared };
-        assemble(batch.num_rows(), &names, incoming)
+        assemble_table(batch.num_rows(), &names, incoming)
     }
 
     /// Returns the schema of [`to_batch`](Self::to_batch).
@@ -311,7 +316,8 @@ impl RaggedTable {
         for column in self.columns() {
             let mut array = column.values().clone();
             for (axis, nulls) in shared[..column.axis()].iter().zip(column.list_nulls()).rev() {
-                array = axis.wrap(item_field(array.data_type().clone()), array, nulls.clone())?;
+                array =
+                    axis.wrap_child(item_field(array.data_type().clone()), array, nulls.clone())?;
             }
             arrays.push(array);
         }
@@ -387,7 +393,7 @@ impl RaggedTable {
             let structs = StructArray::try_new_with_length(fields.into(), arrays, None, length)?;
             let structs: ArrayRef = Arc::new(structs);
             let item = item_field(structs.data_type().clone());
-            let list = AxisOffsets::new(layout)?.wrap(item, structs, nulls)?;
+            let list = AxisOffsets::new(layout)?.wrap_child(item, structs, nulls)?;
             let field = Field::new(self.list_name(axis), list.data_type().clone(), true);
             inner = Some((Arc::new(field), list));
         }

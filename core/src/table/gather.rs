@@ -26,15 +26,15 @@ pub(super) enum Picks {
 }
 
 impl Picks {
-    pub(super) fn ranges(ranges: impl Iterator<Item = Range<usize>>) -> Self {
+    pub(super) fn from_ranges(ranges: impl Iterator<Item = Range<usize>>) -> Self {
         Self::Ranges(merge_ranges(ranges))
     }
 
-    pub(super) fn positions(positions: Vec<Option<usize>>) -> Self {
+    pub(super) fn from_positions(positions: Vec<Option<usize>>) -> Self {
         if positions.contains(&None) {
             return Self::Holes(positions);
         }
-        Self::ranges(positions.iter().flatten().map(|p| *p..p + 1))
+        Self::from_ranges(positions.iter().flatten().map(|p| *p..p + 1))
     }
 
     fn len(&self) -> usize {
@@ -45,15 +45,15 @@ impl Picks {
     }
 
     /// Returns the children of the selected lists as a selection of the next axis.
-    fn children(&self, layout: &Layout) -> Self {
+    fn select_children(&self, layout: &Layout) -> Self {
         match self {
-            Self::Ranges(r) => Self::ranges(r.iter().map(|r| layout.ranges(r.clone()))),
-            Self::Holes(p) => Self::ranges(p.iter().flatten().map(|p| layout.range(*p))),
+            Self::Ranges(r) => Self::from_ranges(r.iter().map(|r| layout.ranges(r.clone()))),
+            Self::Holes(p) => Self::from_ranges(p.iter().flatten().map(|p| layout.range(*p))),
         }
     }
 
     /// Returns the layout of the selected lists; holes become empty lists.
-    fn layout(&self, layout: &Layout) -> Result<Layout> {
+    fn select_layout(&self, layout: &Layout) -> Result<Layout> {
         let positions = match self {
             Self::Ranges(r) => return gather_layout(layout, r),
             Self::Holes(p) => p,
@@ -100,7 +100,7 @@ impl RaggedTable {
     ///
     /// The caller makes layout and picks fit each other and the table; `Column` lengths are not
     /// checked here.
-    pub(super) fn gather(&self, axis: usize, over: Parents, picks: &[Picks]) -> Result<Self> {
+    pub(super) fn gather_axis(&self, axis: usize, over: Parents, picks: &[Picks]) -> Result<Self> {
         let merged = picks.len().saturating_sub(1);
         let Some(last) = picks.last() else { return Ok(self.clone()) };
         let (mut rows, mut axes) = (self.rows, self.axes[..axis].to_vec());
@@ -124,8 +124,8 @@ impl RaggedTable {
         let mut below = vec![last.clone()];
         for inner in &self.axes[axis + merged..] {
             let lists = &below[below.len() - 1];
-            let layout = lists.layout(&inner.layout)?;
-            let next = lists.children(&inner.layout);
+            let layout = lists.select_layout(&inner.layout)?;
+            let next = lists.select_children(&inner.layout);
             axes.push(Axis { name: inner.name.clone(), parent: axes.len(), layout });
             below.push(next);
         }

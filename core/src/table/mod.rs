@@ -28,7 +28,7 @@ use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 
 pub use self::arrow::{AXES_METADATA, unzip, zip};
-pub(crate) use self::arrow::{Incoming, assemble};
+pub(crate) use self::arrow::{Incoming, assemble_table};
 pub use builder::RaggedTableBuilder;
 pub use column::Column;
 pub(crate) use concat::join_layouts;
@@ -358,7 +358,7 @@ impl RaggedTable {
 
     /// Narrows a table of one row from the elements `whole` to the elements `windows`; both count
     /// in the original table.
-    fn narrow(&self, windows: &[Range<usize>], whole: &[Range<usize>]) -> Result<Self> {
+    fn narrow_to(&self, windows: &[Range<usize>], whole: &[Range<usize>]) -> Result<Self> {
         let within: Vec<Range<usize>> = windows
             .iter()
             .zip(whole)

@@ -59,7 +59,7 @@ impl RaggedTable {
             return self.clone().into_row();
         }
         let layout = self.layout(axis)?;
-        let missing = self.missing(axis);
+        let missing = self.find_common_nulls(axis);
         let mut positions = Vec::with_capacity(layout.lists());
         for list in 0..layout.lists() {
             let range = layout.range(list);
@@ -75,7 +75,7 @@ impl RaggedTable {
                 }
             });
         }
-        self.gather(axis, Parents::Nothing, &[Picks::positions(positions)])
+        self.gather_axis(axis, Parents::Nothing, &[Picks::from_positions(positions)])
     }
 
     /// Adds an axis of one element per list at `axis`, like `None` in an index. Negatives count

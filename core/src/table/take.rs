@@ -102,13 +102,13 @@ impl RaggedTable {
             bits.slice(range.start, range.len()).count_set_bits()
         };
         let over = lists_like(layout, (0..layout.lists()).map(kept))?;
-        let picks = Picks::ranges(bits.set_slices().map(|(start, end)| start..end));
-        self.gather(axis, Parents::Lists(over), &[picks])
+        let picks = Picks::from_ranges(bits.set_slices().map(|(start, end)| start..end));
+        self.gather_axis(axis, Parents::Lists(over), &[picks])
     }
 
     /// Concatenates the rows of these ranges, which must be within the table.
     pub(super) fn gather_rows(&self, ranges: impl Iterator<Item = Range<usize>>) -> Result<Self> {
-        self.gather(0, Parents::Rows, &[Picks::ranges(ranges)])
+        self.gather_axis(0, Parents::Rows, &[Picks::from_ranges(ranges)])
     }
 }
 

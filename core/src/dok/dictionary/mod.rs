@@ -155,9 +155,9 @@ impl Dictionary {
         }
         let mut packed = PackedRows::new(rows, self.width)?;
         for (column, array) in self.keys.iter_mut().zip(keys) {
-            packed.push(&column.encode(array)?)?;
+            packed.push(&column.encode_values(array)?)?;
         }
-        let values = self.value.encode(values)?;
+        let values = self.value.encode_values(values)?;
         self.map.set(&packed.finish()?, &values)
     }
 
@@ -173,7 +173,7 @@ impl Dictionary {
             Some(known) => &found & known.inner(),
             None => found,
         };
-        self.value.decode(&fetched.values, Some(NullBuffer::new(found)))
+        self.value.decode_values(&fetched.values, Some(NullBuffer::new(found)))
     }
 
     /// Returns whether each key is present; keys that contain NULL are not.
@@ -217,7 +217,7 @@ impl Dictionary {
         let columns = self.keys.iter().map(|column| {
             let values = rows::unpack_column(&packed, first, column.dtype())?;
             first += column.dtype().size();
-            column.decode(&values, None)
+            column.decode_values(&values, None)
         });
         columns.collect()
     }
@@ -230,7 +230,7 @@ impl Dictionary {
         if self.is_empty() {
             return Ok(new_empty_array(self.value.field().data_type()));
         }
-        self.value.decode(&self.map.values()?, None)
+        self.value.decode_values(&self.map.values()?, None)
     }
 
     /// Returns the columns as they are stored: keys, then the value.

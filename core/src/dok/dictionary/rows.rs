@@ -37,7 +37,7 @@ impl PackedRows {
                 "a key column has another number of rows than the others, or is wider than declared",
             ));
         }
-        let bytes = crate::dok::canonical(values)?;
+        let bytes = crate::dok::canonicalize_keys(values)?;
         macro_rules! put {
             ($n:literal) => {
                 for (row, value) in

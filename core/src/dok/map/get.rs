@@ -20,7 +20,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::HashMap;
-use super::hash::{Hashing, prefetch, prefetch_row};
+use super::hash::{Hashing, prefetch_row, prefetch_value};
 #[cfg(target_arch = "x86_64")]
 use super::probe::Avx2Probe;
 use super::probe::{Candidate, NO_ROW, Probe, ScalarProbe};
@@ -160,7 +160,7 @@ impl<T: Copy> Queue<T> {
 
     /// Returns the items from number `from` on, counted since the queue was created.
     #[inline(always)]
-    fn since(&self, from: usize) -> impl Iterator<Item = T> {
+    fn iter_since(&self, from: usize) -> impl Iterator<Item = T> {
         (from..self.tail).map(|i| self.waiting[i % QUEUE])
     }
 
@@ -197,7 +197,7 @@ impl<K: Width, P: Probe, V: LookupVisitor> Search<'_, K, P, V> {
         for ((key, tag_of), home_of) in keys.zip(tags).zip(homes) {
             let hash = hashing.hash_row(width, width.row(self.queries, key));
             (*tag_of, *home_of) = (hash_tag(hash), home_bucket(hash, buckets.len()));
-            prefetch(buckets, *home_of);
+            prefetch_value(buckets, *home_of);
         }
     }
 
@@ -237,12 +237,12 @@ impl<K: Width, P: Probe, V: LookupVisitor> Search<'_, K, P, V> {
     #[inline(always)]
     fn prefetch_rows(&mut self, placed: usize, open: usize) {
         let KeyReader { width, buckets, keys, .. } = self.reader;
-        for PlacedKey { place, .. } in self.placed.since(placed) {
+        for PlacedKey { place, .. } in self.placed.iter_since(placed) {
             prefetch_row(width, keys, place.row);
             self.visit.prefetch_value(place.row);
         }
-        for OpenKey { line, .. } in self.open.since(open) {
-            prefetch(buckets, line);
+        for OpenKey { line, .. } in self.open.iter_since(open) {
+            prefetch_value(buckets, line);
         }
     }
 
@@ -451,7 +451,7 @@ impl HashMap {
         let bytes = bytes.ok_or_else(|| {
             Error::invalid(format!("{count} values of {} bytes cannot be addressed", of.bytes()))
         })?;
-        let mut memory = Memory::zeroed(bytes)?;
+        let mut memory = Memory::new_zeroed(bytes)?;
         let mut found = vec![false; count];
         let out = &mut memory.take_contents().0[..bytes];
         self.get_rows(&queries, count, &fallback.to_row(of)?, out, &mut found)?;

@@ -1,7 +1,7 @@
 //! The keyed hash of a row; both its high and its low bits are well distributed.
 
 use super::rows::{Width, copy_row};
-use crate::kernels::seeded::{fold, mix};
+use crate::kernels::seeded::{fold_product, mix_bits};
 
 /// Secret state of the hashes of one map.
 ///
@@ -15,9 +15,9 @@ pub(super) struct Hashing {
 
 impl Hashing {
     pub(super) fn new(seed: u64) -> Self {
-        let a = mix(seed);
-        let b = mix(a);
-        let c = mix(b);
+        let a = mix_bits(seed);
+        let b = mix_bits(a);
+        let c = mix_bits(b);
         // Multiplying by an odd number is reversible; the top bit makes every input reach the upper
         // half of the product.
         Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
@@ -38,26 +38,26 @@ impl Hashing {
         let rest = u64::from_ne_bytes(word);
         match (odd, width.bytes() % 8) {
             ([odd], 0) if pairs.is_empty() => {
-                state = fold(state ^ u64::from_ne_bytes(*odd), self.step)
+                state = fold_product(state ^ u64::from_ne_bytes(*odd), self.step)
             }
             ([odd], 0) => state ^= u64::from_ne_bytes(*odd),
             ([odd], _) => state = self.fold_pair(state, u64::from_ne_bytes(*odd), rest),
             (_, 0) => {}
-            _ if pairs.is_empty() => state = fold(state ^ rest, self.step),
+            _ if pairs.is_empty() => state = fold_product(state ^ rest, self.step),
             _ => state ^= rest,
         }
-        fold(state, self.last)
+        fold_product(state, self.last)
     }
 
     #[inline(always)]
     fn fold_pair(&self, state: u64, a: u64, b: u64) -> u64 {
-        fold(state ^ a, self.step ^ b)
+        fold_product(state ^ a, self.step ^ b)
     }
 }
 
 /// Prefetches the cache line of element `i`; does nothing if `i` is out of bounds.
 #[inline(always)]
-pub(super) fn prefetch<T>(slice: &[T], i: usize) {
+pub(super) fn prefetch_value<T>(slice: &[T], i: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(element) = slice.get(i) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -76,10 +76,10 @@ pub(super) fn prefetch_row<W: Width>(width: W, rows: &[u8], i: usize) {
         return;
     }
     let first = i * w;
-    prefetch(rows, first);
+    prefetch_value(rows, first);
     // Buffers are aligned, so rows of a power of two up to 64 bytes never cross a line.
     if !(w.is_power_of_two() && w <= 64) {
-        prefetch(rows, first + w - 1);
+        prefetch_value(rows, first + w - 1);
     }
 }
 

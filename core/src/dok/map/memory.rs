@@ -16,12 +16,12 @@ pub(super) struct Words {
 }
 
 impl Words {
-    pub(super) fn zeroed(len: usize) -> Result<Self> {
+    pub(super) fn new_zeroed(len: usize) -> Result<Self> {
         let bytes = len.checked_mul(size_of::<u64>()).filter(|b| isize::try_from(*b).is_ok());
         let bytes = bytes.ok_or_else(|| {
             Error::invalid(format!("an index table of {len} buckets cannot be addressed"))
         })?;
-        Ok(Self { block: Block::zeroed(bytes)?, len })
+        Ok(Self { block: Block::new_zeroed(bytes)?, len })
     }
 
     #[inline(always)]
@@ -45,7 +45,7 @@ impl Words {
     }
 }
 
-/// Rows stored one after the other. A buffer handed out by [`share`](Self::share) never changes:
+/// Rows stored one after the other. A buffer handed out by [`share_buffer`](Self::share_buffer) never changes:
 /// the first write after it copies the rows.
 #[derive(Clone, Debug)]
 pub(super) struct RowBuffer {
@@ -64,7 +64,7 @@ impl AsRef<[u8]> for SharedBlock {
 
 impl RowBuffer {
     pub(super) fn new() -> Result<Self> {
-        Ok(Self { block: Arc::new(Block::zeroed(0)?), len: 0 })
+        Ok(Self { block: Arc::new(Block::new_zeroed(0)?), len: 0 })
     }
 
     #[inline(always)]
@@ -73,7 +73,7 @@ impl RowBuffer {
     }
 
     /// Returns the rows without copying them.
-    pub(super) fn share(&self) -> Buffer {
+    pub(super) fn share_buffer(&self) -> Buffer {
         Buffer::from(Bytes::from_owner(SharedBlock(Arc::clone(&self.block))).slice(..self.len))
     }
 
@@ -82,7 +82,7 @@ impl RowBuffer {
     }
 
     fn move_to(&mut self, capacity: usize) -> Result<()> {
-        let mut block = Block::zeroed(capacity)?;
+        let mut block = Block::new_zeroed(capacity)?;
         block.as_mut_slice()[..self.len].copy_from_slice(self.as_slice());
         self.block = Arc::new(block);
         Ok(())
@@ -131,7 +131,7 @@ impl RowBuffer {
     }
 
     /// Releases spare capacity.
-    pub(super) fn shrink(&mut self) -> Result<()> {
+    pub(super) fn shrink_to_len(&mut self) -> Result<()> {
         let spare = self.capacity() - self.len;
         // Large blocks consist of whole huge pages, so some spare capacity remains.
         if spare > self.capacity() / 16 { self.move_to(self.len) } else { Ok(()) }

@@ -23,7 +23,7 @@ pub use rows::RowType;
 
 use hash::Hashing;
 use memory::RowBuffer;
-pub(crate) use rows::canonical;
+pub(crate) use rows::canonicalize_keys;
 use table::IndexTable;
 
 /// A hash map over rows of fixed width that works in batches.
@@ -87,7 +87,7 @@ impl HashMap {
     /// # Errors
     /// If an option is invalid or the memory of the first buckets cannot be allocated.
     pub fn new(options: MapOptions) -> Result<Self> {
-        options.check()?;
+        options.check_limits()?;
         let seed = options.seed.unwrap_or_else(crate::kernels::seeded::random_seed);
         Ok(Self {
             seed,
@@ -226,7 +226,7 @@ impl HashMap {
 
     /// Returns the canonical bytes of a batch of keys, and their number.
     fn canonicalize_batch(&self, keys: &DenseTensor) -> Result<(arrow::buffer::Buffer, usize)> {
-        self.types()?.key.check(&RowType::of(keys)?, "keys")?;
-        Ok((canonical(keys)?, keys.shape()[0]))
+        self.types()?.key.check_equal(&RowType::of(keys)?, "keys")?;
+        Ok((canonicalize_keys(keys)?, keys.shape()[0]))
     }
 }

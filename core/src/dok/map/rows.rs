@@ -80,7 +80,7 @@ impl RowType {
     }
 
     /// Returns an error if `found` is another type; `what` is "keys" or "values".
-    pub(super) fn check(&self, found: &Self, what: &str) -> Result<()> {
+    pub(super) fn check_equal(&self, found: &Self, what: &str) -> Result<()> {
         if self == found {
             return Ok(());
         }
@@ -205,7 +205,7 @@ pub(super) use {with_key_width, with_value_width};
 
 /// Returns the canonical bytes of keys: -0.0 becomes 0.0, and all NaN become one. Shares the buffer
 /// if nothing changes, as for all integers.
-pub(crate) fn canonical(keys: &DenseTensor) -> Result<Buffer> {
+pub(crate) fn canonicalize_keys(keys: &DenseTensor) -> Result<Buffer> {
     macro_rules! floats {
         ($t:ty, $nan:expr, $zero:expr) => {{
             let values = keys.as_slice::<$t>()?;

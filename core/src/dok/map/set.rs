@@ -1,6 +1,6 @@
 //! Insertion and update of keys by one thread.
 
-use super::hash::{prefetch, prefetch_row};
+use super::hash::{prefetch_row, prefetch_value};
 #[cfg(target_arch = "x86_64")]
 use super::probe::Avx2Probe;
 use super::probe::{NO_ROW, Probe, ScalarProbe};
@@ -83,12 +83,12 @@ impl HashMap {
         }
         match &self.types {
             Some(types) => {
-                types.key.check(&key, "keys")?;
-                types.value.check(&value, "values")?;
+                types.key.check_equal(&key, "keys")?;
+                types.value.check_equal(&value, "values")?;
             }
             None => self.types = Some(RowTypes { key, value }),
         }
-        let keys = super::canonical(keys)?;
+        let keys = super::canonicalize_keys(keys)?;
         self.put_rows(&keys, values.as_bytes(), count, replace)
     }
 
@@ -187,7 +187,7 @@ impl HashMap {
             if i < count {
                 let hash = hashing.hash_row(width, width.row(keys, i));
                 hashes[i % RING] = hash;
-                prefetch(buckets, home_bucket(hash, len));
+                prefetch_value(buckets, home_bucket(hash, len));
             }
             if let Some(j) = i.checked_sub(AHEAD)
                 && j < count
@@ -196,7 +196,7 @@ impl HashMap {
                 let row = probe.find_candidate(buckets, hash_tag(hash), home_bucket(hash, len)).row;
                 if row != NO_ROW {
                     prefetch_row(width, stored, row);
-                    prefetch(stored_values, row * value);
+                    prefetch_value(stored_values, row * value);
                 }
             }
             let Some(j) = i.checked_sub(2 * AHEAD) else { continue };
@@ -230,7 +230,7 @@ impl HashMap {
                 at = next_bucket(at, len);
             }
         }
-        self.table.reused(reused);
+        self.table.mark_reused(reused);
         self.len = rows;
         self.keys.truncate(rows * key);
         self.values.truncate(rows * value);

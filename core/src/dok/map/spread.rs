@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use rayon::prelude::*;
 
 use super::HashMap;
-use super::hash::{Hashing, prefetch};
+use super::hash::{Hashing, prefetch_value};
 use super::rows::{Width, copy_row};
 use super::table::{
     AHEAD, EMPTY, IndexTable, LINE, hash_tag, home_bucket, match_row, next_bucket, pack_bucket,
@@ -104,7 +104,7 @@ fn for_each_home(
         let own = &own[..count];
         for i in 0..count + AHEAD {
             if let Some(at) = own.get(i) {
-                prefetch(part, home_bucket(these[*at], buckets) - first);
+                prefetch_value(part, home_bucket(these[*at], buckets) - first);
             }
             if let Some(at) = i.checked_sub(AHEAD).map(|i| own[i]) {
                 let hash = these[at];
@@ -162,7 +162,7 @@ impl HashMap {
         new: &mut [bool],
         replace: bool,
     ) -> Result<()> {
-        if self.table.gone() > 0 {
+        if self.table.removed() > 0 {
             // Threads do not handle buckets of removed keys; a rebuilt table has none.
             self.rehash(self.table.len())?;
         }

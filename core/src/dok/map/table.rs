@@ -17,7 +17,7 @@
 //! in the line in which they start. Homes ascend with hashes, so a range of hashes is a range of
 //! the table.
 
-use super::hash::{Hashing, prefetch};
+use super::hash::{Hashing, prefetch_value};
 use super::memory::Words;
 use super::rows::Width;
 use crate::error::{Error, Result};
@@ -88,14 +88,14 @@ pub(super) struct IndexTable {
 
 impl IndexTable {
     pub(super) fn new(buckets: usize) -> Result<Self> {
-        Ok(Self { words: Words::zeroed(buckets)?, len: buckets, gone: 0 })
+        Ok(Self { words: Words::new_zeroed(buckets)?, len: buckets, gone: 0 })
     }
 
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    pub(super) fn gone(&self) -> usize {
+    pub(super) fn removed(&self) -> usize {
         self.gone
     }
 
@@ -114,7 +114,7 @@ impl IndexTable {
     }
 
     /// Counts buckets of removed keys that were reused.
-    pub(super) fn reused(&mut self, buckets: usize) {
+    pub(super) fn mark_reused(&mut self, buckets: usize) {
         self.gone -= buckets;
     }
 
@@ -177,7 +177,7 @@ impl IndexTable {
             if i < rows {
                 let hash = hashing.hash_row(width, width.row(keys, i));
                 hashes[i % RING] = hash;
-                prefetch(words, home_bucket(hash, len));
+                prefetch_value(words, home_bucket(hash, len));
             }
             if let Some(row) = i.checked_sub(AHEAD) {
                 let hash = hashes[row % RING];

@@ -4,7 +4,7 @@ use super::DokTensor;
 use super::entries::Entries;
 use super::numbers::{Numbers, promote_types};
 use super::selection::{broadcast_shapes, broadcast_strides};
-use super::storage::{compute_strides, from_place, to_coordinate, unravel};
+use super::storage::{compute_strides, from_place, to_coordinate, unravel_place};
 use crate::dense::{DType, DenseTensor, Fill};
 use crate::error::{Error, Result};
 
@@ -218,7 +218,7 @@ impl DokTensor {
             .places()?
             .iter()
             .map(|place| {
-                unravel(from_place(*place), &own, &mut at);
+                unravel_place(from_place(*place), &own, &mut at);
                 at.iter().zip(&steps).map(|(at, step)| at * *step as u64).sum()
             })
             .collect();

@@ -149,7 +149,11 @@ impl DokTensor {
         if let Some(entry) = new.iter().position(|new| !new) {
             let mut at = vec![0; storage.shape.len()];
             let place = keys.as_slice::<i64>()?[entry];
-            super::storage::unravel(super::storage::from_place(place), &storage.strides, &mut at);
+            super::storage::unravel_place(
+                super::storage::from_place(place),
+                &storage.strides,
+                &mut at,
+            );
             return Err(Error::invalid(format!(
                 "entry {entry} repeats the coordinates {at:?} of an earlier entry"
             )));

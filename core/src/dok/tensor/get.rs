@@ -9,7 +9,7 @@ use super::storage::{Storage, count_elements, from_place, to_coordinate, to_plac
 use crate::dense::{DType, DenseTensor, Memory};
 use crate::dok::{Fallback, Fetched};
 use crate::error::{Error, Result};
-use crate::index::{Index, resolve};
+use crate::index::{Index, resolve_position};
 
 /// Number of elements that are looked up at a time.
 const BLOCK: usize = 1 << 18;
@@ -42,7 +42,7 @@ impl DokTensor {
     /// result larger than [`dense_limit`](Self::dense_limit).
     pub fn get(&self, index: &[Index]) -> Result<DenseTensor> {
         let storage = self.storage.read();
-        let selection = Selection::numpy(&self.view, &storage, index)?;
+        let selection = Selection::for_numpy_index(&self.view, &storage, index)?;
         self.get_selected(&storage, &selection)
     }
 
@@ -64,7 +64,7 @@ impl DokTensor {
     /// Same as [`get`](Self::get).
     pub fn get_orthogonal(&self, index: &[Index]) -> Result<DenseTensor> {
         let storage = self.storage.read();
-        let selection = Selection::orthogonal(&self.view, &storage, index)?;
+        let selection = Selection::for_orthogonal_index(&self.view, &storage, index)?;
         self.get_selected(&storage, &selection)
     }
 
@@ -88,7 +88,7 @@ impl DokTensor {
     /// elements.
     pub fn get_sparse(&self, index: &[Index]) -> Result<Self> {
         let storage = self.storage.read();
-        let selection = Selection::numpy(&self.view, &storage, index)?;
+        let selection = Selection::for_numpy_index(&self.view, &storage, index)?;
         self.get_selected_sparse(&storage, &selection)
     }
 
@@ -99,7 +99,7 @@ impl DokTensor {
     /// Same as [`get_sparse`](Self::get_sparse).
     pub fn get_orthogonal_sparse(&self, index: &[Index]) -> Result<Self> {
         let storage = self.storage.read();
-        let selection = Selection::orthogonal(&self.view, &storage, index)?;
+        let selection = Selection::for_orthogonal_index(&self.view, &storage, index)?;
         self.get_selected_sparse(&storage, &selection)
     }
 
@@ -225,7 +225,11 @@ impl DokTensor {
             )));
         }
         for (axis, (index, size)) in coordinates.iter().zip(shape).enumerate() {
-            resolve(*index, size).ok_or(Error::OutOfRange { axis, index: *index, size })?;
+            resolve_position(*index, size).ok_or(Error::OutOfRange {
+                axis,
+                index: *index,
+                size,
+            })?;
         }
         Ok(())
     }
@@ -236,7 +240,7 @@ impl DokTensor {
         let dtype = storage.dtype();
         let what = format!("a dense {dtype} tensor of shape {shape:?}");
         let bytes = self.check_dense_bytes(elements, dtype, &what)?;
-        let mut memory = Memory::zeroed(bytes)?;
+        let mut memory = Memory::new_zeroed(bytes)?;
         let out = &mut memory.take_contents().0[..bytes];
         if elements / PER_ENTRY > storage.map.len() as u64 {
             let (places, values) = (storage.map.keys()?, storage.map.values()?);

@@ -204,7 +204,7 @@ impl DokTensor {
 
     /// Resolves an axis, which may count from the end.
     fn resolve_axis(&self, axis: i64) -> Result<usize> {
-        crate::index::resolve(axis, self.ndim()).ok_or_else(|| Error::NoSuchAxis {
+        crate::index::resolve_position(axis, self.ndim()).ok_or_else(|| Error::NoSuchAxis {
             what: "the tensor".into(),
             axis,
             ndim: self.ndim(),

@@ -134,8 +134,11 @@ impl DokTensor {
     /// Replaces the values of entries that the view shows.
     pub(super) fn overwrite_entries(&self, entries: &Entries) -> Result<()> {
         let mut storage = self.storage.write();
-        let selection =
-            super::selection::Selection::numpy(&self.view, &storage, &[crate::index::Index::Rest])?;
+        let selection = super::selection::Selection::for_numpy_index(
+            &self.view,
+            &storage,
+            &[crate::index::Index::Rest],
+        )?;
         let places: Vec<i64> =
             entries.places()?.iter().map(|at| selection.element_place(*at)).collect();
         let keys = crate::dense::DenseTensor::from_vec([places.len()], places)?;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::DokTensor;
 use super::entries::{Entries, take_rows};
-use super::storage::{Storage, compute_strides, count_elements, from_place, to_place, unravel};
+use super::storage::{
+    Storage, compute_strides, count_elements, from_place, to_place, unravel_place,
+};
 use super::view::View;
 use crate::error::{Error, Result};
 
@@ -125,7 +127,7 @@ impl DokTensor {
         let mut at = vec![0; shape.len()];
         let (mut places, mut rows) = (Vec::new(), Vec::new());
         for (row, entry) in (0u64..).zip(entries.places()?) {
-            unravel(from_place(*entry), &from, &mut at);
+            unravel_place(from_place(*entry), &from, &mut at);
             if at.iter().zip(&shape).all(|(at, size)| *at < *size as u64) {
                 places.push(to_place(at.iter().zip(&to).map(|(at, stride)| at * stride).sum()));
                 rows.push(row);

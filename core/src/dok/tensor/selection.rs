@@ -10,10 +10,12 @@
 //!
 //! Searching the same lists for the summands of an entry yields its positions in the result.
 
-use super::storage::{Storage, compute_strides, from_place, to_coordinate, to_place, unravel};
+use super::storage::{
+    Storage, compute_strides, from_place, to_coordinate, to_place, unravel_place,
+};
 use super::view::View;
 use crate::error::{Error, Result};
-use crate::index::{Index, IndexArray, Span, resolve};
+use crate::index::{Index, IndexArray, Span, resolve_position};
 
 /// One or more axes of the result that are selected together.
 #[derive(Debug)]
@@ -184,7 +186,7 @@ impl SelectionBuilder<'_> {
 
     fn resolve_position(&self, axis: usize, index: i64) -> Result<u64> {
         let size = self.shape[axis];
-        let at = resolve(index, size).ok_or(Error::OutOfRange { axis, index, size })?;
+        let at = resolve_position(index, size).ok_or(Error::OutOfRange { axis, index, size })?;
         Ok(self.storage_coordinate(axis, at as u64))
     }
 
@@ -270,11 +272,15 @@ const NEW_AXIS: fn() -> ResultDim =
 impl Selection {
     /// Selects by NumPy's rules: index arrays are combined, and their axes come first if other
     /// items separate them.
-    pub(super) fn numpy(view: &View, storage: &Storage, index: &[Index]) -> Result<Self> {
+    pub(super) fn for_numpy_index(view: &View, storage: &Storage, index: &[Index]) -> Result<Self> {
         Self::new(view, storage, index, false)
     }
 
-    pub(super) fn orthogonal(view: &View, storage: &Storage, index: &[Index]) -> Result<Self> {
+    pub(super) fn for_orthogonal_index(
+        view: &View,
+        storage: &Storage,
+        index: &[Index],
+    ) -> Result<Self> {
         Self::new(view, storage, index, true)
     }
 
@@ -344,7 +350,7 @@ impl Selection {
         &self.shape
     }
 
-    pub(super) fn repeats(&self) -> bool {
+    pub(super) fn has_repeats(&self) -> bool {
         self.repeats
     }
 
@@ -353,7 +359,7 @@ impl Selection {
         let sizes: Vec<usize> = self.dims.iter().map(|d| d.size).collect();
         let own = compute_strides(&sizes);
         let mut counter = vec![0u64; sizes.len()];
-        unravel(first, &own, &mut counter);
+        unravel_place(first, &own, &mut counter);
         let fixed: u64 = self.fixed.iter().map(|(axis, at)| at * self.strides[*axis]).sum();
         let outer = self.dims.len().saturating_sub(1);
         let mut left = count;
@@ -415,7 +421,7 @@ impl Selection {
         let mut at = vec![0u64; self.strides.len()];
         let (mut found, mut next) = (Vec::new(), Vec::new());
         'entries: for (row, entry) in stored.iter().enumerate() {
-            unravel(from_place(*entry), &self.strides, &mut at);
+            unravel_place(from_place(*entry), &self.strides, &mut at);
             if self.fixed.iter().any(|(axis, fixed)| at[*axis] != *fixed) {
                 continue;
             }

@@ -153,7 +153,7 @@ impl DokTensor {
                 .collect();
             let to_place_in_part = |(_, at): &(u64, i64)| selection.element_place(*at);
             let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
-            if selection.repeats() {
+            if selection.has_repeats() {
                 // The last value wins, which is a zero if the sparse value has no entry there.
                 let mut last = vec![0u64; places.len()];
                 selection.for_each_stored(&places, |at, i| last[i] = last[i].max(at));
@@ -223,7 +223,7 @@ impl DokTensor {
             return Ok(());
         }
         let mut gone: Vec<i64> = zeros.iter().map(|i| places[*i]).collect();
-        if selection.repeats() {
+        if selection.has_repeats() {
             let rows = storage.map.find_rows(gone.to_byte_slice(), gone.len())?;
             let now = super::entries::take_rows(&storage.map.values()?, &rows)?;
             let mut still = find_zeros(&now)?.into_iter();

@@ -59,7 +59,7 @@ pub(super) fn to_coordinate(n: u64) -> usize {
 
 /// Splits a linear position into coordinates, first axis first.
 #[inline(always)]
-pub(super) fn unravel(mut linear: u64, strides: &[u64], out: &mut [u64]) {
+pub(super) fn unravel_place(mut linear: u64, strides: &[u64], out: &mut [u64]) {
     for (coordinate, stride) in out.iter_mut().zip(strides) {
         *coordinate = linear / stride;
         linear -= *coordinate * stride;

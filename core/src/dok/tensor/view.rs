@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::DokTensor;
 use super::storage::Storage;
 use crate::error::{Error, Result};
-use crate::index::resolve;
+use crate::index::resolve_position;
 
 #[derive(Clone, Debug)]
 pub(super) struct ViewAxis {
@@ -170,7 +170,7 @@ impl DokTensor {
 
     fn resolve_index(&self, axis: usize, index: i64) -> Result<u64> {
         let size = self.shape()[axis];
-        let at = resolve(index, size).ok_or(Error::OutOfRange { axis, index, size })?;
+        let at = resolve_position(index, size).ok_or(Error::OutOfRange { axis, index, size })?;
         Ok(at as u64)
     }
 }

@@ -12,7 +12,7 @@ use arrow::ipc::reader::StreamReader;
 use super::check::Checker;
 use super::file::MappedFile;
 use crate::error::{Error, Result};
-use crate::io::contain::contained;
+use crate::io::contain::contain_panics;
 use crate::table::RaggedTable;
 
 /// Options of [`IpcTableReader`].
@@ -95,7 +95,7 @@ impl IpcTableReader {
         options: &IpcReadOptions,
     ) -> Result<Self> {
         let stream = BufReader::with_capacity(1 << 20, stream);
-        let reader = contained(path, || {
+        let reader = contain_panics(path, || {
             StreamReader::try_new(stream, None).map_err(|e| Error::file(path, e.to_string()))
         })?;
         let (schema, columns) = match options.columns.as_deref() {
@@ -137,7 +137,7 @@ impl IpcTableReader {
             }
             Inner::Stream { reader, columns } => {
                 let path = &self.path;
-                let next = contained(path, || {
+                let next = contain_panics(path, || {
                     reader.next().transpose().map_err(|e| Error::file(path, e.to_string()))
                 });
                 let batch = next.transpose()?;

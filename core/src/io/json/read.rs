@@ -11,7 +11,7 @@ use super::parse::Parser;
 use super::sink::{ColumnSink, JsonScalar};
 use super::{JsonOptions, RESERVED};
 use crate::error::{Error, Result};
-use crate::table::{Incoming, RaggedTable, assemble};
+use crate::table::{Incoming, RaggedTable, assemble_table};
 
 /// Columns being read.
 #[derive(Debug, Default)]
@@ -95,7 +95,7 @@ impl ColumnSinks {
             .collect::<Result<Vec<Incoming>>>()?;
         let names: Vec<Option<Arc<str>>> =
             options.axes.iter().map(|n| Some(Arc::from(n.as_str()))).collect();
-        assemble(rows, &names, columns)
+        assemble_table(rows, &names, columns)
     }
 }
 
@@ -258,7 +258,7 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
             (None, x) => JsonScalar::Float(x.unwrap_or(f64::NAN)),
         }),
         Value::Array(list) => {
-            sink.begin()?;
+            sink.begin_list()?;
             list.iter().try_for_each(|v| push_element(v, sink))?;
             sink.end();
             Ok(())

@@ -121,7 +121,7 @@ impl ColumnSink {
         self.at.len() - 1
     }
 
-    pub(super) fn begin(&mut self) -> Result<()> {
+    pub(super) fn begin_list(&mut self) -> Result<()> {
         let d = self.depth();
         match self.kinds[d] {
             ElementKind::List => {}
@@ -151,7 +151,7 @@ impl ColumnSink {
         self.at.pop();
         let d = self.depth();
         self.levels[d].push(self.counts[d + 1], true);
-        self.step();
+        self.advance_position();
     }
 
     pub(super) fn null(&mut self) {
@@ -161,7 +161,7 @@ impl ColumnSink {
             ElementKind::Leaf => self.leaves.push_null(),
             ElementKind::Unknown(nulls) => *nulls += 1,
         }
-        self.step();
+        self.advance_position();
     }
 
     pub(super) fn scalar(&mut self, value: JsonScalar<'_>) -> Result<()> {
@@ -182,11 +182,11 @@ impl ColumnSink {
         if let Err(expected) = pushed {
             return Err(self.wrong_value(expected, value.to_string()));
         }
-        self.step();
+        self.advance_position();
         Ok(())
     }
 
-    fn step(&mut self) {
+    fn advance_position(&mut self) {
         let d = self.depth();
         self.counts[d] += 1;
         self.at[d] += 1;
@@ -228,7 +228,7 @@ impl ColumnSink {
         let Self { name, first_row, declared, levels, mut leaves, .. } = self;
         let nulls = leaves.nulls.finish();
         let values = match &declared {
-            None => leaves.store.infer(nulls).map_err(|why| why.error(&name))?,
+            None => leaves.store.infer_type(nulls).map_err(|why| why.error(&name))?,
             Some(t) => leaves.store.into_array(t, nulls).map_err(|failure| match failure {
                 CastFailure::NoCast(found) => {
                     Error::type_of(format!("column {name:?}"), t.to_string(), &found)
@@ -379,7 +379,7 @@ impl LeafValues {
 
     /// Adds a value to a column without a declared type; the error is the expected kind.
     fn push(&mut self, value: JsonScalar<'_>) -> Result<(), &'static str> {
-        if !self.fits(value) {
+        if !self.accepts_value(value) {
             self.widen_store(value)?;
         }
         match (&mut self.store, value) {
@@ -412,7 +412,7 @@ impl LeafValues {
     }
 
     /// Whether the store already holds values of this kind, which is the common case.
-    fn fits(&self, value: JsonScalar<'_>) -> bool {
+    fn accepts_value(&self, value: JsonScalar<'_>) -> bool {
         match (&self.store, value) {
             (Store::Bool(_), JsonScalar::Bool(_))
             | (Store::Float(_), JsonScalar::Float(_))
@@ -609,7 +609,7 @@ macro_rules! narrow_array {
 
 impl Store {
     /// Builds an array of the type that nested_ragged_tensors would choose.
-    fn infer(self, nulls: Option<NullBuffer>) -> Result<ArrayRef, NoType> {
+    fn infer_type(self, nulls: Option<NullBuffer>) -> Result<ArrayRef, NoType> {
         fn valid<T: Copy>(v: &[T], nulls: Option<&NullBuffer>) -> impl Iterator<Item = T> {
             v.iter()
                 .enumerate()

@@ -42,7 +42,7 @@ impl KeysContents {
         &self.dictionary
     }
 
-    fn of(mut dictionary: Dictionary) -> Result<Self> {
+    fn try_from_dictionary(mut dictionary: Dictionary) -> Result<Self> {
         // One thread per batch, because queries already run in parallel.
         dictionary.set_parallel(false);
         let mut columns = dictionary.keys()?;
@@ -82,7 +82,7 @@ impl TensorContents {
         made.as_ref().map_err(|e| Error::invalid(e.clone()))
     }
 
-    fn of(mut tensor: DokTensor, names: Vec<String>) -> Result<Self> {
+    fn try_from_tensor(mut tensor: DokTensor, names: Vec<String>) -> Result<Self> {
         let Coo { shape, indices, values } = tensor.to_coo()?;
         let kept = OnceLock::new();
         tensor.set_parallel(false);
@@ -121,7 +121,7 @@ impl Contents {
         let file = SafetensorsFile::open(path, false)?;
         if file.header().metadata().get("format").is_some_and(|f| f == dictionary::FORMAT) {
             let read = dictionary::read_file(&file, MapOptions::default())?;
-            return Ok(Self::Keys(KeysContents::of(read)?));
+            return Ok(Self::Keys(KeysContents::try_from_dictionary(read)?));
         }
         let names = file.header().metadata().get(NAMES).cloned();
         let file = DokFile::new(file)?;
@@ -291,7 +291,7 @@ impl Contents {
                 &shown.collect::<Vec<_>>().join(", "),
             ));
         }
-        Ok(Self::Keys(KeysContents::of(made)?))
+        Ok(Self::Keys(KeysContents::try_from_dictionary(made)?))
     }
 
     /// Creates a tensor from coordinate columns and a value column, the last. Without a shape, it
@@ -333,7 +333,7 @@ impl Contents {
             return Err(find_duplicate(&indices, axis_names, before));
         }
         tensor.prune()?;
-        Ok(Self::Tensor(TensorContents::of(tensor, names.to_vec())?))
+        Ok(Self::Tensor(TensorContents::try_from_tensor(tensor, names.to_vec())?))
     }
 }
 

@@ -161,7 +161,7 @@ impl Chunk {
         Ok(batches.map(move |batch| {
             let batch = batch?;
             let (complete, kept, gaps) = drop_gaps(&batch, first_row)?;
-            let mut chunk = Self::of(source, &complete, first_row, true)?;
+            let mut chunk = Self::from_batch(source, &complete, first_row, true)?;
             chunk.kept = kept;
             first_row = first_row.saturating_add(batch.num_rows());
             Ok((chunk, gaps))
@@ -177,13 +177,18 @@ impl Chunk {
         let mut first_row = 0usize;
         Ok(batches.map(move |batch| {
             let batch = batch?;
-            let chunk = Self::of(source, &batch, first_row, timed)?;
+            let chunk = Self::from_batch(source, &batch, first_row, timed)?;
             first_row = first_row.saturating_add(batch.num_rows());
             Ok(chunk)
         }))
     }
 
-    fn of(source: &Source, batch: &RecordBatch, first_row: usize, timed: bool) -> Result<Self> {
+    fn from_batch(
+        source: &Source,
+        batch: &RecordBatch,
+        first_row: usize,
+        timed: bool,
+    ) -> Result<Self> {
         use DataType::{Date32, Date64, Float16, Float32, Null, Timestamp};
         let required =
             |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));

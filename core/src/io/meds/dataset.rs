@@ -209,7 +209,7 @@ impl MedsDataset {
             self.inner.vocabulary()?,
             Needed::ALL,
         )?
-        .nest(options.unsorted)?;
+        .nest_tables(options.unsorted)?;
         Ok(MedsShard { name: String::new(), events, statics }.to_batch()?.schema())
     }
 

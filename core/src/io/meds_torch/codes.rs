@@ -62,7 +62,7 @@ pub(super) struct Codes {
 }
 
 impl Codes {
-    pub(super) fn of(
+    pub(super) fn build_codes(
         dataset: &MedsDataset,
         splits: &Splits,
         options: &TensorizeOptions,
@@ -87,7 +87,7 @@ impl Codes {
             Normalize::Compatible | Normalize::Exact => !given,
         };
         let fitted = match counted || !from_file {
-            true => Some(Fitted::of(dataset, splits, jobs)?),
+            true => Some(Fitted::fit(dataset, splits, jobs)?),
             false => None,
         };
         let vocabulary = match (from_file, &fitted) {

@@ -79,7 +79,7 @@ enum RowTarget {
 
 impl Encoder<'_> {
     /// Reads a shard whose parts are named `part_names`.
-    pub(super) fn shard(&self, source: &Source, names: &[String]) -> Result<Encoded> {
+    pub(super) fn encode_shard(&self, source: &Source, names: &[String]) -> Result<Encoded> {
         if let Some(encoded) = self.read(source, names, RowTarget::Build)? {
             return Ok(encoded);
         }
@@ -119,7 +119,7 @@ impl Encoder<'_> {
                 missed.resize(entries.len(), 0);
                 known = Some(chunk.codes.clone());
             }
-            self.translate(source, &chunk, &entries, &mut missed, &mut scratch)?;
+            self.translate_codes(source, &chunk, &entries, &mut missed, &mut scratch)?;
             let (mut row, mut dropped) = (0, scratch.dropped.iter().copied().peekable());
             while row < chunk.len() {
                 if dropped.next_if_eq(&row).is_some() {
@@ -132,7 +132,7 @@ impl Encoder<'_> {
                 let tokens = &scratch.tokens[rows.clone()];
                 match (&mut target, time) {
                     (RowTarget::Build, Some(time)) => {
-                        let to = route.to(source, subject)?;
+                        let to = route.route_to(source, subject)?;
                         if !builders[to].push_run(subject, time, tokens, &scratch.values[rows]) {
                             return Ok(None);
                         }
@@ -149,7 +149,7 @@ impl Encoder<'_> {
                             match target {
                                 RowTarget::Collect(collected) => collected.push(row),
                                 RowTarget::Build => {
-                                    let to = route.to(source, subject)?;
+                                    let to = route.route_to(source, subject)?;
                                     if !builders[to].push(row) {
                                         return Ok(None);
                                     }
@@ -165,7 +165,7 @@ impl Encoder<'_> {
         if let RowTarget::Collect(mut rows) = target {
             sort_rows(&mut rows);
             for row in rows {
-                let to = route.to(source, row.subject)?;
+                let to = route.route_to(source, row.subject)?;
                 builders[to].push(row);
             }
         }
@@ -177,7 +177,7 @@ impl Encoder<'_> {
     }
 
     /// Computes tokens and values of the rows of a chunk, and which rows are dropped.
-    fn translate(
+    fn translate_codes(
         &self,
         source: &Source,
         chunk: &Chunk,
@@ -345,7 +345,7 @@ struct SplitRoute<'a> {
 
 impl SplitRoute<'_> {
     #[inline]
-    fn to(&mut self, source: &Source, subject: i64) -> Result<usize> {
+    fn route_to(&mut self, source: &Source, subject: i64) -> Result<usize> {
         if let Some(splits) = self.of
             && self.subject != Some(subject)
         {

@@ -115,7 +115,7 @@ impl Fitted {
     ///
     /// # Errors
     /// If the data set has splits but none named `train`, or a shard cannot be read.
-    pub(super) fn of(dataset: &MedsDataset, splits: &Splits, jobs: usize) -> Result<Self> {
+    pub(super) fn fit(dataset: &MedsDataset, splits: &Splits, jobs: usize) -> Result<Self> {
         let sources = dataset.sources();
         let unknown = sources.iter().all(|(name, _)| splits.place(name) == Place::Unknown);
         let train: Vec<(&Source, TrainRows)> = sources
@@ -185,7 +185,7 @@ struct Keys {
 impl Keys {
     const UNUSED: usize = usize::MAX;
 
-    fn follow(&mut self, chunk: &Chunk) {
+    fn follow_events(&mut self, chunk: &Chunk) {
         if self.codes.as_ref().is_none_or(|codes| !chunk.same_codes(codes)) {
             self.slots.clear();
             self.slots.resize(chunk.codes.len(), Self::UNUSED);
@@ -208,7 +208,7 @@ impl ShardFit {
         let mut wanted = true;
         for chunk in Chunk::read_without_times(source)? {
             let chunk = chunk?;
-            keys.follow(&chunk);
+            keys.follow_events(&chunk);
             fit.double |= matches!(chunk.values, Values::Double(_));
             let mut row = 0;
             while let Some(&subject) = chunk.subjects.get(row) {

@@ -28,7 +28,7 @@ mod tensorize;
 
 pub use folder::MedsFolder;
 pub use read::{CohortShard, CohortTables, TensorizedCohort};
-pub(crate) use tables::tables;
+pub(crate) use tables::tensorize_in_memory;
 pub use tensorize::{ShardReport, TensorizeReport, tensorize};
 
 /// Folder of the tensors.

@@ -22,7 +22,7 @@ pub(super) fn run_in_order<T: Send>(
         failed: Option<(usize, Error)>,
         take: F,
     }
-    fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    fn lock_state<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
         state.lock().unwrap_or_else(PoisonError::into_inner)
     }
     let jobs = jobs.clamp(1, count.max(1));
@@ -32,7 +32,7 @@ pub(super) fn run_in_order<T: Send>(
     let turn = Condvar::new();
     let run = || {
         loop {
-            let mut now = lock(&state);
+            let mut now = lock_state(&state);
             while now.failed.is_none() && now.begun < count && now.begun - now.taken >= most {
                 now = turn.wait(now).unwrap_or_else(PoisonError::into_inner);
             }
@@ -43,7 +43,7 @@ pub(super) fn run_in_order<T: Send>(
             now.begun += 1;
             drop(now);
             let result = work(number);
-            let mut guard = lock(&state);
+            let mut guard = lock_state(&state);
             let now = &mut *guard;
             let failed = match result {
                 Err(e) => Some((number, e)),

@@ -14,7 +14,7 @@ use arrow::datatypes::{DataType, Field, Float32Type, Int64Type, SchemaRef, UInt3
 use super::{SCHEMAS, TENSORS, split_of};
 use crate::array::{Layout, Offsets, RaggedArray};
 use crate::error::{Error, Result};
-use crate::io::meds::file::{Source, files};
+use crate::io::meds::file::{Source, list_files_with_ending};
 use crate::io::meds::{MedsShard, Needed, VOCABULARY_METADATA, Vocabulary, time_type};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::{Column, RaggedTable};
@@ -48,8 +48,8 @@ impl TensorizedCohort {
     /// be read.
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
         let root = root.as_ref().to_path_buf();
-        let schemas = files(&root.join(SCHEMAS), "parquet")?;
-        let tensors = files(&root.join(TENSORS), "nrt")?;
+        let schemas = list_files_with_ending(&root.join(SCHEMAS), "parquet")?;
+        let tensors = list_files_with_ending(&root.join(TENSORS), "nrt")?;
         if schemas.is_empty() {
             return Err(Error::file(
                 root.join(SCHEMAS),
@@ -65,7 +65,7 @@ impl TensorizedCohort {
         let shards = schemas
             .into_iter()
             .map(|name| {
-                let shard = CohortShard::at(&root, &name);
+                let shard = CohortShard::new(&root, &name);
                 match tensors.contains(&shard.name) {
                     true => Ok(shard),
                     false => {
@@ -140,8 +140,8 @@ impl TensorizedCohort {
             index: i64::try_from(index).unwrap_or(i64::MAX),
             size: self.shards.len(),
         })?;
-        let codes = CodeDictionary::of(self.vocabulary()?)?;
-        codes.decode(shard.read()?, needed).map_err(|e| match e {
+        let codes = CodeDictionary::from_vocabulary(self.vocabulary()?)?;
+        codes.decode_tables(shard.read()?, needed).map_err(|e| match e {
             Error::Invalid(message) => Error::file(&shard.tensors, message),
             other => other,
         })
@@ -152,8 +152,8 @@ impl TensorizedCohort {
     /// # Errors
     /// If there is no vocabulary.
     pub fn meds_schema(&self) -> Result<SchemaRef> {
-        let codes = CodeDictionary::of(self.vocabulary()?)?;
-        Ok(codes.decode(CohortTables::empty()?, Needed::ALL)?.to_batch()?.schema())
+        let codes = CodeDictionary::from_vocabulary(self.vocabulary()?)?;
+        Ok(codes.decode_tables(CohortTables::empty()?, Needed::ALL)?.to_batch()?.schema())
     }
 }
 
@@ -191,7 +191,7 @@ pub struct CohortTables {
 }
 
 impl CohortShard {
-    pub(crate) fn at(root: &Path, name: &str) -> Self {
+    pub(crate) fn new(root: &Path, name: &str) -> Self {
         Self {
             name: name.to_string(),
             tensors: root.join(TENSORS).join(format!("{name}.nrt")),
@@ -238,12 +238,12 @@ impl CohortShard {
     /// disagree in the number of rows, of events of a row, or of measurements of an event.
     pub fn read(&self) -> Result<CohortTables> {
         let schema = SchemaFile::read(&self.schema)?;
-        let events = self.events(&schema)?;
-        let statics = schema.statics(&self.schema)?;
+        let events = self.read_events(&schema)?;
+        let statics = schema.read_statics(&self.schema)?;
         Ok(CohortTables { name: self.name.clone(), events, statics })
     }
 
-    fn events(&self, schema: &SchemaFile) -> Result<RaggedTable> {
+    fn read_events(&self, schema: &SchemaFile) -> Result<RaggedTable> {
         let wrong = |message: String| Error::file(&self.tensors, message);
         let tensors = self.tensors()?.table()?;
         let times = schema.times.axis(1)?.layout();
@@ -396,7 +396,7 @@ impl SchemaFile {
         RaggedTable::try_new(self.rows, None, axes, columns)?.with_axis_names(names)
     }
 
-    fn statics(&self, path: &Path) -> Result<RaggedTable> {
+    fn read_statics(&self, path: &Path) -> Result<RaggedTable> {
         let mut builder = RaggedTable::builder().rows(self.rows).names(STATIC_AXES);
         let none =
             || Layout::from(Offsets::I32(arrow::buffer::OffsetBuffer::new_zeroed(self.rows)));
@@ -471,7 +471,7 @@ impl CodeDictionary {
     /// Limit of unused tokens, in addition to 15 per code: every token takes an entry in `texts`.
     const GAPS: usize = 1 << 20;
 
-    fn of(vocabulary: &Vocabulary) -> Result<Self> {
+    fn from_vocabulary(vocabulary: &Vocabulary) -> Result<Self> {
         let size = vocabulary.id().size();
         let most = vocabulary.len().saturating_mul(16).saturating_add(Self::GAPS);
         if usize::try_from(size).is_ok_and(|size| size > most) {
@@ -486,16 +486,18 @@ impl CodeDictionary {
         Ok(Self { texts: Arc::new(texts), id: vocabulary.id().to_string() })
     }
 
-    fn decode(&self, tables: CohortTables, needed: Needed<'_>) -> Result<MedsShard> {
+    fn decode_tables(&self, tables: CohortTables, needed: Needed<'_>) -> Result<MedsShard> {
         let CohortTables { name, events, statics } = tables;
-        let mut columns =
-            vec![required(events.column("subject_id")?), required(events.column("time")?)];
-        if needed.has("time_delta_days") {
+        let mut columns = vec![
+            require_values(events.column("subject_id")?),
+            require_values(events.column("time")?),
+        ];
+        if needed.has_column("time_delta_days") {
             let days = cast(events.column("time_delta_days")?.values(), &DataType::Float32)?;
             columns.push(Column::new("time_delta_days", 1, nan_to_null(&days)));
         }
         self.append_codes("", events.column("code")?, needed, &mut columns)?;
-        if needed.has("numeric_value") {
+        if needed.has_column("numeric_value") {
             let values = match events.column("numeric_value") {
                 Ok(column) => cast(column.values(), &DataType::Float32)?,
                 Err(_) => {
@@ -507,9 +509,9 @@ impl CodeDictionary {
         }
         let events = events.with_columns(columns)?;
 
-        let mut columns = vec![required(statics.column("subject_id")?)];
+        let mut columns = vec![require_values(statics.column("subject_id")?)];
         self.append_codes("static_", statics.column("static_code")?, needed, &mut columns)?;
-        if needed.has("static_numeric_value") {
+        if needed.has_column("static_numeric_value") {
             let values = statics.column("static_numeric_value")?.values();
             columns.push(Column::new("static_numeric_value", 1, nan_to_null(values)));
         }
@@ -526,7 +528,7 @@ impl CodeDictionary {
         columns: &mut Vec<Column>,
     ) -> Result<()> {
         let (code, code_id) = (format!("{prefix}code"), format!("{prefix}code_id"));
-        if !needed.has(&code) && !needed.has(&code_id) {
+        if !needed.has_column(&code) && !needed.has_column(&code_id) {
             return Ok(());
         }
         let (axis, tokens) = (tokens.axis(), cast_tokens(tokens.values())?);
@@ -538,7 +540,7 @@ impl CodeDictionary {
                 size.saturating_sub(1)
             )));
         }
-        if needed.has(&code) {
+        if needed.has_column(&code) {
             // Padding and unknown codes have no code.
             let known = BooleanBuffer::collect_bool(tokens.len(), |i| tokens.value(i) != 0);
             let nulls = Some(NullBuffer::new(known)).filter(|n| n.null_count() > 0);
@@ -546,7 +548,7 @@ impl CodeDictionary {
             let texts = DictionaryArray::<UInt32Type>::try_new(keys, self.texts.clone())?;
             columns.push(Column::new(code, axis, Arc::new(texts)));
         }
-        if needed.has(&code_id) {
+        if needed.has_column(&code_id) {
             let id = Field::new(code_id, DataType::UInt32, false)
                 .with_metadata([(VOCABULARY_METADATA.to_string(), self.id.clone())].into());
             columns.push(Column::with_field(Arc::new(id), axis, Arc::new(tokens)));
@@ -556,7 +558,7 @@ impl CodeDictionary {
 }
 
 /// Returns the column with a field that is not nullable.
-fn required(column: &Column) -> Column {
+fn require_values(column: &Column) -> Column {
     let field = Field::new(column.name(), column.data_type().clone(), false);
     Column::with_field(Arc::new(field), column.axis(), column.values().clone())
 }

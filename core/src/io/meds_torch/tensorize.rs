@@ -56,28 +56,28 @@ impl TensorizeReport {
         self.unknown.values().sum()
     }
 
-    fn total(&self, part: impl Fn(&ShardReport) -> usize) -> usize {
+    fn sum_over(&self, part: impl Fn(&ShardReport) -> usize) -> usize {
         self.shards.iter().map(part).sum()
     }
 
     /// Returns the number of rows of all shards.
     pub fn subjects(&self) -> usize {
-        self.total(|s| s.subjects)
+        self.sum_over(|s| s.subjects)
     }
 
     /// Returns the number of events of all shards.
     pub fn events(&self) -> usize {
-        self.total(|s| s.events)
+        self.sum_over(|s| s.events)
     }
 
     /// Returns the number of measurements with a time of all shards.
     pub fn measurements(&self) -> usize {
-        self.total(|s| s.measurements)
+        self.sum_over(|s| s.measurements)
     }
 
     /// Returns the number of measurements without a time of all shards.
     pub fn statics(&self) -> usize {
-        self.total(|s| s.statics)
+        self.sum_over(|s| s.statics)
     }
 }
 
@@ -131,10 +131,10 @@ pub fn tensorize(
     let out = out.as_ref();
     check_output(dataset.root(), out, options.overwrite)?;
     let jobs = options.jobs();
-    let splits = Splits::of(dataset.root())?;
+    let splits = Splits::read_splits(dataset.root())?;
     let sources = dataset.sources();
     let names = part_names(dataset, &splits)?;
-    let codes = Codes::of(dataset, &splits, options, jobs)?;
+    let codes = Codes::build_codes(dataset, &splits, options, jobs)?;
 
     let staging = AtomicFolder::create(out)?;
     let root = staging.path();
@@ -150,7 +150,7 @@ pub fn tensorize(
     let work = |i: usize| {
         let (name, source) = &sources[i];
         let encoder = Encoder { codes: &codes, splits: &splits, unknown: options.unknown };
-        let shard = encoder.shard(source, &names[i])?;
+        let shard = encoder.encode_shard(source, &names[i])?;
         shard.check_subjects(dataset, i, options)?;
         let written = shard
             .parts

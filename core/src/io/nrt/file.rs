@@ -79,7 +79,7 @@ impl NrtFile {
     }
 
     fn new(file: SafetensorsFile, large_lists: bool) -> Result<Self> {
-        let layout = Arc::new(Layout::of(&file)?);
+        let layout = Arc::new(Layout::from_file(&file)?);
         Ok(Self::with_layout(file, layout, large_lists))
     }
 
@@ -171,7 +171,7 @@ impl NrtFile {
         columns: Option<&[&str]>,
         depth: usize,
     ) -> Result<RaggedTable> {
-        let (columns, deepest) = self.inner.layout.select(columns)?;
+        let (columns, deepest) = self.inner.layout.select_columns(columns)?;
         self.read_columns(rows, &columns, depth.max(deepest))
     }
 
@@ -184,7 +184,7 @@ impl NrtFile {
         columns: &[&str],
         depth: usize,
     ) -> Result<RaggedTable> {
-        let (columns, deepest) = self.inner.layout.select(Some(columns))?;
+        let (columns, deepest) = self.inner.layout.select_columns(Some(columns))?;
         self.read_columns(rows, &columns, depth.max(deepest))
     }
 
@@ -278,12 +278,16 @@ impl NrtFile {
     /// Returns the elements that belong to `rows` on every axis down to `depth`, rows first. Reads
     /// two bounds per axis.
     #[cfg(feature = "object_store")]
-    pub(super) fn windows(&self, rows: Range<usize>, depth: usize) -> Result<Vec<Range<usize>>> {
+    pub(super) fn read_windows(
+        &self,
+        rows: Range<usize>,
+        depth: usize,
+    ) -> Result<Vec<Range<usize>>> {
         self.inner.layout.check_rows(&rows)?;
         let mut windows = vec![rows];
         for axis in self.inner.layout.axes.iter().take(depth) {
             let lists = windows.last().cloned().unwrap_or_default();
-            windows.push(axis.window(&self.inner.file, lists)?);
+            windows.push(axis.read_window(&self.inner.file, lists)?);
         }
         Ok(windows)
     }

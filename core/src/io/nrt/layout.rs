@@ -73,7 +73,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn of(file: &SafetensorsFile) -> Result<Self> {
+    pub(super) fn from_file(file: &SafetensorsFile) -> Result<Self> {
         let path = file.path();
         let mut bounds: BTreeMap<usize, &TensorEntry> = BTreeMap::new();
         let mut keys: Vec<(usize, String, &TensorEntry)> = Vec::new();
@@ -158,7 +158,10 @@ impl Layout {
     }
 
     /// Selects columns by name (`None` selects all) and returns them with the deepest axis to read.
-    pub(super) fn select(&self, columns: Option<&[&str]>) -> Result<(Vec<&NrtColumn>, usize)> {
+    pub(super) fn select_columns(
+        &self,
+        columns: Option<&[&str]>,
+    ) -> Result<(Vec<&NrtColumn>, usize)> {
         let Some(names) = columns else {
             return Ok((self.columns.iter().collect(), self.axes.len()));
         };

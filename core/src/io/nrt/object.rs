@@ -105,7 +105,7 @@ impl NrtObject {
     pub fn fresh(&self) -> Self {
         let Inner { object, header, layout, head } = self.inner.as_ref();
         let inner = Inner {
-            object: object.fresh(),
+            object: object.with_new_counters(),
             header: Arc::clone(header),
             layout: Arc::clone(layout),
             head: head.clone(),
@@ -131,11 +131,11 @@ impl NrtObject {
     }
 
     async fn new(object: Object, head: Part) -> Result<Self> {
-        let (header, mut head) = object.header(head).await?;
+        let (header, mut head) = object.read_header(head).await?;
         let header = Arc::new(header);
         loop {
             let file = partial_file(&object, &header, head.clone());
-            match Layout::of(&file) {
+            match Layout::from_file(&file) {
                 Ok(layout) => {
                     let layout = Arc::new(layout);
                     return Ok(Self { inner: Arc::new(Inner { object, header, layout, head }) });
@@ -143,7 +143,7 @@ impl NrtObject {
                 // The length of an axis without columns is its last bound, which has to be fetched.
                 Err(e) => match file.source().missing() {
                     Some(range) => {
-                        head.extend(object.fetch(std::iter::once(range)).await?);
+                        head.extend(object.fetch_ranges(std::iter::once(range)).await?);
                         head.sort_by_key(|(start, _)| *start);
                     }
                     None => return Err(e),
@@ -231,7 +231,7 @@ impl NrtObject {
         runs: &[Range<usize>],
         columns: Option<&[&str]>,
     ) -> Result<RaggedTable> {
-        let (selected, depth) = self.inner.layout.select(columns)?;
+        let (selected, depth) = self.inner.layout.select_columns(columns)?;
         let file = self.fetch_bounds(runs, depth).await?;
         let file = self.fetch_values(&file, runs, &selected, depth).await?;
         if runs.is_empty() {
@@ -276,8 +276,10 @@ impl NrtObject {
                 .collect::<Result<Vec<_>>>()?;
             parts = self.fetch_missing(&parts, ranges).await?;
             let file = self.partial_file(parts.clone());
-            windows =
-                windows.into_iter().map(|w| axis.window(&file, w)).collect::<Result<Vec<_>>>()?;
+            windows = windows
+                .into_iter()
+                .map(|w| axis.read_window(&file, w))
+                .collect::<Result<Vec<_>>>()?;
         }
         Ok(self.nrt_file(parts))
     }
@@ -292,7 +294,7 @@ impl NrtObject {
     ) -> Result<NrtFile> {
         let mut ranges = Vec::new();
         for run in runs.iter().filter(|r| !r.is_empty()) {
-            let windows = file.windows(run.clone(), depth)?;
+            let windows = file.read_windows(run.clone(), depth)?;
             for column in columns {
                 let window = windows.get(column.axis()).cloned().unwrap_or_default();
                 ranges.push(column.tensor().element_bytes(self.path(), window)?);
@@ -310,7 +312,7 @@ impl NrtObject {
     ) -> Result<Vec<Part>> {
         let ranges = ranges.into_iter().filter(|r| !is_covered(parts, r)).collect::<Vec<_>>();
         let mut all = parts.to_vec();
-        all.extend(self.inner.object.fetch(ranges).await?);
+        all.extend(self.inner.object.fetch_ranges(ranges).await?);
         all.sort_by_key(|(start, _)| *start);
         Ok(all)
     }

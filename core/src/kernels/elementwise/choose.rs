@@ -18,7 +18,12 @@ pub(super) enum Choice {
 }
 
 /// Returns the smaller or larger of two values; null if either is null, NaN if either is NaN.
-pub(super) fn choose(choice: Choice, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
+pub(super) fn choose_values(
+    choice: Choice,
+    left: &Side,
+    right: &Side,
+    len: usize,
+) -> Result<ArrayRef> {
     let smaller = choice == Choice::Smaller;
     macro_rules! of {
         ($t:ty) => {

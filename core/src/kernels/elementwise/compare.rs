@@ -12,7 +12,7 @@ use arrow::datatypes::{
 use super::{Op, Side};
 use crate::error::Result;
 use crate::kernels::flags::{WORD, pack_flags};
-use crate::kernels::native::{native_int, reinterpret};
+use crate::kernels::native::{native_int, reinterpret_values};
 
 /// A value with an integer key in the same order.
 trait Comparable: Copy + Default {
@@ -56,7 +56,7 @@ macro_rules! floats {
 floats!(f32 => i32, f64 => i64);
 
 /// Compares sides of one numeric or time type; `None` for other types and a null scalar.
-pub(super) fn compare(op: Op, left: &Side, right: &Side) -> Result<Option<ArrayRef>> {
+pub(super) fn compare_sides(op: Op, left: &Side, right: &Side) -> Result<Option<ArrayRef>> {
     let given = left.values().data_type();
     let one_null = |side: &Side| matches!(side, Side::One(v) if v.is_null(0));
     if given != right.values().data_type() || one_null(left) || one_null(right) {
@@ -65,8 +65,8 @@ pub(super) fn compare(op: Op, left: &Side, right: &Side) -> Result<Option<ArrayR
     let of = native_int(given).unwrap_or_else(|| given.clone());
     let as_one = |side: &Side| -> Result<Side> {
         Ok(match side {
-            Side::Each(v) => Side::Each(reinterpret(v, &of)?),
-            Side::One(v) => Side::One(reinterpret(v, &of)?),
+            Side::Each(v) => Side::Each(reinterpret_values(v, &of)?),
+            Side::One(v) => Side::One(reinterpret_values(v, &of)?),
         })
     };
     let (left, right) = (&as_one(left)?, &as_one(right)?);
@@ -269,7 +269,7 @@ mod tests {
         for (start, len) in [(0, a.len()), (3, 70), (1, 64), (5, 0), (2, 63)] {
             let (a, b) = (a.slice(start, len), b.slice(start, len));
             for (op, holds) in OPS {
-                let run = |l: Side, r: Side| compare(op, &l, &r).unwrap().unwrap();
+                let run = |l: Side, r: Side| compare_sides(op, &l, &r).unwrap().unwrap();
                 let got = run(Side::Each(a.clone()), Side::Each(b.clone()));
                 let got = got.as_boolean();
                 assert_eq!(got.len(), len);

@@ -34,8 +34,8 @@ macro_rules! with_function {
 }
 
 /// Computes `left op right` for two sides of the same type; `None` for cases left to Arrow.
-pub(super) fn arithmetic(op: Op, left: &Side, right: &Side) -> Option<ArrayRef> {
-    fn compute<T: ArrowPrimitiveType<Native: Float>>(
+pub(super) fn compute_floats(op: Op, left: &Side, right: &Side) -> Option<ArrayRef> {
+    fn compute_typed<T: ArrowPrimitiveType<Native: Float>>(
         op: Op,
         left: &Side,
         right: &Side,
@@ -51,8 +51,8 @@ pub(super) fn arithmetic(op: Op, left: &Side, right: &Side) -> Option<ArrayRef> 
         Some(Arc::new(found))
     }
     match left.values().data_type() {
-        DataType::Float32 => compute::<Float32Type>(op, left, right),
-        DataType::Float64 => compute::<Float64Type>(op, left, right),
+        DataType::Float32 => compute_typed::<Float32Type>(op, left, right),
+        DataType::Float64 => compute_typed::<Float64Type>(op, left, right),
         _ => None,
     }
 }

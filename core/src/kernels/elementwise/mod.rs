@@ -23,7 +23,7 @@ use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
 pub use floats::binary_owned;
-pub(crate) use spread::{Pair, each_length, pair, pair_dims, repeat_values};
+pub(crate) use spread::{Pair, each_length, pair_arrays, pair_dims, repeat_values};
 pub use types::{OperandType, Types};
 
 /// A binary operation.
@@ -166,7 +166,7 @@ pub fn binary(op: Op, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArr
     let types = Types::new(op, left.operand_type(), right.operand_type())?;
     let (shape, left, right) = match (left, right) {
         (Operand::Array(a), Operand::Array(b)) => {
-            let Pair { shape, left, right } = pair(a, b)?;
+            let Pair { shape, left, right } = pair_arrays(a, b)?;
             (shape, Side::Each(left), Side::Each(right))
         }
         (Operand::Array(a), Operand::Scalar(v)) => {
@@ -230,7 +230,7 @@ impl Side {
     }
 
     /// Replaces -0.0 by 0.0 and unifies NaN: Arrow's total order distinguishes them.
-    fn canonicalize(&self) -> Self {
+    fn canonicalize_floats(&self) -> Self {
         fn canonicalize_floats<T: ArrowPrimitiveType>(
             values: &ArrayRef,
             one: impl Fn(T::Native) -> T::Native,
@@ -286,7 +286,7 @@ fn apply_op(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
     }
     let (one_left, one_right);
     let (left, right) = if compares && left.is_float() && right.is_float() {
-        (one_left, one_right) = (left.canonicalize(), right.canonicalize());
+        (one_left, one_right) = (left.canonicalize_floats(), right.canonicalize_floats());
         (&one_left, &one_right)
     } else {
         (left, right)
@@ -308,7 +308,7 @@ fn apply_op(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
             _ => {}
         }
     }
-    if let Some(found) = floats::arithmetic(op, left, right) {
+    if let Some(found) = floats::compute_floats(op, left, right) {
         return Ok(found);
     }
     let scalar;
@@ -336,9 +336,9 @@ fn apply_op(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
         Op::LtEq => cmp::lt_eq(a, b).map(to_array),
         Op::Gt => cmp::gt(a, b).map(to_array),
         Op::GtEq => cmp::gt_eq(a, b).map(to_array),
-        Op::Pow => return power::raise(left, right, len),
-        Op::Minimum => return choose::choose(choose::Choice::Smaller, left, right, len),
-        Op::Maximum => return choose::choose(choose::Choice::Larger, left, right, len),
+        Op::Pow => return power::raise_to_power(left, right, len),
+        Op::Minimum => return choose::choose_values(choose::Choice::Smaller, left, right, len),
+        Op::Maximum => return choose::choose_values(choose::Choice::Larger, left, right, len),
         Op::And | Op::Or | Op::Xor => return apply_logical(op, left, right, len),
     };
     done.map_err(|e| with_hint(op.symbol(), e))

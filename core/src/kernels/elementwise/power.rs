@@ -16,7 +16,7 @@ use super::{Side, with_hint};
 use crate::error::{Error, Result};
 
 /// Computes `left ** right` for two operands of the same type.
-pub(super) fn raise(left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
+pub(super) fn raise_to_power(left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
     macro_rules! integers {
         ($($name:ident => $t:ty),*) => {
             match left.values().data_type() {

@@ -36,15 +36,15 @@ pub(crate) struct Pair {
 ///
 /// # Errors
 /// When rows differ in number, or lists (not null) in length and neither has one element.
-pub(crate) fn pair(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
+pub(crate) fn pair_arrays(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     broadcast_pair(left, right, Repeat::Lists)
 }
 
-/// Like [`pair`], but repeats lists only if all lists of the axis have one element: arrays with
+/// Like [`pair_arrays`], but repeats lists only if all lists of the axis have one element: arrays with
 /// named dims have a size per dim, not per list.
 ///
 /// # Errors
-/// As [`pair`], and for lists of one element among longer ones.
+/// As [`pair_arrays`], and for lists of one element among longer ones.
 pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     broadcast_pair(left, right, Repeat::Axes)
 }

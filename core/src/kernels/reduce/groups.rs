@@ -47,7 +47,8 @@ impl Groups {
         match self {
             Self::Lists(level) => {
                 let finish = |acc, _| finish(acc);
-                Ok(segments::fold::<F, R, false>(flat, valid, level.layout(), finish)?.values)
+                Ok(segments::fold_segments::<F, R, false>(flat, valid, level.layout(), finish)?
+                    .values)
             }
             Self::Stacked(stacked) => stacked.fold::<F, R>(flat, valid, finish),
         }
@@ -66,7 +67,9 @@ impl Groups {
             if n > 0 { value } else { R::default() }
         };
         let Folded { values, present } = match self {
-            Self::Lists(level) => segments::fold::<F, R, true>(flat, valid, level.layout(), each)?,
+            Self::Lists(level) => {
+                segments::fold_segments::<F, R, true>(flat, valid, level.layout(), each)?
+            }
             Self::Stacked(stacked) => stacked.fold_counted::<F, R>(flat, valid, each)?,
         };
         let present =
@@ -106,7 +109,7 @@ impl Groups {
                 along: None,
             },
             Self::Stacked(stacked) => {
-                let gathered = stacked.gather()?;
+                let gathered = stacked.gather_stacked()?;
                 GroupLists {
                     leaves: take(leaves, &gathered.order, None)?,
                     lists: gathered.lists,
@@ -156,7 +159,11 @@ impl GroupLists {
 
 pub(super) fn counts_of_lists(layout: &Layout, valid: Option<&Rank>) -> Vec<usize> {
     fn count_ragged<O: OffsetSizeTrait>(offsets: &[O], valid: &Rank) -> Vec<usize> {
-        valid.ranks(offsets).windows(2).map(|pair| (pair[1] - pair[0]).as_usize()).collect()
+        valid
+            .count_before_each(offsets)
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]).as_usize())
+            .collect()
     }
     match (valid, layout) {
         (None, Layout::Uniform { size, lists }) => vec![*size; *lists],
@@ -164,8 +171,8 @@ pub(super) fn counts_of_lists(layout: &Layout, valid: Option<&Rank>) -> Vec<usiz
         (Some(valid), Layout::Ragged(offsets)) => {
             with_offsets!(offsets, o => count_ragged(o, valid))
         }
-        (Some(valid), Layout::Uniform { size, lists }) => {
-            (0..*lists).map(|i| valid.rank((i + 1) * size) - valid.rank(i * size)).collect()
-        }
+        (Some(valid), Layout::Uniform { size, lists }) => (0..*lists)
+            .map(|i| valid.count_before((i + 1) * size) - valid.count_before(i * size))
+            .collect(),
     }
 }

@@ -217,9 +217,9 @@ pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<
     let target = Target::new(array, how, axis)?;
     let (leaves, task) = (target.leaves(), &target.task);
     let found = match how {
-        Reduction::Sum => numbers::sum(leaves, task),
-        Reduction::Prod => numbers::prod(leaves, task),
-        Reduction::Mean => numbers::mean(leaves, task),
+        Reduction::Sum => numbers::reduce_sum(leaves, task),
+        Reduction::Prod => numbers::compute_product(leaves, task),
+        Reduction::Mean => numbers::reduce_mean(leaves, task),
         Reduction::Min | Reduction::Max => numbers::min_max(leaves, task),
         Reduction::Count | Reduction::Size => count_leaves(leaves, task),
         Reduction::Any | Reduction::All => truth::reduce_any_all(leaves, task),
@@ -227,9 +227,9 @@ pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<
         Reduction::Median => quantile::compute_quantile(leaves, task, 0.5),
         Reduction::ArgMin | Reduction::ArgMax => pick::find_extremes(leaves, task),
         Reduction::First | Reduction::Last => pick::pick_first_last(leaves, task),
-        Reduction::Nunique => distinct::nunique(leaves, task),
+        Reduction::Nunique => distinct::count_distinct(leaves, task),
     }?;
-    target.result(if *found.data_type() == out { found } else { cast(&found, &out)? })
+    target.with_result(if *found.data_type() == out { found } else { cast(&found, &out)? })
 }
 
 /// Reduces all leaves of all rows to one value: a flat array of one row.
@@ -355,7 +355,7 @@ impl<'a> Target<'a> {
         self.array.leaves()
     }
 
-    fn result(self, values: ArrayRef) -> Result<RaggedArray> {
+    fn with_result(self, values: ArrayRef) -> Result<RaggedArray> {
         let axes = self.axes.clone();
         self.finish(axes, values)
     }

@@ -16,7 +16,7 @@ use super::groups::Groups;
 use super::{Reduction, Task, pick};
 use crate::error::{Error, Result};
 use crate::kernels::bits::Rank;
-use crate::kernels::native::{native_int, reinterpret};
+use crate::kernels::native::{native_int, reinterpret_values};
 
 macro_rules! by_type {
     ($leaves:expr, $task:expr, $integer:ident, $float:ident) => {
@@ -37,7 +37,7 @@ macro_rules! by_type {
 }
 
 /// [`Reduction::Sum`].
-pub(super) fn sum(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn reduce_sum(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
     if let Some(flags) = leaves.as_boolean_opt() {
         return sum_booleans(flags, task);
     }
@@ -46,7 +46,7 @@ pub(super) fn sum(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
 }
 
 /// [`Reduction::Prod`].
-pub(super) fn prod(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn compute_product(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
     let leaves = &to_summable(leaves)?;
     macro_rules! integers {
         ($t:ty, $out:ty) => {{
@@ -78,7 +78,7 @@ pub(super) fn prod(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
 }
 
 /// [`Reduction::Mean`].
-pub(super) fn mean(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn reduce_mean(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
     let leaves = &to_summable(leaves)?;
     by_type!(leaves, task, integer_mean, float_mean)
 }
@@ -113,7 +113,7 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef
         Ok(Arc::new(PrimitiveArray::<T>::try_new(found.into(), nulls)?))
     }
     let given = leaves.data_type();
-    let same = |t: &DataType| reinterpret(leaves, t);
+    let same = |t: &DataType| reinterpret_values(leaves, t);
     Ok(match given {
         DataType::Int8 => fold_native::<W, Int8Type>(leaves, task)?,
         DataType::Int16 => fold_native::<W, Int16Type>(leaves, task)?,
@@ -134,12 +134,14 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef
             cast(&fold_native::<W, UInt8Type>(&widened, task)?, given)?
         }
         // Dates, times and decimals order as their integers.
-        t if native_int(t) == Some(DataType::Int32) => {
-            reinterpret(&fold_native::<W, Int32Type>(&same(&DataType::Int32)?, task)?, given)?
-        }
-        t if native_int(t) == Some(DataType::Int64) => {
-            reinterpret(&fold_native::<W, Int64Type>(&same(&DataType::Int64)?, task)?, given)?
-        }
+        t if native_int(t) == Some(DataType::Int32) => reinterpret_values(
+            &fold_native::<W, Int32Type>(&same(&DataType::Int32)?, task)?,
+            given,
+        )?,
+        t if native_int(t) == Some(DataType::Int64) => reinterpret_values(
+            &fold_native::<W, Int64Type>(&same(&DataType::Int64)?, task)?,
+            given,
+        )?,
         _ => return pick::extreme_by_comparison::<W>(leaves, task),
     })
 }
@@ -153,7 +155,7 @@ pub(super) fn to_summable(leaves: &ArrayRef) -> Result<ArrayRef> {
     Ok(match t {
         DataType::Boolean => cast(leaves, &DataType::Int8)?,
         DataType::Null => cast(leaves, &DataType::Int64)?,
-        DataType::Duration(_) => reinterpret(leaves, &DataType::Int64)?,
+        DataType::Duration(_) => reinterpret_values(leaves, &DataType::Int64)?,
         DataType::Float16 => cast(leaves, &DataType::Float32)?,
         t if many && t.is_unsigned_integer() => cast(leaves, &DataType::UInt64)?,
         t if many && t.is_integer() => cast(leaves, &DataType::Int64)?,
@@ -260,7 +262,7 @@ fn compute_means<F: Fold<In = V::Native>, V: ArrowPrimitiveType, T: ArrowPrimiti
 
 #[expect(clippy::cast_precision_loss, reason = "a mean is a float")]
 #[inline(always)]
-pub(super) fn ratio(total: f64, count: usize) -> f64 {
+pub(super) fn divide_by_count(total: f64, count: usize) -> f64 {
     total / count as f64
 }
 
@@ -270,7 +272,7 @@ where
     <T::Native as Number>::Wide: Into<i128>,
 {
     #[expect(clippy::cast_precision_loss, reason = "a mean is a float")]
-    let finish = |t: <T::Native as Number>::Wide, n| ratio(t.into() as f64, n);
+    let finish = |t: <T::Native as Number>::Wide, n| divide_by_count(t.into() as f64, n);
     compute_means::<Total<T::Native>, T, Float64Type>(leaves, task, finish)
 }
 
@@ -278,7 +280,7 @@ fn float_mean<T>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef>
 where
     T: ArrowPrimitiveType<Native: Round + Number<Wide = f64>>,
 {
-    let finish = |t, n| T::Native::round_to(ratio(t, n));
+    let finish = |t, n| T::Native::round_to(divide_by_count(t, n));
     compute_means::<Total<T::Native>, T, T>(leaves, task, finish)
 }
 
@@ -295,15 +297,15 @@ mod tests {
         let dates = Date32Array::from(vec![Some(1), None, Some(-1), Some(7)]);
         for start in [0, 1, 4] {
             let part: ArrayRef = Arc::new(dates.slice(start, 4 - start));
-            let bits = reinterpret(&part, &DataType::UInt32).unwrap();
+            let bits = reinterpret_values(&part, &DataType::UInt32).unwrap();
             bits.to_data().validate_full().unwrap();
             let all = UInt32Array::from(vec![Some(1), None, Some(u32::MAX), Some(7)]);
             assert_eq!(*bits, all.slice(start, 4 - start));
-            assert_eq!(*reinterpret(&bits, &DataType::Date32).unwrap(), *part);
+            assert_eq!(*reinterpret_values(&bits, &DataType::Date32).unwrap(), *part);
         }
         let dates: ArrayRef = Arc::new(dates);
-        assert!(reinterpret(&dates, &DataType::Int64).is_err());
+        assert!(reinterpret_values(&dates, &DataType::Int64).is_err());
         let texts: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
-        assert!(reinterpret(&texts, &DataType::Int32).is_err());
+        assert!(reinterpret_values(&texts, &DataType::Int32).is_err());
     }
 }

@@ -130,7 +130,7 @@ impl StackedLists {
     }
 
     /// Returns, for each list of leaves, its element's position along the reduced axis.
-    fn along(&self) -> Vec<usize> {
+    fn list_positions(&self) -> Vec<usize> {
         let mut along = Vec::new();
         for (depth, level) in self.levels.iter().enumerate() {
             let layout = level.layout();
@@ -154,7 +154,7 @@ impl StackedLists {
         valid: Option<&Rank>,
         finish: impl Fn(F::Acc) -> R,
     ) -> Result<Vec<R>> {
-        if let (true, Some(runs)) = (F::VECTORIZED, self.runs()?) {
+        if let (true, Some(runs)) = (F::VECTORIZED, self.plan_runs()?) {
             return Ok(runs.fold::<F, R, false>(flat, valid, |acc, _| finish(acc)).values);
         }
         Ok(self.fold_stacked::<F>(flat, valid).into_iter().map(finish).collect())
@@ -166,7 +166,7 @@ impl StackedLists {
         valid: Option<&Rank>,
         finish: impl Fn(F::Acc, usize) -> R,
     ) -> Result<Folded<R>> {
-        if let (true, Some(runs)) = (F::VECTORIZED, self.runs()?) {
+        if let (true, Some(runs)) = (F::VECTORIZED, self.plan_runs()?) {
             return Ok(runs.fold::<F, R, true>(flat, valid, finish));
         }
         let (states, counts) = (self.fold_stacked::<F>(flat, valid), self.counts(valid));
@@ -184,7 +184,7 @@ impl StackedLists {
     }
 
     /// Returns the lists as runs, if lists that start at the same slot are adjacent.
-    fn runs(&self) -> Result<Option<Runs>> {
+    fn plan_runs(&self) -> Result<Option<Runs>> {
         let ends = match (&self.starts, &self.levels[..]) {
             (Some(starts), _) if !starts.is_sorted() => return Ok(None),
             (Some(starts), _) => {
@@ -233,7 +233,7 @@ impl StackedLists {
     }
 
     pub(super) fn counts(&self, valid: Option<&Rank>) -> Vec<usize> {
-        if let (Some(valid), Ok(Some(runs))) = (valid, self.runs()) {
+        if let (Some(valid), Ok(Some(runs))) = (valid, self.plan_runs()) {
             return runs.counts(valid);
         }
         let mut counts = vec![0usize; self.len()];
@@ -248,7 +248,7 @@ impl StackedLists {
             return counts;
         }
         // A list counts at its last slot only; a reverse running sum adds it to the slots before.
-        fn ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
+        fn count_ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
             for (pair, start) in offsets.windows(2).zip(starts) {
                 let n = (pair[1] - pair[0]).as_usize();
                 if n > 0 {
@@ -258,7 +258,7 @@ impl StackedLists {
         }
         match &inner {
             Layout::Ragged(offsets) => {
-                with_offsets!(offsets, o => ends(o, &self.starts(), &mut counts));
+                with_offsets!(offsets, o => count_ends(o, &self.starts(), &mut counts));
             }
             Layout::Uniform { size: 0, .. } => {}
             Layout::Uniform { size, .. } => {
@@ -276,7 +276,7 @@ impl StackedLists {
     }
 
     /// Returns the leaves ordered by slot, and the lists that the slots form.
-    pub(super) fn gather(&self) -> Result<Gathered> {
+    pub(super) fn gather_stacked(&self) -> Result<Gathered> {
         let counts = self.counts(None);
         let offsets = Offsets::from_lengths(counts.iter().copied())?;
         let mut next: Vec<usize> = counts
@@ -287,7 +287,7 @@ impl StackedLists {
                 Some(start)
             })
             .collect();
-        let (inner, positions) = (self.inner(), self.along());
+        let (inner, positions) = (self.inner(), self.list_positions());
         let mut order = vec![0u64; inner.children()];
         let mut along = vec![0usize; inner.children()];
         for (list, start) in self.starts().iter().enumerate() {
@@ -304,13 +304,13 @@ impl StackedLists {
 impl StackedLists {
     /// Returns the order of the leaves by slot, and the lists that the slots form.
     pub(in crate::kernels) fn order_by_slot(&self) -> Result<(UInt64Array, Layout)> {
-        let gathered = self.gather()?;
+        let gathered = self.gather_stacked()?;
         Ok((gathered.order, gathered.lists.layout().clone()))
     }
 
     /// Returns, for every leaf, the leaf of the same slot `n` elements before it along the axis.
     pub(in crate::kernels) fn shift_leaves(&self, n: i64) -> Result<Vec<Option<u64>>> {
-        let Gathered { order, along, lists } = self.gather()?;
+        let Gathered { order, along, lists } = self.gather_stacked()?;
         let distance = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);
         let mut from = vec![None; order.len()];
         for list in 0..lists.layout().lists() {

@@ -22,7 +22,7 @@ use super::{Reduction, Task, segments};
 use crate::array::ListAxis;
 use crate::error::Result;
 use crate::kernels::bits::{Rank, Words};
-use crate::kernels::native::{native_int, reinterpret};
+use crate::kernels::native::{native_int, reinterpret_values};
 
 /// The leaf chosen for each list, as an index into all leaves.
 type Chosen = Vec<Option<usize>>;
@@ -128,8 +128,8 @@ fn choose_extremes<W: MinOrMax>(lists: &GroupLists) -> Result<Chosen> {
         DataType::Float16 => by!(Float32Type, &cast(leaves, &DataType::Float32)?),
         DataType::Boolean => by!(UInt8Type, &cast(leaves, &DataType::UInt8)?),
         t => match native_int(t) {
-            Some(DataType::Int32) => by!(Int32Type, &reinterpret(leaves, &DataType::Int32)?),
-            Some(_) => by!(Int64Type, &reinterpret(leaves, &DataType::Int64)?),
+            Some(DataType::Int32) => by!(Int32Type, &reinterpret_values(leaves, &DataType::Int32)?),
+            Some(_) => by!(Int64Type, &reinterpret_values(leaves, &DataType::Int64)?),
             None => choose_by_comparison::<W>(lists),
         },
     }

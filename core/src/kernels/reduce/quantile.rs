@@ -144,7 +144,7 @@ fn locate_quantile(n: usize, q: f64) -> (usize, f64) {
     (low, at - low as f64)
 }
 
-fn interpolate(low: f64, high: f64, share: f64) -> f64 {
+fn interpolate_linear(low: f64, high: f64, share: f64) -> f64 {
     // Also keeps equal infinities.
     if share == 0.0 || low == high {
         return low;
@@ -169,7 +169,7 @@ fn select_quantile(values: &mut [f64], q: f64) -> Option<f64> {
     let (_, first, behind) = values.select_nth_unstable_by(low, f64::total_cmp);
     let first = *first;
     let next = behind.iter().copied().min_by(f64::total_cmp).unwrap_or(first);
-    Some(interpolate(first, next, share))
+    Some(interpolate_linear(first, next, share))
 }
 
 fn read_sorted_quantile(values: &[f64], q: f64) -> Option<f64> {
@@ -180,5 +180,5 @@ fn read_sorted_quantile(values: &[f64], q: f64) -> Option<f64> {
     }
     let (low, share) = locate_quantile(values.len(), q);
     let next = values.get(low + 1).unwrap_or(&values[low]);
-    Some(interpolate(values[low], *next, share))
+    Some(interpolate_linear(values[low], *next, share))
 }

@@ -315,7 +315,7 @@ fn fold_runs<V: StackFold<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const
     finish: impl Fn(V::State, usize) -> R,
 ) -> Folded<R> {
     let slots = runs.last().map_or(0, |run| run.slots);
-    let mut out = Folded::zeroed(slots, if COUNTED { slots } else { 0 });
+    let mut out = Folded::new_zeroed(slots, if COUNTED { slots } else { 0 });
     // Lists longer than the slots of this pass: where they continue and where they end.
     let mut longer: Vec<(usize, usize)> = Vec::new();
     let base = offsets[0].as_usize();

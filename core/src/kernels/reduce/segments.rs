@@ -22,7 +22,7 @@ use super::block::{BLOCK, Block};
 use super::blocks::Blocks;
 use super::fold::Fold;
 use crate::array::Layout;
-use crate::array::ahead::ask_ahead;
+use crate::array::ahead::prefetch_ahead;
 use crate::error::Result;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::bits::Avx512;
@@ -36,7 +36,7 @@ pub(super) struct Folded<R> {
 }
 
 impl<R: Copy + Default> Folded<R> {
-    pub(super) fn zeroed(groups: usize, counted: usize) -> Self {
+    pub(super) fn new_zeroed(groups: usize, counted: usize) -> Self {
         Self { values: vec![R::default(); groups], present: vec![0; counted] }
     }
 }
@@ -49,7 +49,7 @@ const LINE: usize = 64;
 
 /// Folds the valid leaves of every list of `layout` and applies `finish` to the accumulator and,
 /// with `COUNTED`, to the number of valid leaves (otherwise unspecified).
-pub(super) fn fold<F: Fold, R: Copy + Default, const COUNTED: bool>(
+pub(super) fn fold_segments<F: Fold, R: Copy + Default, const COUNTED: bool>(
     flat: &[F::In],
     valid: Option<&Rank>,
     layout: &Layout,
@@ -168,7 +168,7 @@ fn fold_lists<L: ListFold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED:
     finish: impl Fn(<L::Fold as Fold>::Acc, usize) -> R,
 ) -> Folded<R> {
     let (base, lists) = (offsets[0].as_usize(), offsets.len() - 1);
-    let mut out = Folded::zeroed(lists, if COUNTED { lists } else { 0 });
+    let mut out = Folded::new_zeroed(lists, if COUNTED { lists } else { 0 });
     let (batches, rest) = offsets[1..].as_chunks::<BATCH>();
     // The last batch, padded to full size.
     let mut last = [offsets[lists]; BATCH];
@@ -229,12 +229,12 @@ fn fold_lists_scalar<F: Fold, O: OffsetSizeTrait, R: Copy + Default>(
     finish: impl Fn(F::Acc, usize) -> R,
 ) -> Folded<R> {
     let (base, lists) = (offsets[0].as_usize(), offsets.len() - 1);
-    let mut out = Folded::zeroed(lists, lists);
+    let mut out = Folded::new_zeroed(lists, lists);
     let (mut start, mut before) = (0, 0);
     for (list, end) in offsets[1..].iter().enumerate() {
         let leaves = start..end.as_usize() - base;
         start = leaves.end;
-        let upto = valid.map_or(leaves.end, |valid| valid.rank(leaves.end));
+        let upto = valid.map_or(leaves.end, |valid| valid.count_before(leaves.end));
         let count = upto - before;
         before = upto;
         out.values[list] = finish(fold_list_scalar::<F>(F::START, flat, valid, leaves), count);
@@ -324,7 +324,7 @@ impl Validity for Words<'_> {
 #[inline(always)]
 pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
     for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {
-        ask_ahead(flat, at + line * (LINE / size_of::<T>()));
+        prefetch_ahead(flat, at + line * (LINE / size_of::<T>()));
     }
 }
 

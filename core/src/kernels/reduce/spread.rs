@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Float32Type, Float64Type};
 
 use super::fold::{Number, Total};
 use super::groups::counts_of_lists;
-use super::numbers::{rank_valid, ratio, to_summable};
+use super::numbers::{divide_by_count, rank_valid, to_summable};
 use super::segments::{self, LANES, for_each_valid};
 use super::{Reduction, Task};
 use crate::array::Layout;
@@ -55,8 +55,8 @@ pub(super) fn reduce_variance(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef
     let values = squares.iter().zip(&counts).map(|(sum, n)| match n.checked_sub(ddof) {
         None | Some(0) => 0.0,
         _ if sum.is_nan() => f64::NAN,
-        Some(n) if root => ratio(*sum, n).sqrt(),
-        Some(n) => ratio(*sum, n),
+        Some(n) if root => divide_by_count(*sum, n).sqrt(),
+        Some(n) => divide_by_count(*sum, n),
     });
     let found: ArrayRef = Arc::new(Float64Array::try_new(values.collect(), nulls)?);
     Ok(cast(&found, &task.how.output_type(leaves.data_type())?)?)
@@ -68,7 +68,7 @@ fn sum_squares<T: Number<Wide = f64>>(
     layout: &Layout,
     counts: &[usize],
 ) -> Result<Vec<f64>> {
-    let mean = |total, n| if n > 0 { ratio(total, n) } else { 0.0 };
+    let mean = |total, n| if n > 0 { divide_by_count(total, n) } else { 0.0 };
     let mut found = segments::fold::<Total<T>, _, true>(flat, valid, layout, mean)?.values;
     for (list, mean) in found.iter_mut().enumerate().filter(|(_, mean)| !mean.is_finite()) {
         let range = layout.range(list);
@@ -102,7 +102,7 @@ fn compute_scaled_mean<T: Number<Wide = f64>>(
         None => list.for_each(&mut add),
         Some(valid) => for_each_valid(valid, list.start, list.end, &mut add),
     }
-    finite.then(|| ratio(sum, count) / DOWN)
+    finite.then(|| divide_by_count(sum, count) / DOWN)
 }
 
 fn dispatch_squares<T: Number<Wide = f64>>(

@@ -10,7 +10,7 @@ use super::options::{MedsOptions, Statics};
 use super::subjects::Subjects;
 use crate::error::{Error, Result};
 use crate::io::meds::{Labels, MedsDataset, MedsOptions as ReadOptions, Place, Splits};
-use crate::io::meds_torch::{CohortShard, TensorizeOptions, TensorizedCohort, tables};
+use crate::io::meds_torch::{CohortShard, TensorizeOptions, TensorizedCohort, tensorize_in_memory};
 use crate::io::order::textual;
 
 impl MedsLoader {
@@ -51,7 +51,7 @@ impl MedsLoader {
             }
             false if options.compat => {
                 let data = MedsDataset::open(root)?;
-                let tables = tables(&data, split, &TensorizeOptions::default())?;
+                let tables = tensorize_in_memory(&data, split, &TensorizeOptions::default())?;
                 dropped = tables.unknown.values().sum();
                 (tables.shards.into_iter().map(Subjects::from).collect(), tables.names)
             }

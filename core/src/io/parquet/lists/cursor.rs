@@ -331,7 +331,7 @@ fn append_inline(
     rows: &mut usize,
 ) -> Result<bool, Fault> {
     while window.at < window.n {
-        let (word, now, ended) = window.step(rows);
+        let (word, now, ended) = window.next_segment(rows);
         lists.append(window, word, now)?;
         if ended {
             return Ok(true);
@@ -343,7 +343,7 @@ fn append_inline(
 /// Counts values until the window or the rows end; returns whether the rows ended.
 fn count_skipped(window: &mut Window, values: &mut usize, rows: &mut usize) -> bool {
     while window.at < window.n {
-        let (word, now, ended) = window.step(rows);
+        let (word, now, ended) = window.next_segment(rows);
         *values += count_ones(window.valid[word] & now);
         if ended {
             return true;

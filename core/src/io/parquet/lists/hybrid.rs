@@ -48,7 +48,7 @@ impl Hybrid {
     }
 
     /// Decodes data that is a single run of bit-packed numbers.
-    pub(super) fn packed(data: Bytes, width: usize) -> Self {
+    pub(super) fn from_packed(data: Bytes, width: usize) -> Self {
         let left = data.len().saturating_mul(8) / width.max(1);
         Self { at: data.len(), data, width, run: Run::Packed(0), left }
     }

@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, GenericListArray, OffsetSizeTrait};
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, FieldRef};
 
-use super::bits::{BitmapBuilder, compress, count_ones, low_mask, lowest_bit};
+use super::bits::{BitmapBuilder, count_ones, extract_bits, low_mask, lowest_bit};
 use super::hybrid::Fault;
 use super::shape::{ListLevel, Shape};
 use super::window::Window;
@@ -112,7 +112,7 @@ impl ListsBuilder {
         let n = count_ones(slots);
         if self.nullable {
             let valid = window.valid[word];
-            let valid = if slots == u64::MAX { valid } else { compress(valid, slots) };
+            let valid = if slots == u64::MAX { valid } else { extract_bits(valid, slots) };
             self.valid.append(valid, n);
         }
         self.slots += n;

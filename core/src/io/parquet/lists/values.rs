@@ -84,7 +84,7 @@ pub(super) enum EncodedValues {
 impl EncodedValues {
     pub(super) fn new(encoding: Encoding, mut data: Bytes, leaf: LeafKind) -> Result<Self, Fault> {
         Ok(match (encoding, leaf) {
-            (Encoding::PLAIN, LeafKind::Boolean) => Self::Numbers(Hybrid::packed(data, 1)),
+            (Encoding::PLAIN, LeafKind::Boolean) => Self::Numbers(Hybrid::from_packed(data, 1)),
             (Encoding::RLE, LeafKind::Boolean) => {
                 // The length of the runs comes first.
                 let runs = if data.is_empty() { data } else { data.split_off(4.min(data.len())) };

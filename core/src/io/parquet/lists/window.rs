@@ -193,7 +193,7 @@ impl Window {
     /// Takes the entries of the next word that belong to `rows` rows. Returns the word, the mask of
     /// its entries, and whether another row begins after them.
     #[inline(always)]
-    pub(super) fn step(&mut self, rows: &mut usize) -> (usize, u64, bool) {
+    pub(super) fn next_segment(&mut self, rows: &mut usize) -> (usize, u64, bool) {
         let (word, used) = (self.at / 64, self.at % 64);
         let mut now = low_mask(self.n - word * 64) & !low_mask(used);
         let starts = self.rows[word] & now;
