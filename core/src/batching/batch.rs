@@ -131,8 +131,8 @@ impl RaggedBatch {
         get_or_compute(&self.tensor, || self.padded(&DenseOptions::default()))
     }
 
-    /// Same as [`tensor`](Self::tensor), but computed each time, with the limit, threads and filler
-    /// of `options`. The result is not cached.
+    /// Computes the padded tensor like [`tensor`](Self::tensor), but each time, with the limit,
+    /// threads and filler of `options`. The result is not cached.
     ///
     /// # Errors
     /// If the tensor exceeds the limit, the type cannot represent the filler, or `options` asks for

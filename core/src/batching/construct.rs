@@ -128,9 +128,10 @@ impl RaggedBatch {
         Self::from_sizes(tensor, given, dim, width)
     }
 
-    /// Same as [`try_new`](Self::try_new), for a tensor (and mask) that is longer along the
-    /// non-uniform axis than the largest sample: [`max_sample_size`](Self::max_sample_size) becomes
-    /// the size of that sample, or 0 without samples.
+    /// Creates a batch like [`try_new`](Self::try_new) from a tensor (and mask) that is longer
+    /// along the non-uniform axis than the largest sample:
+    /// [`max_sample_size`](Self::max_sample_size) becomes the size of that sample, or 0 without
+    /// samples.
     ///
     /// # Errors
     /// Same as [`try_new`](Self::try_new).

@@ -19,12 +19,12 @@ pub enum Duplicates {
     Error,
 }
 
-/// Whether an index may address filler: at least the size of its sample, but below
+/// Treatment of an index that addresses filler: it is at least the size of its sample, but below
 /// [`max_sample_size`](RaggedBatch::max_sample_size).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BeyondSample {
-    /// As in the padded tensor: reads return the filler value (0 by default), writes are dropped.
-    /// Negative indices count from the end of the padded axis.
+    /// Filler is addressed as in the padded tensor: reads return the filler value (0 by default),
+    /// writes are dropped. Negative indices count from the end of the padded axis.
     #[default]
     Filler,
     /// Such an index is out of range. Negative indices count from the end of the sample.

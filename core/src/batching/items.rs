@@ -60,7 +60,7 @@ impl RaggedBatch {
         Ok(self.clone().with_filler(Some(filler)))
     }
 
-    /// Same as [`with_padded_set_to`](Self::with_padded_set_to), in place.
+    /// Sets the filler like [`with_padded_set_to`](Self::with_padded_set_to), in place.
     ///
     /// # Errors
     /// Same as [`with_padded_set_to`](Self::with_padded_set_to); the batch is then unchanged.

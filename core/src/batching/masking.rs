@@ -173,12 +173,12 @@ pub fn batched_bool_indexing(
     RaggedBatch::from_parts(structure.into(), values, dim)
 }
 
-/// The inverse of [`batched_bool_indexing`]: returns a copy of `to_write_into` in which the slots
-/// where the mask is true hold the entries of `to_write`, sample by sample and in order. The result
+/// Returns a copy of `to_write_into` in which the slots where the mask is true hold the entries of
+/// `to_write`, sample by sample and in order: the inverse of [`batched_bool_indexing`]. The result
 /// is a tensor if `to_write_into` is one, else a batch with its sample sizes.
 ///
-/// `to_write_into` and the mask relate as data and mask do there. Both data have the same type, and
-/// the same shape except for the non-uniform axis.
+/// `to_write_into` and the mask relate as data and mask do in [`batched_bool_indexing`]. Both data
+/// have the same type, and the same shape except for the non-uniform axis.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -443,7 +443,8 @@ pub fn get_compact_lists<T: CompactFields>(
     get_compact_from_named_tuple(mask, data)
 }
 
-/// Same as [`get_compact_lists`], for any type that visits its tensors: see [`CompactFields`].
+/// Converts tensors like [`get_compact_lists`], in any type that visits its tensors; see
+/// [`CompactFields`].
 ///
 /// # Errors
 /// Same as [`get_compact_lists`].

@@ -86,7 +86,7 @@ pub(crate) fn densify_named(
 /// because it knows which values to clear.
 ///
 /// # Errors
-/// As [`densify`], and when `out` has another length.
+/// Same as [`densify`], and when `out` has another length.
 pub fn densify_into(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -127,7 +127,7 @@ pub(crate) fn check_room(plan: &Plan, dtype: DType, what: &str, out: &[u8]) -> R
 /// Returns type, shape and size in bytes of the result of [`densify`] without computing it.
 ///
 /// # Errors
-/// As [`densify`], except for errors that depend on values.
+/// Same as [`densify`], except for errors that depend on values.
 pub fn dense_bytes(
     array: &RaggedArray,
     sizes: Option<&[usize]>,

@@ -114,7 +114,7 @@ pub fn validity_mask(
 /// Like [`validity_mask`], into memory of the caller.
 ///
 /// # Errors
-/// As [`validity_mask`], and when `out` does not have the length of the result.
+/// Same as [`validity_mask`], and when `out` does not have the length of the result.
 pub fn validity_mask_into(
     array: &RaggedArray,
     sizes: Option<&[usize]>,

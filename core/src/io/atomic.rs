@@ -176,7 +176,6 @@ impl AtomicFolder {
     }
 }
 
-/// Creates a folder under a temporary name.
 fn create_staging(folder: &Path) -> Result<(Lease, PathBuf)> {
     let io = |e| Error::io(folder, e);
     let lease = Lease::acquire(folder).map_err(io)?;

@@ -1,4 +1,4 @@
-//! Turns panics of readers into errors that name the file.
+//! Conversion of panics in readers to errors that name the file.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

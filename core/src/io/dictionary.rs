@@ -111,7 +111,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Dictionary> {
     read_file(&SafetensorsFile::open(path, true)?, MapOptions::default())
 }
 
-/// Like [`read`], for an open file.
+/// Reads a dictionary from an open file, like [`read`].
 ///
 /// # Errors
 /// See [`read`].

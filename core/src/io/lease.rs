@@ -26,10 +26,10 @@ const PREFIX: &str = ".serrate-";
 const LOCK: &str = ".lock";
 /// Ending of the data being written.
 const DATA: &str = ".tmp";
-/// Ending of a folder moved aside while it is replaced.
+/// Ending of a folder that was moved aside while it is replaced.
 const ASIDE: &str = ".old";
 
-/// How long this process does not sweep a folder again.
+/// Time during which this process does not sweep a folder again.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Names held by this process: some file systems do not exclude locks of the same process.
@@ -155,7 +155,7 @@ impl Lease {
             // name.
             Ok(()) | Err(_) => {}
         }
-        // A file of that name without a lock file is not ours to overwrite.
+        // A file of that name without a lock file belongs to somebody else and is not overwritten.
         match fs::symlink_metadata(lease.data()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Some(lease)),
             _ => {

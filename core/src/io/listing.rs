@@ -1,4 +1,4 @@
-//! Tells data files from hidden names in a folder.
+//! Distinction of data files and hidden files in a folder.
 
 use std::path::Path;
 

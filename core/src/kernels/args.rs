@@ -1,5 +1,5 @@
-//! [`Count`]: an integer argument, one for all elements of an axis, or by an array; and what arguments are
-//! checked by.
+//! [`Count`]: an integer argument, for all elements of an axis or one per element; checks of
+//! arguments.
 
 use std::sync::Arc;
 

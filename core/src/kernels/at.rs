@@ -1,4 +1,4 @@
-//! Single values by coordinates.
+//! Leaves by coordinates.
 
 use arrow::array::{Array, ArrayRef, Datum, Scalar, UInt64Array, make_array};
 use arrow::compute::kernels::zip::zip;

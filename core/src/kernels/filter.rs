@@ -68,7 +68,7 @@ pub fn filter(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// As [`filter`].
+/// Same as [`filter`].
 pub fn compress(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
     let axis = masked_axis(array, mask)?;
     if axis < array.axes().len() {
@@ -78,7 +78,6 @@ pub fn compress(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> 
     filter_elements(flatten_all(&array)?, true_bits(mask.leaves().as_boolean()), 1)
 }
 
-/// Returns the axis whose elements a mask selects.
 fn masked_axis(array: &RaggedArray, mask: &RaggedArray) -> Result<usize> {
     if *mask.leaf_type() != DataType::Boolean {
         return Err(Error::type_of("the mask", DataType::Boolean.to_string(), mask.leaf_type()));

@@ -171,7 +171,7 @@ impl Histogram {
     /// by value.
     ///
     /// # Errors
-    /// As [`counts`](Self::counts).
+    /// Same as [`counts`](Self::counts).
     pub fn top(&self, n: usize) -> Result<(ArrayRef, UInt64Array)> {
         let (values, counts) = self.counts()?;
         let mut indices: Vec<u32> = (0..u32::try_from(counts.len()).unwrap_or(u32::MAX)).collect();

@@ -193,7 +193,7 @@ fn slice_by_bounds(
 /// last `-n`.
 ///
 /// # Errors
-/// As [`slice`](fn@slice).
+/// Same as [`slice`](fn@slice).
 pub fn head(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
     slice(array, axis, &RowArg::NONE, n, &RowArg::NONE)
 }
@@ -202,7 +202,7 @@ pub fn head(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
 /// first `-n`.
 ///
 /// # Errors
-/// As [`slice`](fn@slice).
+/// Same as [`slice`](fn@slice).
 pub fn tail(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
     // `tail(0)` is empty; `-0` cannot express that, so start past the end.
     let start = |n: i64| if n == 0 { i64::MAX } else { n.checked_neg().unwrap_or(i64::MAX) };

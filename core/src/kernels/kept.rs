@@ -262,7 +262,7 @@ fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuf
 /// Extracts the bits of `bits` at the set positions of a mask, packed to the low end.
 ///
 /// # Safety
-/// With `WIDE`, the CPU has BMI2.
+/// The CPU has BMI2 if `WIDE` is set.
 #[inline(always)]
 unsafe fn extract_bits<const WIDE: bool>(bits: u64, mask: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -280,7 +280,7 @@ unsafe fn extract_bits<const WIDE: bool>(bits: u64, mask: u64) -> u64 {
 }
 
 /// # Safety
-/// As [`extract_bits`].
+/// Same as [`extract_bits`].
 #[inline(always)]
 unsafe fn compress_bitmap<const WIDE: bool>(
     bits: Words<'_>,

@@ -66,7 +66,7 @@ pub fn softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// Returns the logarithm of the [`softmax`], exact where the softmax underflows.
 ///
 /// # Errors
-/// As [`softmax`].
+/// Same as [`softmax`].
 pub fn log_softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     let mut powers = Vec::new();
     apply_to_groups("log_softmax", array, axis, |values| {
@@ -85,7 +85,7 @@ pub fn log_softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// `p` may be infinite (the largest absolute value) or 0 (the number of nonzero values).
 ///
 /// # Errors
-/// As [`softmax`], and for a `p` that is negative or NaN.
+/// Same as [`softmax`], and for a `p` that is negative or NaN.
 pub fn normalize(array: &RaggedArray, axis: i64, p: f64, eps: f64) -> Result<RaggedArray> {
     if p.is_nan() || p < 0.0 {
         return Err(Error::invalid(format!(
@@ -156,7 +156,7 @@ impl LeafGroups {
         if axis == array.axes().len() {
             return Ok(Self::Lists(level.clone()));
         }
-        // The slot that each element of the current axis shares with others.
+        // The slot of each element of the current axis; several elements may share one.
         let mut on: Vec<usize> = Vec::with_capacity(level.children());
         for list in 0..level.lists() {
             on.resize(on.len() + level.length(list), list);

@@ -19,7 +19,7 @@ use crate::error::Result;
 /// Equality is that of [`isin`]; null leaves equal no value. A null list gives null.
 ///
 /// # Errors
-/// As [`isin`], and when the array has no such axis.
+/// Same as [`isin`], and when the array has no such axis.
 pub fn count_values(
     array: &RaggedArray,
     values: &ArrayRef,
@@ -49,7 +49,7 @@ pub fn count_values(
 /// ```
 ///
 /// # Errors
-/// As [`isin`], and when the array has no such axis.
+/// Same as [`isin`], and when the array has no such axis.
 pub fn any_value(array: &RaggedArray, values: &ArrayRef, axis: Option<i64>) -> Result<RaggedArray> {
     let Some(wanted) = Needle::new(array.leaves(), values)? else {
         return reduce(&isin(array, values)?, Reduction::Any, axis);
@@ -92,7 +92,7 @@ impl Needle {
             return Ok(None);
         }
         if let Some(dictionary) = leaves.as_any_dictionary_opt() {
-            // The only key of the value, if there is just one.
+            // The only key of the value, if exactly one key has it.
             let found = RaggedArray::try_new(
                 dictionary.values().len(),
                 Vec::new(),
@@ -108,7 +108,7 @@ impl Needle {
         if !t.is_integer() {
             return Ok(None);
         }
-        // The value in the type of the leaves, if that can represent it.
+        // Converts the value to the type of the leaves; null if that type cannot represent it.
         let options = arrow::compute::CastOptions { safe: true, ..Default::default() };
         if !values.data_type().is_integer() {
             return Ok(None);

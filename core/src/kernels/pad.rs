@@ -32,7 +32,7 @@ impl Default for PadOptions {
     }
 }
 
-/// Contiguous elements of one axis: elements of the input from `source`, or new ones.
+/// Contiguous elements of one axis: elements of the input from `source`, or new elements.
 struct Run {
     source: Option<usize>,
     len: usize,
@@ -65,8 +65,8 @@ struct Run {
 /// ```
 ///
 /// # Errors
-/// When the number of sizes is wrong, a size is negative, the fill is not a single value of the
-/// type of the leaves, or the result exceeds the byte limit.
+/// When the number of sizes is wrong, a size is negative, the fill is not one value of the type of
+/// the leaves, or the result exceeds the byte limit.
 pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Result<RaggedArray> {
     if sizes.len() != array.axes().len() {
         return Err(Error::invalid(format!(

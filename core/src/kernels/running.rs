@@ -126,7 +126,7 @@ pub fn running(array: &RaggedArray, how: Running, axis: i64) -> Result<RaggedArr
 /// Returns the [`running`] sums.
 ///
 /// # Errors
-/// As [`running`].
+/// Same as [`running`].
 pub fn cumsum(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     running(array, Running::Sum, axis)
 }
@@ -134,7 +134,7 @@ pub fn cumsum(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// Returns the [`running`] products.
 ///
 /// # Errors
-/// As [`running`].
+/// Same as [`running`].
 pub fn cumprod(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     running(array, Running::Prod, axis)
 }
@@ -305,7 +305,7 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, or `fill` is not a single value of the type of the leaves.
+/// When the array has no such axis, or `fill` is not one value of the type of the leaves.
 pub fn shift(
     array: &RaggedArray,
     n: i64,

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::index::resolve_position;
 use crate::limit::check_size;
 
-/// What to do when two values have the same target.
+/// Treatment of two values that have the same target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Duplicates {
     /// The last one, in the order of the indices, wins.
@@ -203,8 +203,8 @@ impl ScatterWrite<'_> {
 /// Elements that are lists are null where nothing is written.
 ///
 /// # Errors
-/// As [`scatter`], when the fill is not a single value that the type of the leaves can represent,
-/// and when the result is larger than
+/// Same as [`scatter`]; also when the fill is not one value that the type of the leaves can
+/// represent, and when the result is larger than
 /// [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn scatter_new(
     indices: &RaggedArray,

@@ -18,7 +18,7 @@ use super::times::{compare_exactly, exact_seconds};
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
 
-/// Which position among equal elements is returned.
+/// The position that is returned among equal elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Before them: the number of elements less than the needle.

@@ -76,7 +76,7 @@ pub fn sort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 /// shared.
 ///
 /// # Errors
-/// As [`sort`].
+/// Same as [`sort`].
 pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     let lists = innermost_level(array)?.layout();
     let positions = argsort_leaves(array.leaves(), lists, order)?;
@@ -92,7 +92,7 @@ pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 /// null leaf.
 ///
 /// # Errors
-/// As [`sort`].
+/// Same as [`sort`].
 pub fn rank(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     let lists = innermost_level(array)?.layout();
     let leaves = array.leaves();
@@ -155,7 +155,7 @@ pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<Ra
 /// All NaN are one value. A null list stays null.
 ///
 /// # Errors
-/// As [`sort`].
+/// Same as [`sort`].
 pub fn unique(array: &RaggedArray) -> Result<RaggedArray> {
     let level = innermost_level(array)?;
     let leaves = array.leaves();
@@ -486,7 +486,7 @@ pub(super) fn make_equality(leaves: &ArrayRef) -> Result<Box<dyn Fn(usize, usize
 /// One value per innermost list, null for a null list.
 ///
 /// # Errors
-/// As [`sort`].
+/// Same as [`sort`].
 pub fn is_sorted(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     let level = innermost_level(array)?;
     let positions = argsort_leaves(array.leaves(), level.layout(), order)?;

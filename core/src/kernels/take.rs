@@ -52,10 +52,10 @@ pub fn take(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
     take_elements("take", array, indices)
 }
 
-/// [`take`] under its name for batches: takes the entries of every sample at the indices for it.
+/// Takes the entries of every sample at the indices for it: [`take`] under its name for batches.
 ///
 /// # Errors
-/// As [`take`].
+/// Same as [`take`].
 pub fn gather(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
     take_elements("gather", array, indices)
 }

@@ -65,7 +65,7 @@ pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
 /// Like [`exactly_in`]; `None` if any value is not a multiple of the unit.
 ///
 /// # Errors
-/// As [`exactly_in`].
+/// Same as [`exactly_in`].
 pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
     let converted = exactly_in(values, to)?;
     Ok((converted.null_count() == values.logical_null_count()).then_some(converted))

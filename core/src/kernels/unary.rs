@@ -188,7 +188,7 @@ shorthand! {
 /// Rounds every leaf to a number of decimals, halves to even.
 ///
 /// # Errors
-/// As [`unary`] with [`Unary::Round`].
+/// Same as [`unary`] with [`Unary::Round`].
 pub fn round(array: &RaggedArray, decimals: i32) -> Result<RaggedArray> {
     unary(Unary::Round(decimals), array)
 }
@@ -266,7 +266,7 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
 
 /// Rounds to a multiple of `10^digits`, halves to even.
 fn round_tens(value: i128, digits: u32) -> i128 {
-    // With more than 38 digits, half a unit exceeds every 64-bit value.
+    // Half a unit of more than 38 digits exceeds every 64-bit value.
     let Some(unit) = 10i128.checked_pow(digits) else { return 0 };
     let (whole, rest) = (value.div_euclid(unit), value.rem_euclid(unit));
     let up = match (rest * 2).cmp(&unit) {
@@ -334,7 +334,7 @@ impl FromDouble for f64 {
 fn round_to(value: f64, decimals: i32) -> f64 {
     let scale = 10f64.powi(decimals.saturating_abs());
     if scale.is_infinite() {
-        // No float has digits that far right, and none reaches half a unit that far left.
+        // No float has digits that far right, and no value reaches half a unit that far left.
         let none = decimals < 0 && value.is_finite();
         return if none { 0f64.copysign(value) } else { value };
     }

@@ -93,7 +93,7 @@ impl Batch {
     /// `dim{d}/cu_seqlens`.
     ///
     /// # Errors
-    /// As [`axis_len`](Self::axis_len).
+    /// Same as [`axis_len`](Self::axis_len).
     pub fn max_seqlen(&self, axis: usize) -> Result<usize> {
         Ok(self.axis(axis)?.1)
     }

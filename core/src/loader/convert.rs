@@ -15,7 +15,7 @@ trait Native: Copy {
     fn write(self, out: &mut [u8]);
 }
 
-/// Exact conversion where possible; integers become the nearest float.
+/// A conversion that is exact where possible; integers become the nearest float.
 trait FromNumber<S>: Sized {
     fn from_number(value: S) -> Option<Self>;
 }
@@ -26,7 +26,7 @@ macro_rules! native {
             const SIZE: usize = size_of::<$t>();
             #[inline(always)]
             fn read(bytes: &[u8]) -> Self {
-                // An array, because copying a slice is a function call.
+                // A function call would copy a slice; an array compiles to one load.
                 Self::from_ne_bytes(bytes.first_chunk().copied().unwrap_or_default())
             }
             #[inline(always)]

@@ -1,4 +1,4 @@
-//! [`Inner`]: what every epoch of a loader shares.
+//! [`LoaderState`]: what all epochs of a loader share.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use super::output::Output;
 use super::source::{ColumnValues, LoaderSource};
 use crate::dense::DType;
 
-/// State shared by all epochs.
 #[derive(Debug)]
 pub(super) struct LoaderState {
     pub(super) source: LoaderSource,

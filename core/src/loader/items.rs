@@ -29,7 +29,7 @@ pub(super) struct EpochItems {
 /// The bases: what items are windows of.
 #[derive(Debug)]
 pub(super) enum Bases {
-    /// This number of whole rows.
+    /// The number of whole rows.
     Rows(usize),
     /// Rows that end early, in any order and with repeats.
     Cuts(Cuts),

@@ -1,4 +1,4 @@
-//! Making of one batch: values are copied from the shards straight into its tensors.
+//! Assembly of one batch: copies values from the shards into its tensors.
 
 use std::sync::Arc;
 

@@ -103,7 +103,7 @@ use crate::error::{Error, Result};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::RaggedTable;
 
-/// Makes epochs of batches from shards; the [module](self) explains how.
+/// Makes epochs of batches from shards; see the [module](self).
 ///
 /// Clones share shards, threads and memory. A loader has at most 2^32 - 1 items, and a batch at
 /// most 2^31 - 1 elements per axis.
@@ -202,7 +202,7 @@ impl Loader {
     /// later. If [`ReadOptions::large_lists`] is not set, it is chosen by size.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Same as [`open`](Self::open).
     pub fn open_with<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
         options: LoaderOptions,
@@ -259,7 +259,7 @@ impl Loader {
     /// batches are not made.
     ///
     /// # Errors
-    /// As [`epoch`](Self::epoch).
+    /// Same as [`epoch`](Self::epoch).
     pub fn epoch_from(&self, epoch: u64, batch: usize) -> Result<Epoch> {
         Ok(Epoch::new(self.plan(epoch), batch, self.start_threads()?))
     }

@@ -39,8 +39,8 @@ pub(super) enum TensorContent {
     PositionIds,
     /// Whether an element of axis 1 is a fact in front of the values.
     Fact,
-    /// As many true elements of axis 1 as there are facts in front, even if the facts are
-    /// elsewhere.
+    /// True at the first elements of axis 1, one for each fact in front, even if the facts are in
+    /// other tensors.
     Leading,
     /// One value per event, at its first measurement.
     Spread,
@@ -83,7 +83,7 @@ impl<'a> Outputs<'a> {
     /// Adds a tensor of the facts.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Same as [`push`](Self::push).
     pub(super) fn push_fact(
         &mut self,
         name: impl Into<Arc<str>>,

@@ -160,7 +160,7 @@ fn encode_batch<'a>(
 /// Refuses a target folder that must be kept, before any input is read.
 ///
 /// # Errors
-/// As [`BatchFolder::create`].
+/// Same as [`BatchFolder::create`].
 pub fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     if !target.exists() {
         return Ok(());

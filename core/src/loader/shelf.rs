@@ -16,7 +16,6 @@ pub(super) struct Shelf {
     axis: usize,
     size: usize,
     fill: [u8; 8],
-    /// Largest number of free blocks.
     keep: usize,
     free: Mutex<Vec<ShelfBlock>>,
 }
@@ -107,7 +106,6 @@ impl ShelfBlock {
     }
 }
 
-/// Writer of padding.
 #[derive(Clone, Copy)]
 enum Fill {
     /// Bytes that are all the same.
@@ -166,7 +164,7 @@ impl LentBlock {
         }
     }
 
-    /// Returns the bytes with undefined content.
+    /// Returns the bytes, whose content is undefined.
     pub(super) fn as_uninit_slice(&mut self) -> &mut [u8] {
         match &mut self.used {
             Some(used) => &mut used.block.as_mut_slice()[..self.len],

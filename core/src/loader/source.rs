@@ -84,7 +84,6 @@ enum ColumnCells {
 pub(super) struct Facts {
     /// Shards of one axis after the rows.
     pub(super) source: LoaderSource,
-    /// Where facts go in a batch.
     pub(super) place: FactsPlace,
 }
 
@@ -429,7 +428,6 @@ pub(super) fn resize_buffer(bytes: &mut Vec<u8>, len: usize) -> &mut [u8] {
     &mut bytes[..len]
 }
 
-/// Unpacks to one byte per bit.
 fn unpack_bits<'a>(bits: &BooleanBuffer, range: Range<usize>, out: &'a mut Vec<u8>) -> &'a [u8] {
     let out = resize_buffer(out, range.len());
     crate::dense::unpack_bits(&bits.slice(range.start, range.len()), out);

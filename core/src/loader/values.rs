@@ -1,4 +1,4 @@
-//! Where the values of one item of a tensor are from.
+//! Values of one item of a tensor.
 
 use super::draft::BatchDraft;
 use super::inner::LoaderState;

@@ -162,7 +162,6 @@ mod tests {
                     let windows = steps(window, stride, true);
                     let found: Vec<_> =
                         (0..windows.count(len)).map(|k| windows.range(len, k, || 0)).collect();
-                    // Reference: the obvious loop.
                     let mut expected = vec![];
                     let mut end = window;
                     while end < len {

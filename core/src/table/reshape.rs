@@ -158,7 +158,7 @@ impl RaggedTable {
     /// axis above.
     ///
     /// # Errors
-    /// As [`flatten`](Self::flatten).
+    /// Same as [`flatten`](Self::flatten).
     pub fn flatten_with(&self, axis: i64, fill: FlattenFill) -> Result<Self> {
         let axis = self.resolve_axis(axis)?;
         if axis == 0 {
@@ -224,7 +224,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// As [`concat`](Self::concat).
+    /// Same as [`concat`](Self::concat).
     pub fn vstack(tables: &[Self]) -> Result<Self> {
         let rows = tables.iter().map(|t| t.unsqueeze(0)).collect::<Result<Vec<_>>>()?;
         Self::concat(&rows)

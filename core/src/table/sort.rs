@@ -57,7 +57,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// As [`sort_indices`](Self::sort_indices).
+    /// Same as [`sort_indices`](Self::sort_indices).
     pub fn sort(&self, keys: &[SortKey]) -> Result<Self> {
         self.take(&self.sort_indices(keys)?)
     }

@@ -100,7 +100,7 @@ impl Fallback {
     }
 }
 
-/// What a lookup reads.
+/// Input of a lookup: the index table and the stored keys.
 #[derive(Clone, Copy)]
 struct KeyReader<'a, K> {
     hashing: Hashing,
@@ -460,8 +460,8 @@ impl HashMap {
         Ok(Fetched { values, found })
     }
 
-    /// Same as [`get`](Self::get), but writes the bytes of the values and the flags into `values`
-    /// and `found`.
+    /// Looks up like [`get`](Self::get), but writes the bytes of the values and the flags into
+    /// `values` and `found`.
     ///
     /// # Errors
     /// Same as [`get`](Self::get); also if a slice has another length than the result.

@@ -45,8 +45,8 @@ impl Words {
     }
 }
 
-/// Rows stored one after the other. A buffer handed out by [`share_buffer`](Self::share_buffer) never changes:
-/// the first write after it copies the rows.
+/// Rows stored one after the other. A buffer handed out by [`share_buffer`](Self::share_buffer)
+/// never changes: the first write after it copies the rows.
 #[derive(Clone, Debug)]
 pub(super) struct RowBuffer {
     block: Arc<Block>,

@@ -137,7 +137,7 @@ impl HashMap {
         self.len == 0
     }
 
-    /// Returns the number of keys, same as [`len`](Self::len).
+    /// Returns the number of keys; the same as [`len`](Self::len).
     pub fn n_elements(&self) -> usize {
         self.len
     }

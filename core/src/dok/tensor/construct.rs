@@ -85,7 +85,7 @@ impl DokTensor {
         Self::with_options(shape, dtype, MapOptions::default())
     }
 
-    /// Same as [`new`](Self::new), with options of the hash map.
+    /// Creates a tensor of zeros like [`new`](Self::new), with options of the hash map.
     ///
     /// # Errors
     /// If it has more than 2^63 elements, or an option is invalid.

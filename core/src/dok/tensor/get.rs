@@ -154,7 +154,7 @@ impl DokTensor {
         self.lookup_with(count, column, fallback)
     }
 
-    /// Same as [`lookup`](Self::lookup), with one slice of coordinates per axis.
+    /// Looks up like [`lookup`](Self::lookup), with one slice of coordinates per axis.
     ///
     /// # Errors
     /// If there is not exactly one slice per axis, or their lengths differ.

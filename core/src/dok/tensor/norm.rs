@@ -97,7 +97,8 @@ impl DokTensor {
         self.with_values(entries)
     }
 
-    /// Same as [`normalize`](Self::normalize), in place: the change is visible in all views.
+    /// Normalizes like [`normalize`](Self::normalize), in place: the change is visible in all
+    /// views.
     ///
     /// # Errors
     /// Same as [`normalize`](Self::normalize); also for a view that shows entries several times.

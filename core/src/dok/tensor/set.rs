@@ -68,7 +68,7 @@ impl DokTensor {
         self.write_part(index, value.into(), Selection::numpy)
     }
 
-    /// Same as [`set`](Self::set), for the part that [`get_orthogonal`](Self::get_orthogonal)
+    /// Writes like [`set`](Self::set) to the part that [`get_orthogonal`](Self::get_orthogonal)
     /// returns.
     ///
     /// # Errors

@@ -84,7 +84,7 @@ impl DokTensor {
         Ok(self.with_view(view))
     }
 
-    /// Same as [`transpose`](Self::transpose), in place.
+    /// Swaps two axes like [`transpose`](Self::transpose), in place.
     ///
     /// # Errors
     /// Same as [`transpose`](Self::transpose).
@@ -111,7 +111,7 @@ impl DokTensor {
         Ok(self.with_view(view))
     }
 
-    /// Same as [`permute`](Self::permute), in place.
+    /// Permutes the axes like [`permute`](Self::permute), in place.
     ///
     /// # Errors
     /// Same as [`permute`](Self::permute).

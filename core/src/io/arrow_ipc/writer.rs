@@ -19,10 +19,10 @@ use crate::table::RaggedTable;
 /// The two forms of Arrow IPC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IpcForm {
-    /// With an index at the end, for random access; usually `.arrow`.
+    /// A file with an index at the end, for random access; usually `.arrow`.
     #[default]
     File,
-    /// Batch after batch, for pipes; usually `.arrows`.
+    /// A stream, batch after batch, for pipes; usually `.arrows`.
     Stream,
 }
 

@@ -184,7 +184,7 @@ impl<'a> Parser<'a> {
         // The slice only holds ASCII.
         let text = std::str::from_utf8(&self.bytes[start..self.pos]).unwrap_or_default();
         if !float {
-            // An integer beyond 128 bits is also beyond 64.
+            // An integer beyond 128 bits also exceeds 64 bits.
             let most = if text.starts_with('-') { i128::MIN } else { i128::MAX };
             return Ok(JsonScalar::Int(text.parse().unwrap_or(most)));
         }

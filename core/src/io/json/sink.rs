@@ -23,7 +23,7 @@ const MAX_DEPTH: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 enum ElementKind {
-    /// Only nulls so far, this many.
+    /// Only nulls so far; holds their number.
     Unknown(usize),
     List,
     Leaf,
@@ -263,7 +263,6 @@ fn format_path(name: &str, first_row: usize, at: &[usize]) -> String {
     path
 }
 
-/// Returns the path of leaf number `leaf`.
 fn leaf_path(name: &str, first_row: usize, levels: &[ListLevel], leaf: usize) -> String {
     let mut at = Vec::with_capacity(levels.len() + 1);
     let mut i = leaf;
@@ -332,7 +331,7 @@ pub(super) fn parse_special(text: &str) -> Option<f64> {
     }
 }
 
-/// Inverse of [`parse_special`].
+/// Returns the text that [`parse_special`] parses as this float.
 pub(super) fn special_name(x: f64) -> Option<&'static str> {
     if x.is_nan() {
         Some("NaN")

@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::io::lease::FileLock;
 use crate::io::stamp::Stamp;
 
-/// Most files kept in memory without a table or query using them.
+/// Largest number of files kept in memory without a table or query that uses them.
 const KEPT: usize = 4;
-/// Most bytes of their entries in total.
+/// Largest size in bytes of their entries, in total.
 const KEPT_BYTES: usize = 256 << 20;
 
 /// Number of attempts to read a file that keeps changing.

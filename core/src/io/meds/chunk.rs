@@ -19,7 +19,6 @@ use crate::error::Result;
 /// Rows per chunk: enough to amortize the dictionary lookups, few enough to stay in cache.
 const CHUNK_ROWS: usize = 1 << 16;
 
-/// Columns of which a chunk consists.
 const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
 
 /// A NULL in a required column: the column, and the row in the file.

@@ -176,8 +176,8 @@ impl Labels {
         Self::read_files(path, &list_files(path)?)
     }
 
-    /// Like [`read`](Self::read), but files are sorted by name as strings (`10.parquet` before
-    /// `9.parquet`), which is the order in which meds-torch-data reads them.
+    /// Reads labels like [`read`](Self::read), with files sorted by name as strings (`10.parquet`
+    /// before `9.parquet`), the order in which meds-torch-data reads them.
     ///
     /// # Errors
     /// See [`read`](Self::read).

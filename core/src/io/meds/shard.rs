@@ -59,8 +59,8 @@ impl Shard {
         self.read_needed(options, Needed::ALL)
     }
 
-    /// Like [`read`](Self::read), but only `subject_id`, `time`, `time_delta_days` and the needed
-    /// columns.
+    /// Reads like [`read`](Self::read), but only `subject_id`, `time`, `time_delta_days` and the
+    /// needed columns.
     #[doc(hidden)]
     pub fn read_needed(&self, options: &MedsOptions, needed: Needed<'_>) -> Result<MedsShard> {
         let further = self.dataset.additional_columns(options)?;

@@ -21,7 +21,7 @@ pub(crate) struct Splits {
     of_subject: Option<HashMap<i64, usize>>,
 }
 
-/// How the subjects of a shard are assigned to splits.
+/// Assignment of the subjects of a shard to splits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place<'a> {
     /// All subjects are in the split of the folder.

@@ -207,7 +207,7 @@ pub fn stretches(
     out
 }
 
-/// Resolves `start:stop` of a list of `len` elements, with Python's rules.
+/// Resolves `start:stop` of a list of `len` elements by Python's rules.
 fn clip_slice(len: usize, start: Option<i64>, stop: Option<i64>) -> (usize, usize) {
     let place = |at: Option<i64>, default: usize| match at {
         None => default,

@@ -28,7 +28,7 @@ pub(super) struct Builder {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measurement {
     pub(super) subject: i64,
-    /// `None` for a static fact.
+    /// Time in microseconds; `None` for a static fact.
     pub(super) time: Option<i64>,
     pub(super) token: u32,
     pub(super) value: Option<f32>,

@@ -62,7 +62,6 @@ impl Encoded {
     }
 }
 
-/// Converts shards to tensors.
 pub(super) struct Encoder<'a> {
     pub(super) codes: &'a Codes,
     pub(super) splits: &'a Splits,
@@ -337,7 +336,7 @@ fn count_missed(
 
 /// Finds the part of a shard to which a subject belongs.
 struct SplitRoute<'a> {
-    /// `None` if there is only one part.
+    /// The splits; `None` if there is only one part.
     of: Option<&'a Splits>,
     subject: Option<i64>,
     to: usize,

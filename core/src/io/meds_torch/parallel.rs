@@ -1,4 +1,4 @@
-//! Processes shards in parallel, a bounded number at a time.
+//! Parallel processing of shards, a bounded number at a time.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -133,7 +133,8 @@ impl TensorizedCohort {
         self.read_needed(index, Needed::ALL)
     }
 
-    /// Like [`read_meds`](Self::read_meds), but only `subject_id`, `time` and the needed columns.
+    /// Reads like [`read_meds`](Self::read_meds), but only `subject_id`, `time` and the needed
+    /// columns.
     pub(crate) fn read_needed(&self, index: usize, needed: Needed<'_>) -> Result<MedsShard> {
         let shard = self.shards.get(index).ok_or_else(|| Error::OutOfRange {
             axis: 0,

@@ -75,7 +75,7 @@ macro_rules! with_integer {
     };
 }
 
-/// An integer type in which bounds are impl_bound_int.
+/// An integer type that bounds may have.
 trait BoundInt: Sized + Copy {
     fn read(bytes: &[u8]) -> Option<i64>;
 }

@@ -68,7 +68,7 @@ impl NrtFile {
         Self::new(SafetensorsFile::open(path, options.mmap)?, options.large_lists)
     }
 
-    /// Like [`open`](Self::open), for an open file; `path` names it in errors.
+    /// Opens a file like [`open`](Self::open) from an open handle; `path` names it in errors.
     pub fn from_file(path: impl AsRef<Path>, file: File, options: &ReadOptions) -> Result<Self> {
         Self::new(SafetensorsFile::from_file(path, file, options.mmap)?, options.large_lists)
     }
@@ -175,7 +175,7 @@ impl NrtFile {
         self.read_columns(rows, &columns, depth.max(deepest))
     }
 
-    /// Like [`read`](Self::read), but with at least `depth` axes.
+    /// Reads rows and columns like [`read`](Self::read), but with at least `depth` axes.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn read_to(

@@ -64,7 +64,6 @@ impl NrtColumn {
     }
 }
 
-/// Rows, axes and columns according to a header.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) rows: usize,

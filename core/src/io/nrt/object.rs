@@ -218,14 +218,14 @@ impl NrtObject {
     /// axes. Values stay in the buffers they were fetched into if they are aligned there.
     ///
     /// # Errors
-    /// Those of [`NrtFile::read`] and of the store: the object is gone, was replaced since it was
-    /// opened, or the answer does not match the request.
+    /// For the reasons of [`NrtFile::read`], and when the object is gone, was replaced since it was
+    /// opened, or the store's answer does not match the request.
     pub async fn read(&self, rows: Range<usize>, columns: Option<&[&str]>) -> Result<RaggedTable> {
         self.read_runs(std::slice::from_ref(&rows), columns).await
     }
 
-    /// Like [`read`](Self::read), for several ranges of rows, which are concatenated in the result.
-    /// The ranges share requests: there are no more rounds than for one range.
+    /// Reads several ranges of rows like [`read`](Self::read); the result concatenates them. The
+    /// ranges share requests: there are no more rounds than for one range.
     pub async fn read_runs(
         &self,
         runs: &[Range<usize>],

@@ -261,7 +261,7 @@ pub fn first_request(options: &ObjectOptions) -> GetOptions {
     }
 }
 
-/// Converts an error of a store to one that names the object and the remedy.
+/// Converts an error of a store to one that names the object and a remedy.
 pub fn explain(name: &Path, error: object_store::Error) -> Error {
     match error {
         object_store::Error::NotFound { .. } => Error::file(name, "there is no such object"),

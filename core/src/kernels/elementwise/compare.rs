@@ -85,7 +85,7 @@ pub(super) fn compare_sides(op: Op, left: &Side, right: &Side) -> Result<Option<
     })
 }
 
-/// Values of one side: an array, or a single value repeated to a word.
+/// Values of one side: an array, or a scalar repeated to a word.
 #[derive(Clone, Copy)]
 enum Operand<'a, T> {
     Each(&'a [T]),
@@ -184,7 +184,7 @@ fn dispatch_words<T: Comparable + ArrowNativeType, const LESS: bool>(
 }
 
 /// # Safety
-/// As [`pack_flags`].
+/// Same as [`pack_flags`].
 #[inline(always)]
 unsafe fn collect_words<T: Comparable + ArrowNativeType, const LESS: bool, const WIDE: bool>(
     a: Operand<'_, T>,
@@ -229,7 +229,7 @@ unsafe fn collect_words<T: Comparable + ArrowNativeType, const LESS: bool, const
 /// Returns one bit per pair, the first pair lowest.
 ///
 /// # Safety
-/// As [`pack_flags`].
+/// Same as [`pack_flags`].
 #[inline(always)]
 unsafe fn collect_word<T: Comparable + ArrowNativeType, const LESS: bool, const WIDE: bool>(
     a: &[T; WORD],

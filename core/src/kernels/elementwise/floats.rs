@@ -117,7 +117,7 @@ fn valid_scalar<T: ArrowPrimitiveType>(one: &PrimitiveArray<T>) -> Option<T::Nat
 /// ```
 ///
 /// # Errors
-/// As [`binary`].
+/// Same as [`binary`].
 pub fn binary_owned(op: Op, left: RaggedArray, right: Operand<'_>) -> Result<RaggedArray> {
     let Operand::Scalar(value) = right else {
         return binary(op, Operand::Array(&left), right);

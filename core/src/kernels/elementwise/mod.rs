@@ -112,8 +112,8 @@ pub enum Operand<'a> {
     /// one value per row); each value then applies to everything below its element. A list of one
     /// element applies to a list of any length.
     Array(&'a RaggedArray),
-    /// A single value for all leaves, as a literal in a query: an array of length 1. A number takes
-    /// the type of the leaves if it fits.
+    /// A scalar that applies to all leaves, such as a literal in a query: an array of length 1. A
+    /// number takes the type of the leaves if it fits.
     Scalar(&'a ArrayRef),
 }
 
@@ -212,7 +212,7 @@ pub fn neg(array: &RaggedArray) -> Result<RaggedArray> {
     array.with_leaves(numeric::neg(array.leaves()).map_err(|e| with_hint("-", e))?)
 }
 
-/// A flat array or a single value.
+/// A flat array or a scalar.
 enum Side {
     Each(ArrayRef),
     One(ArrayRef),

@@ -44,7 +44,7 @@ pub(crate) fn pair_arrays(left: &RaggedArray, right: &RaggedArray) -> Result<Pai
 /// named dims have a size per dim, not per list.
 ///
 /// # Errors
-/// As [`pair_arrays`], and for lists of one element among longer ones.
+/// Same as [`pair_arrays`], and for lists of one element among longer ones.
 pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     broadcast_pair(left, right, Repeat::Axes)
 }

@@ -96,7 +96,7 @@ impl Types {
                 _ => combine_types(op, a, b).ok_or_else(incompatible)?,
             };
             match (&x, chooses) {
-                // The type they compare in cannot represent a result.
+                // The type in which they compare cannot represent a result.
                 (t, true) if is_time(value_type(a)) && t.is_decimal() => {
                     let common = match (value_type(a), value_type(b)) {
                         (t @ DataType::Duration(_), DataType::Interval(_))
@@ -208,7 +208,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
         let is_number_or_null = |t: &DataType| t.is_decimal() || t.is_numeric() || t.is_null();
         return match (a, b) {
             _ if a == b => both(a.clone()),
-            // Arrow aligns their scales itself.
+            // Arrow aligns the scales of decimals.
             (Decimal32(..), Decimal32(..))
             | (Decimal64(..), Decimal64(..))
             | (Decimal128(..), Decimal128(..))

@@ -203,7 +203,7 @@ macro_rules! ordered_floats {
 
             #[inline(always)]
             fn best<W: MinOrMax>(value: Self, current: Self) -> Self {
-                // As the x86 `min`/`max` instructions, which return the second operand for NaN.
+                // The x86 `min` and `max` instructions also return the second operand for NaN.
                 let better = if W::MAX { value > current } else { value < current };
                 let best = if better { value } else { current };
                 if value.is_nan() { value } else { best }

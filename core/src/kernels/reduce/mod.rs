@@ -235,7 +235,7 @@ pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<
 /// Reduces all leaves of all rows to one value: a flat array of one row.
 ///
 /// # Errors
-/// As [`reduce`].
+/// Same as [`reduce`].
 pub fn total(array: &RaggedArray, how: Reduction) -> Result<RaggedArray> {
     let leaves = array.leaves().clone();
     reduce(&RaggedArray::try_new(leaves.len(), Vec::new(), leaves)?, how, Some(0))
@@ -246,7 +246,7 @@ macro_rules! shortcuts {
         #[doc = concat!("[`reduce`] to ", $is, ".")]
         ///
         /// # Errors
-        /// As [`reduce`].
+        /// Same as [`reduce`].
         pub fn $name(array: &RaggedArray, axis: Option<i64>) -> Result<RaggedArray> {
             reduce(array, Reduction::$how, axis)
         }
@@ -271,18 +271,18 @@ shortcuts! {
     nunique: Nunique, "the [number of different values](Reduction::Nunique)";
 }
 
-/// [`reduce`] to the [variance](Reduction::Var).
+/// Reduces to the [variance](Reduction::Var).
 ///
 /// # Errors
-/// As [`reduce`].
+/// Same as [`reduce`].
 pub fn var(array: &RaggedArray, axis: Option<i64>, ddof: u32) -> Result<RaggedArray> {
     reduce(array, Reduction::Var { ddof }, axis)
 }
 
-/// [`reduce`] to the [standard deviation](Reduction::Std).
+/// Reduces to the [standard deviation](Reduction::Std).
 ///
 /// # Errors
-/// As [`reduce`].
+/// Same as [`reduce`].
 pub fn std(array: &RaggedArray, axis: Option<i64>, ddof: u32) -> Result<RaggedArray> {
     reduce(array, Reduction::Std { ddof }, axis)
 }
@@ -367,7 +367,7 @@ impl<'a> Target<'a> {
     }
 
     fn finish(self, axes: Vec<ListAxis>, values: ArrayRef) -> Result<RaggedArray> {
-        // Stacked elements of axis 1 become rows; a single value stays one row.
+        // The stacked elements of axis 1 become rows; a scalar result stays one row.
         let rows_below = self.wrapped && !self.axes.is_empty();
         let found = RaggedArray::try_new(self.array.len(), axes, values)?;
         if rows_below { found.inner(1) } else { Ok(found) }

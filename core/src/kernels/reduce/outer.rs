@@ -27,9 +27,8 @@ use crate::kernels::bits::Rank;
 use crate::kernels::gather::lists_like;
 use crate::with_offsets;
 
-/// The lists of the innermost axis and the slots of the result that their leaves fall on.
-///
-/// Leaves of the same slot come in the order of the leaves.
+/// Lists of the innermost axis, and the slots of the result that their leaves belong to. The leaves
+/// of a slot keep their order.
 pub(in crate::kernels) struct StackedLists {
     /// The reduced axis and all axes below it; the last one has the lists of leaves.
     levels: Vec<ListAxis>,
@@ -64,7 +63,7 @@ pub(super) fn stack_lists(
     while let Some((level, rest)) = below.split_first() {
         // First slot on the next level, for every element of this level.
         let first = starts.unwrap_or_else(|| first_slots(reduced.layout(), &new));
-        // The result element that each element of this level falls on.
+        // The element of the result that each element of this level belongs to.
         let mut on = Vec::with_capacity(layout.children());
         for (list, start) in first.iter().enumerate() {
             on.extend(*start..start + layout.length(list));

@@ -50,7 +50,7 @@ pub fn quantile(array: &RaggedArray, q: f64, axis: Option<i64>) -> Result<Ragged
 /// The list of quantiles is null for a null list; an empty list gives a list of nulls.
 ///
 /// # Errors
-/// As [`quantile`].
+/// Same as [`quantile`].
 pub fn quantiles(array: &RaggedArray, qs: &[f64], axis: Option<i64>) -> Result<RaggedArray> {
     qs.iter().try_for_each(|q| check_quantile(*q))?;
     let out = Reduction::Median.output_type(array.leaf_type())?;

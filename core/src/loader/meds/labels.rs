@@ -1,4 +1,4 @@
-//! Labels: the rows and prediction times that windows are cut at.
+//! Labels: rows, with the prediction times at which their windows end.
 
 use std::collections::HashMap;
 

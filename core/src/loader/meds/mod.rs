@@ -190,7 +190,7 @@ impl MedsLoader {
         self.loader.num_rows()
     }
 
-    /// Returns the number of items of an epoch, as [`Loader::num_items`].
+    /// Returns the number of items of an epoch; see [`Loader::num_items`].
     pub fn num_items(&self) -> usize {
         self.loader.num_items()
     }
@@ -232,7 +232,7 @@ impl MedsLoader {
     /// batches are not made.
     ///
     /// # Errors
-    /// As [`epoch`](Self::epoch).
+    /// Same as [`epoch`](Self::epoch).
     pub fn epoch_from(&self, epoch: u64, batch: usize) -> Result<Epoch> {
         self.loader.epoch_from(epoch, batch)
     }
@@ -240,7 +240,7 @@ impl MedsLoader {
     /// Makes one batch of the given items, like [`Loader::batch_of`].
     ///
     /// # Errors
-    /// As [`Loader::batch_of`].
+    /// Same as [`Loader::batch_of`].
     pub fn batch_of(&self, epoch: u64, items: &[usize]) -> Result<Batch> {
         self.loader.batch_of(epoch, items)
     }

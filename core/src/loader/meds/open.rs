@@ -24,16 +24,15 @@ impl MedsLoader {
     ///
     /// The tensors of a cohort are mapped: pages that no window touches are not read.
     ///
-    /// With [`compat`](MedsOptions::compat), a MEDS data set is read exactly as the cohort that
-    /// [`tensorize`](crate::io::meds_torch::tensorize) makes of it with default options:
-    /// measurements whose code is not in the vocabulary are left out and
+    /// If [`compat`](MedsOptions::compat) is set, a MEDS data set is read exactly as the cohort
+    /// that [`tensorize`](crate::io::meds_torch::tensorize) makes of it with default options:
     /// [counted](Self::dropped_measurements), as are subjects without any other measurements, and
     /// without `code/vocab_index` the vocabulary is that of the train split. Without `compat`,
     /// codes outside the vocabulary have the token 0.
     ///
     /// # Errors
-    /// When a file cannot be read or is damaged, or the split has no subjects; otherwise as
-    /// [`try_new`](Self::try_new).
+    /// When a file cannot be read or is damaged, or the split has no subjects; also for the reasons
+    /// of [`try_new`](Self::try_new).
     pub fn open<'a>(
         root: impl AsRef<Path>,
         split: impl Into<Option<&'a str>>,

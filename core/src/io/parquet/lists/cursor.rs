@@ -124,12 +124,10 @@ impl<R: ChunkReader> RowReader<R> {
         }
     }
 
-    /// Appends the next rows of the row group.
     pub(super) fn append(&mut self, rows: usize) -> Result<()> {
         self.advance(rows, true)
     }
 
-    /// Skips the next rows of the row group.
     pub(super) fn skip(&mut self, rows: usize) -> Result<()> {
         self.advance(rows, false)
     }
@@ -149,7 +147,7 @@ impl<R: ChunkReader> RowReader<R> {
     }
 }
 
-/// Where a cursor writes what it decodes.
+/// Target of the entries that a cursor decodes.
 struct Output<'a> {
     shape: &'a Shape,
     values: bool,

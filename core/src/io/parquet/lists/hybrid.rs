@@ -242,7 +242,6 @@ impl Hybrid {
         Ok(zeros)
     }
 
-    /// Skips `n` numbers.
     pub(super) fn skip(&mut self, mut n: usize) -> Result<(), Fault> {
         while n > 0 {
             if self.left == 0 {
@@ -290,13 +289,13 @@ fn set_bits(plane: &mut Plane, at: usize, bits: u64) {
     }
 }
 
-/// Masks of gather_every bit, gather_every second, third and fourth bit.
+/// Masks of every bit, every second, third and fourth bit.
 const EVERY: [u64; 4] =
     [u64::MAX, 0x5555_5555_5555_5555, 0x9249_2492_4924_9249, 0x1111_1111_1111_1111];
 
-/// Ways to gather gather_every `W`-th bit of a word.
+/// A way to gather every `W`-th bit of a word.
 pub(super) trait GatherBits: Copy {
-    /// Moves gather_every `W`-th bit together; at least the first `57 / W` results are valid.
+    /// Gathers every `W`-th bit; at least the first `57 / W` results are valid.
     fn gather_every<const W: usize>(self, word: u64) -> u64;
 }
 

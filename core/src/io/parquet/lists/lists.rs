@@ -119,7 +119,7 @@ impl ListsBuilder {
         Ok(())
     }
 
-    /// ListStarts lists at an entry, the outermost at level `rep`, before value number `slots`.
+    /// Starts the lists of an entry, the outermost at level `rep`, before value number `slots`.
     #[inline(always)]
     fn start_lists(&mut self, rep: u8, def: u8, slots: usize) -> Result<(), Fault> {
         let outer = usize::from(rep);

@@ -149,7 +149,8 @@ fn list_element(list: &Type) -> Option<&Type> {
         return None;
     }
     let plain = inner.converted_type() == ConvertedType::NONE && inner.logical_type_ref().is_none();
-    // With these names the group itself is the element (backward compatibility rules of Parquet).
+    // A group with one of these names is itself the element (backward compatibility rules of
+    // Parquet).
     if !plain || inner.name() == "array" || inner.name() == format!("{}_tuple", info.name()) {
         return None;
     }

@@ -179,7 +179,7 @@ impl Window {
         Ok(())
     }
 
-    /// Whether a bit of an entry is set.
+    /// Returns whether an entry has its bit set.
     #[inline(always)]
     fn any_entry(&self, bits: &[u64; WORDS]) -> bool {
         let (whole, rest) = (self.n / 64, self.n % 64);
