@@ -107,7 +107,7 @@ fn benches(c: &mut Criterion) {
         ],
     );
 
-    // With many short lists, the cost per list dominates.
+    // The cost per list dominates for many short lists.
     let short = RaggedArray::try_new(
         1_000_000,
         vec![serrate::array::Offsets::from_lengths((0..1_000_000).map(|i| i % 5)).unwrap().into()],

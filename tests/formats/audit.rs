@@ -59,7 +59,7 @@ fn sound_data_has_no_error() {
     let total: u64 = meds.shards.iter().map(|s| s.measurements + s.statics).sum();
     assert_eq!(total, 24_866);
 
-    // The other tool's own output omits no subject without events, so rows are not shifted.
+    // The output of the other tool. All of its subjects have events, so no rows are shifted.
     let theirs = audit(&data("synthea-meds-torch-data"));
     assert_eq!((theirs.errors(), theirs.kind), (0, "tensorized cohort"));
     let dir = tempfile::tempdir().unwrap();
@@ -411,7 +411,7 @@ fn spellings_of_one_type_are_no_finding_and_are_read_together() {
     assert_eq!(texts(&found, "meds-types"), [""; 0]);
     assert_eq!(found.shards.len(), 4);
 
-    // Every reader concatenates them, with the same values from each.
+    // Every reader unifies the types, with the same values from each file.
     let dataset = MedsDataset::open(&root).unwrap();
     let shards: Vec<_> = dataset
         .shards()

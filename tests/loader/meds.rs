@@ -298,7 +298,7 @@ fn what_makes_no_sense_is_refused() {
         let found = open(None, options);
         assert!(found.contains(says), "{found}");
     }
-    // With times that do not ascend, events after the label could be visible.
+    // Events after the label could be visible if times did not ascend.
     let labels = [Label { subject: 1, time: 7, boolean: None, category: None }];
     let found = open(Some(&label_batch(&labels)), options());
     assert!(found.contains("do not ascend"), "{found}");

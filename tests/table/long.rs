@@ -109,7 +109,7 @@ proptest! {
             let get = |j: &usize| values.is_valid(*j).then(|| values.value(*j));
             prop_assert!(long.column(i).as_primitive::<Int64Type>().iter().eq(at[*axis].iter().map(get)));
         }
-        // With empty lists kept, every element without children gets one row.
+        // If empty lists are kept, every element without children gets one row.
         let all = table.to_long(&LongOptions { keep_empty: true }).unwrap();
         let mut rows = at[depth].len();
         for level in &model.lengths {

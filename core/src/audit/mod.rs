@@ -46,9 +46,9 @@ pub struct Finding {
     pub file: PathBuf,
     /// Position in the file; that of the first, if there are several.
     pub position: String,
-    /// What was found.
+    /// The value or type found.
     pub found: String,
-    /// What was expected.
+    /// The expected value.
     pub expected: String,
     /// Number of occurrences in the file, or in the column.
     pub count: u64,
@@ -161,7 +161,7 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     Ok(audit)
 }
 
-/// Collects the findings, and facts of earlier checks for later ones.
+/// Findings so far, and facts of earlier checks for later ones.
 #[derive(Debug, Default)]
 struct Log {
     findings: Vec<Finding>,

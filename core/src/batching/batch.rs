@@ -244,7 +244,7 @@ impl RaggedBatch {
     /// Takes the values out for writing, leaving an empty tensor.
     pub(super) fn take_values(&mut self) -> DenseTensor {
         self.tensor = OnceLock::new();
-        let none = DenseTensor::none(self.values.dtype());
+        let none = DenseTensor::new_empty(self.values.dtype());
         std::mem::replace(&mut self.values, none)
     }
 

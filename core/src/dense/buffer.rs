@@ -14,7 +14,7 @@ pub(crate) const MAPPED: usize = 4 << 20;
 /// Size of a huge page; a mapping of a multiple of it starts on a huge-page boundary.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// What a block contains before it is written to.
+/// Contents of a block before the first write.
 #[derive(Debug)]
 pub(crate) enum Contents {
     Zero,

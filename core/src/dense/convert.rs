@@ -133,8 +133,8 @@ impl DenseTensor {
         Ok(Arc::new(FixedSizeListArray::try_new_with_length(item, size, values, None, *rows)?))
     }
 
-    /// Same as [`to_arrow`](Self::to_arrow), with one level of `FixedSizeList` per axis after the
-    /// rows.
+    /// Converts like [`to_arrow`](Self::to_arrow), with one level of `FixedSizeList` per axis after
+    /// the rows.
     ///
     /// # Errors
     /// If the tensor has no axes, or an axis is longer than 2^31 - 1.

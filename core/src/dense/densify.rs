@@ -78,7 +78,7 @@ pub(crate) fn densify_named(
     })
 }
 
-/// Like [`densify`], into memory of the caller; returns the shape.
+/// Densifies like [`densify`], into memory of the caller; returns the shape.
 ///
 /// `out` must have exactly the length of the result, see [`dense_bytes`]. Every byte is
 /// overwritten, in native byte order; alignment is not required. A
@@ -105,14 +105,14 @@ pub(crate) fn densify_into_named(
     out: &mut [u8],
 ) -> Result<Vec<usize>> {
     let (dtype, plan) = make_plan(array, sizes, options, what)?;
-    check_room(&plan, dtype, what, out)?;
+    check_out_len(&plan, dtype, what, out)?;
     let leaves = LeafWriter::new(array, options, dtype, what)?;
     leaves.write(&plan, Padding::overwriting(leaves.fill()), out, options.parallel);
     Ok(plan.shape().to_vec())
 }
 
 /// Returns an error unless `out` has the length of the result.
-pub(crate) fn check_room(plan: &Plan, dtype: DType, what: &str, out: &[u8]) -> Result<()> {
+pub(crate) fn check_out_len(plan: &Plan, dtype: DType, what: &str, out: &[u8]) -> Result<()> {
     if out.len() == plan.bytes() {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, BooleanArray};
 use arrow::buffer::BooleanBuffer;
 
-use super::densify::{Padding, check_room, densify_into_named, densify_named, plan_axes, write};
+use super::densify::{Padding, check_out_len, densify_into_named, densify_named, plan_axes, write};
 use super::plan::Sink;
 use super::{DType, DenseOptions, DenseTensor, Fill};
 use crate::array::{Layout, RaggedArray, resolve_axis};
@@ -90,7 +90,7 @@ pub(crate) fn mask_axes_into(
     out: &mut [u8],
 ) -> Result<()> {
     let plan = plan_axes(rows, layouts, Some(sizes), DType::Bool, options, what)?;
-    check_room(&plan, DType::Bool, what, out)?;
+    check_out_len(&plan, DType::Bool, what, out)?;
     plan.walk_lists(&OneSink { padding: Padding::overwriting(&[0]) }, out, options.parallel);
     Ok(())
 }
@@ -111,7 +111,7 @@ pub fn validity_mask(
     densify_named(&valid, sizes, &options, "validity mask")
 }
 
-/// Like [`validity_mask`], into memory of the caller.
+/// Computes the mask like [`validity_mask`], into memory of the caller.
 ///
 /// # Errors
 /// Same as [`validity_mask`], and when `out` does not have the length of the result.

@@ -125,7 +125,8 @@ impl RaggedTable {
         self.to_dense_with(&TableDenseOptions { dense: options.clone(), ..Default::default() })
     }
 
-    /// Same as [`to_dense`](Self::to_dense), for selected rows and columns and with chosen sizes.
+    /// Converts like [`to_dense`](Self::to_dense), for selected rows and columns and with chosen
+    /// sizes.
     ///
     /// # Errors
     /// Same as [`to_dense`](Self::to_dense); also for rows or columns that do not exist, and for
@@ -144,12 +145,12 @@ impl RaggedTable {
         Ok(TablePlan::new(self, options)?.specs.into_iter().map(|p| p.spec).collect())
     }
 
-    /// Same as [`to_dense_with`](Self::to_dense_with), but writes into `out`: one slice per tensor
-    /// of [`dense_specs`](Self::dense_specs), in that order, each exactly
+    /// Converts like [`to_dense_with`](Self::to_dense_with), but writes into `out`: one slice per
+    /// tensor of [`dense_specs`](Self::dense_specs), in that order, each exactly
     /// [`nbytes`](DenseSpec::nbytes) long. Overwrites every byte; slices need not be aligned.
     /// Returns the specs of the tensors.
     ///
-    /// With [`Size::Exactly`] for every axis and no column with nulls, the specs depend only on the
+    /// If every axis has [`Size::Exactly`] and no column has nulls, the specs depend only on the
     /// number of rows, so the same memory fits every batch.
     ///
     /// ```

@@ -133,7 +133,7 @@ impl DenseTensor {
     }
 
     /// Returns an empty tensor of shape `[0]`.
-    pub(crate) fn none(dtype: DType) -> Self {
+    pub(crate) fn new_empty(dtype: DType) -> Self {
         Self { dtype, shape: vec![0], buffer: Buffer::from_vec(Vec::<u64>::new()) }
     }
 

@@ -80,7 +80,7 @@ impl Shape {
     }
 }
 
-/// Tokens above the vocabulary, for the static facts of a MEDS data set.
+/// Number of tokens above the vocabulary, for the static facts of a MEDS data set.
 pub(super) const RESERVED: u32 = 3;
 
 impl<T> Frequencies<T> {

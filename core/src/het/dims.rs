@@ -8,7 +8,7 @@ use arrow::array::Array;
 use super::HetTensor;
 use crate::array::{Layout, ListAxis};
 
-/// What indexing along a dim yields.
+/// Result of indexing along a dim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DimType {
     /// Slices of the same shape: the dim has one size, and everything below it is the same

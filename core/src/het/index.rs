@@ -25,7 +25,6 @@ impl HetTensor {
     /// If there are more items than dims; if an index exceeds every list (`OutOfRange`, whose axis
     /// is the dim); if a mask has another length; if there are several lists of positions, which
     /// NumPy would combine.
-    /// of another length; more than one list of positions, which numpy would take together.
     pub fn index(&self, index: &[Index]) -> Result<HetValue> {
         let dims = self.ndim();
         let items = Index::expand_axes(index, dims, &format!("a tensor with {dims} dims"))?;

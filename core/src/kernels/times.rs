@@ -62,7 +62,7 @@ pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
     Ok(cast(&counts, to)?)
 }
 
-/// Like [`exactly_in`]; `None` if any value is not a multiple of the unit.
+/// Converts like [`exactly_in`]; `None` if any value is not a multiple of the unit.
 ///
 /// # Errors
 /// Same as [`exactly_in`].

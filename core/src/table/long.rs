@@ -20,10 +20,10 @@ use crate::with_offsets;
 /// Treatment of a long table whose rows are not sorted by its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unsorted {
-    /// Return an error that names the first row out of order.
+    /// Returns an error that names the first row out of order.
     #[default]
     Refuse,
-    /// Sort by a stable sort. Copies all columns.
+    /// Sorts by a stable sort. Copies all columns.
     Sort,
 }
 

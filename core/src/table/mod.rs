@@ -249,7 +249,7 @@ impl RaggedTable {
         &self.columns
     }
 
-    /// Names of the columns, in order.
+    /// Returns the names of the columns, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(Column::name)
     }
