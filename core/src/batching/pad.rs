@@ -16,7 +16,7 @@ pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<D
     let dtype = batch.dtype();
     if options.dtype.is_some_and(|d| d != dtype) {
         return Err(Error::invalid(
-            "padding cannot change the convert_fill type; convert the batch with to_dtype first",
+            "padding cannot change the element type; convert the batch with to_dtype first",
         ));
     }
     let filler = match options.fill {

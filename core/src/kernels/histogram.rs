@@ -145,7 +145,7 @@ impl Histogram {
         self.check_type(values.data_type())?;
         if values.len() != counts.len() {
             return Err(Error::invalid(format!(
-                "{} counts for {} values",
+                "{} counts for {} values; give one count per value",
                 counts.len(),
                 values.len()
             )));

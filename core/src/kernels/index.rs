@@ -293,7 +293,7 @@ fn take_positions(
         let range = layout.range(list);
         if let Some(length) = length.filter(|n| *n != range.len()) {
             return Err(Error::invalid(format!(
-                "a mask of {length} values for a list of {} on axis {axis} in row {}",
+                "a mask of {length} values for a list of {} on axis {axis} in row {}; a mask is as long as its lists",
                 range.len(),
                 row(list)
             )));

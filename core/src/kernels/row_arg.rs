@@ -45,7 +45,7 @@ impl RowArg {
     pub(crate) fn check_rows(&self, what: &str, rows: usize) -> Result<()> {
         match self {
             Self::Each(a) if a.len() != rows => {
-                Err(Error::invalid(format!("{what}: {} values for {rows} rows", a.len())))
+                Err(Error::invalid(format!("{what}: {} values for {rows} rows; give one value, or one per row", a.len())))
             }
             _ => Ok(()),
         }

@@ -167,7 +167,7 @@ impl ScatterWrite<'_> {
                 let target_index = target.start + target_index;
                 if refuse && std::mem::replace(&mut seen[target_index], true) {
                     return Err(Error::invalid(format!(
-                        "scatter: index {index} at position {position} of list {list} (row {}) occurs twice",
+                        "scatter: index {index} at position {position} of list {list} (row {}) occurs twice; make the indices distinct, or let the last one win",
                         self.row_of(list)
                     )));
                 }

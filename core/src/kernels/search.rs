@@ -65,7 +65,7 @@ pub fn searchsorted(array: &RaggedArray, needles: &dyn Datum, side: Side) -> Res
     let (given, one) = needles.get();
     if !one && given.len() != array.len() {
         return Err(Error::invalid(format!(
-            "searchsorted: {} needles for {} rows",
+            "searchsorted: {} needles for {} rows; give one needle, or one per row",
             given.len(),
             array.len()
         )));
@@ -121,7 +121,7 @@ pub fn searchsorted_lists(
     let which = match needles.axes().get(levels - 1) {
         Some(lists) if lists.layout().lists() != level.layout().lists() => {
             return Err(Error::invalid(format!(
-                "searchsorted: {} lists of needles for {} lists",
+                "searchsorted: {} lists of needles for {} lists; give one list of needles per list",
                 lists.layout().lists(),
                 level.layout().lists()
             )));
