@@ -11,7 +11,7 @@ use arrow::array::{
 };
 use arrow::buffer::{BooleanBuffer, MutableBuffer, NullBuffer};
 
-use super::ahead::prefetch_ahead;
+use super::prefetch::prefetch_ahead;
 use crate::error::{Error, Result};
 
 /// Drops empty ranges and merges adjacent ones.

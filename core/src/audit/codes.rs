@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 
 use super::{Log, error_text, list_names};
 use crate::io::meds::Vocabulary;
-use crate::io::meds::file::{Source, string_like};
+use crate::io::meds::file::{MedsFile, string_like};
 
 /// Whether a code records a birth or death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ pub(super) fn read_vocabulary(path: &Path, modified: bool, log: &mut Log) -> Opt
 
 /// Reports codes with several rows. Other faults are reported when the vocabulary is read.
 fn report_duplicate_codes(path: &Path, log: &mut Log) {
-    let Ok(source) = Source::open(path) else { return };
+    let Ok(source) = MedsFile::open(path) else { return };
     let strings = |f: &arrow::datatypes::Field| string_like(f.data_type());
     if !source.schema().field_with_name("code").is_ok_and(strings) {
         return;

@@ -10,7 +10,7 @@ use super::codes::read_vocabulary;
 use super::times::OddTimes;
 use super::{Audit, Log, ShardFacts, ShardPlace, error_text, format_time, list_names};
 use crate::error::Result;
-use crate::io::meds::file::{Source, list_files_with_ending};
+use crate::io::meds::file::{MedsFile, list_files_with_ending};
 use crate::io::meds::{TRAIN, Vocabulary, delta_days};
 use crate::io::meds_torch::{CohortShard, CohortTables, SCHEMAS, TENSORS};
 use crate::io::nrt::{NrtFile, ReadOptions};
@@ -134,7 +134,7 @@ fn open_shard(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
 
 /// Checks that both files have the same number of rows.
 fn check_row_count(shard: &CohortShard, file: &NrtFile, log: &mut Log) {
-    let Ok(source) = Source::open(shard.schema_path()) else { return };
+    let Ok(source) = MedsFile::open(shard.schema_path()) else { return };
     let (Ok(expected), found) = (source.rows(), file.num_rows()) else { return };
     if found == expected {
         return;

@@ -13,7 +13,7 @@ use super::types::ColumnTypes;
 use super::{Log, error_text, format_time, list_names};
 use crate::error::Result;
 use crate::io::meds::LabelKind;
-use crate::io::meds::file::{Source, list_files_with_ending};
+use crate::io::meds::file::{MedsFile, list_files_with_ending};
 use crate::io::meds::labels::{KEYS, keys, list_kinds, list_tasks};
 
 /// Checks all label files of a folder; returns the number of labels.
@@ -23,7 +23,7 @@ pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
         return Err(crate::Error::file(folder, "no such file or folder of labels"));
     }
     if !folder.is_dir() {
-        return Task::default().check_file(folder, "", log);
+        return LabelTask::default().check_file(folder, "", log);
     }
     let names = list_files_with_ending(folder, "parquet")?;
     if names.is_empty() {
@@ -36,7 +36,7 @@ pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
         log.add_warning("tasks", folder, String::new, found, expected);
     }
     // The files of a task are adjacent.
-    let (mut current, mut task) = ("", Task::default());
+    let (mut current, mut task) = ("", LabelTask::default());
     for name in &names {
         let path = folder.join(format!("{name}.parquet"));
         let own = tasks.iter().find(|t| name.split('/').next() == Some(t)).unwrap_or(&"");
@@ -55,7 +55,7 @@ pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
 
 /// The labels of one task seen so far.
 #[derive(Default)]
-struct Task {
+struct LabelTask {
     types: ColumnTypes,
     /// Per subject and time: a hash of the value, and the file and row that have it.
     values: HashMap<(i64, i64), (u64, usize, usize)>,
@@ -63,10 +63,10 @@ struct Task {
     hasher: RandomState,
 }
 
-impl Task {
+impl LabelTask {
     /// Checks a file; returns the number of its labels.
     fn check_file(&mut self, path: &Path, name: &str, log: &mut Log) -> Result<u64> {
-        let source = Source::open(path)?;
+        let source = MedsFile::open(path)?;
         let schema = source.schema();
         let mut missing = false;
         for column in KEYS {
@@ -105,7 +105,7 @@ impl Task {
 
     fn check_rows(
         &mut self,
-        source: &Source,
+        source: &MedsFile,
         name: &str,
         kinds: &[LabelKind],
         log: &mut Log,
@@ -212,7 +212,7 @@ impl Task {
 const YEAR: i64 = 365 * 86_400_000_000;
 
 /// Encodes the values of labels so that those of all files of a task are comparable.
-fn encode_values(source: &Source, batch: &RecordBatch, kinds: &[LabelKind]) -> Result<Rows> {
+fn encode_values(source: &MedsFile, batch: &RecordBatch, kinds: &[LabelKind]) -> Result<Rows> {
     // Floats are not rounded to float32 as when labels are read, so that any difference is found.
     let types = LabelKind::ALL.map(|kind| match kind {
         LabelKind::Float => DataType::Float64,

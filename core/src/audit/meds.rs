@@ -6,13 +6,13 @@ use std::path::Path;
 use arrow::array::{Array, StringArray};
 
 use super::codes::{CodeTable, read_vocabulary};
-use super::timeline::{Measured, Timeline};
+use super::timeline::{Measured, SubjectTimeline};
 use super::times::OddTimes;
 use super::types::{ColumnTypes, refuse_type};
 use super::{Audit, Log, ShardFacts, ShardPlace, error_text, format_time, metadata};
 use crate::error::Result;
-use crate::io::meds::file::{Source, list_files_with_ending};
-use crate::io::meds::{Chunk, Place, Splits, TRAIN, Values};
+use crate::io::meds::file::{MedsFile, list_files_with_ending};
+use crate::io::meds::{MedsChunk, Place, Splits, TRAIN, Values};
 
 pub(super) fn check_meds(root: &Path, log: &mut Log) -> Result<Audit> {
     let data = root.join("data");
@@ -42,7 +42,7 @@ pub(super) fn check_meds(root: &Path, log: &mut Log) -> Result<Audit> {
             _ => None,
         };
         log.shards.push(ShardPlace { name: name.clone(), split });
-        let source = match Source::open(&path) {
+        let source = match MedsFile::open(&path) {
             Ok(source) => source,
             Err(e) => {
                 log.add_error("unreadable", &path, String::new, error_text(&e), "a Parquet file");
@@ -57,7 +57,7 @@ pub(super) fn check_meds(root: &Path, log: &mut Log) -> Result<Audit> {
                 continue;
             }
         }
-        let mut shard = Shard {
+        let mut shard = ShardCheck {
             path: &path,
             splits: splits.as_ref(),
             facts: ShardFacts { name, ..ShardFacts::default() },
@@ -79,7 +79,7 @@ pub(super) fn check_meds(root: &Path, log: &mut Log) -> Result<Audit> {
 }
 
 /// Checks the columns; returns whether the rows can be checked.
-fn check_columns(source: &Source, types: &mut ColumnTypes, log: &mut Log) -> Result<bool> {
+fn check_columns(source: &MedsFile, types: &mut ColumnTypes, log: &mut Log) -> Result<bool> {
     let schema = source.schema();
     let mut refused = Vec::new();
     for name in ["subject_id", "time", "code"] {
@@ -101,14 +101,19 @@ fn check_columns(source: &Source, types: &mut ColumnTypes, log: &mut Log) -> Res
     Ok(refused.is_empty())
 }
 
-struct Shard<'a> {
+struct ShardCheck<'a> {
     path: &'a Path,
     splits: Option<&'a Splits>,
     facts: ShardFacts,
 }
 
-impl Shard<'_> {
-    fn check_rows(&mut self, source: &Source, codes: &mut CodeTable, log: &mut Log) -> Result<()> {
+impl ShardCheck<'_> {
+    fn check_rows(
+        &mut self,
+        source: &MedsFile,
+        codes: &mut CodeTable,
+        log: &mut Log,
+    ) -> Result<()> {
         let path = self.path;
         let place = log.shards.last().and_then(|s| s.split.clone());
         let mut here = HashSet::new();
@@ -117,9 +122,9 @@ impl Shard<'_> {
         let mut train = place.as_deref() == Some(TRAIN);
         let mut known: Option<StringArray> = None;
         let mut ids: Vec<u32> = Vec::new();
-        let mut timeline = Timeline::new(source);
+        let mut timeline = SubjectTimeline::new(source);
         let mut odd = OddTimes::new();
-        for chunk in Chunk::read_complete(source)? {
+        for chunk in MedsChunk::read_complete(source)? {
             let (chunk, gaps) = chunk?;
             for (column, row) in gaps {
                 let position = || format!("column {column:?}, row {row}");

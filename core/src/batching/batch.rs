@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::pad::pad_batch;
-use super::structure::{Structure, get_or_compute};
+use super::structure::{SampleStructure, get_or_compute};
 use crate::array::Offsets;
 use crate::dense::{DType, DenseOptions, DenseTensor};
 use crate::error::{Error, Result};
@@ -45,7 +45,7 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug)]
 pub struct RaggedBatch {
-    structure: Arc<Structure>,
+    structure: Arc<SampleStructure>,
     /// `[entries, data axes except the non-uniform one..]`.
     values: DenseTensor,
     non_uniform_dim: usize,
@@ -58,7 +58,7 @@ impl RaggedBatch {
     /// Combines the parts: the entries of the structure, with the non-uniform axis at
     /// `non_uniform_dim` of the padded tensor.
     pub(super) fn from_parts(
-        structure: Arc<Structure>,
+        structure: Arc<SampleStructure>,
         values: DenseTensor,
         non_uniform_dim: usize,
     ) -> Result<Self> {
@@ -92,7 +92,7 @@ impl RaggedBatch {
     /// Combines values with another structure; keeps the filler.
     pub(super) fn with_structure(
         &self,
-        structure: Structure,
+        structure: SampleStructure,
         values: DenseTensor,
         non_uniform_dim: usize,
     ) -> Result<Self> {
@@ -100,7 +100,7 @@ impl RaggedBatch {
         Ok(made.with_filler(self.filler.clone()))
     }
 
-    pub(super) fn structure(&self) -> &Arc<Structure> {
+    pub(super) fn structure(&self) -> &Arc<SampleStructure> {
         &self.structure
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::buffer::MutableBuffer;
 
 use super::RaggedBatch;
-use super::structure::{Structure, check_bytes};
+use super::structure::{SampleStructure, check_bytes};
 use crate::array::Offsets;
 use crate::dense::{DType, DenseOptions, DenseTensor};
 use crate::error::{Error, Result};
@@ -156,9 +156,9 @@ pub fn combine_data(
     }
     let offsets = Offsets::from_lengths(lengths)?;
     let structure = match other_with_same_sample_sizes {
-        None => Arc::new(Structure::try_new(batch_shape, offsets, None, DType::I64)?),
+        None => Arc::new(SampleStructure::try_new(batch_shape, offsets, None, DType::I64)?),
         Some(other) => {
-            let own = Structure::try_new(batch_shape, offsets, None, DType::I64)?;
+            let own = SampleStructure::try_new(batch_shape, offsets, None, DType::I64)?;
             own.check_same_sizes(other.structure(), "samples and the batch they share sizes with")?;
             Arc::clone(other.structure())
         }

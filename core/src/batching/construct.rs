@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::RaggedBatch;
 use super::batch::check_dim;
 use super::pad::remove_padding;
-use super::structure::{Structure, count_mask_lengths, count_samples, name_sample, read_lengths};
+use super::structure::{
+    SampleStructure, count_mask_lengths, count_samples, name_sample, read_lengths,
+};
 use crate::array::Offsets;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
@@ -164,7 +166,8 @@ impl RaggedBatch {
         }
         let offsets = Offsets::from_lengths(given.lengths.iter().copied())?;
         let values = remove_padding(tensor, &offsets, batch, dim)?;
-        let structure = Structure::try_new(given.batch_shape, offsets, Some(width), given.dtype)?;
+        let structure =
+            SampleStructure::try_new(given.batch_shape, offsets, Some(width), given.dtype)?;
         Self::from_parts(Arc::new(structure), values, dim)
     }
 
@@ -231,7 +234,7 @@ impl RaggedBatch {
         check_dim(non_uniform_dim, batch, num_dims)?;
         let samples = count_samples(&batch_shape)?;
         let offsets = Offsets::from_lengths(std::iter::repeat_n(0, samples))?;
-        let structure = Structure::try_new(batch_shape, offsets, Some(0), DType::I64)?;
+        let structure = SampleStructure::try_new(batch_shape, offsets, Some(0), DType::I64)?;
         let values = DenseTensor::from_vec(vec![0; num_dims - batch], Vec::<f32>::new())?;
         Self::from_parts(Arc::new(structure), values, non_uniform_dim)
     }

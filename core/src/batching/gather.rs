@@ -6,7 +6,7 @@ use arrow::buffer::Buffer;
 
 use super::RaggedBatch;
 use super::any::EntryView;
-use super::entries::{Entry, fill_buffer, for_each_part, repeat_value, with_entry};
+use super::entries::{EntryBytes, fill_buffer, for_each_part, repeat_value, with_entry};
 use super::structure::{saturating_product, unravel_position};
 use crate::array::{Layout, Offsets};
 use crate::dense::{DType, DenseTensor};
@@ -139,7 +139,7 @@ pub(super) fn gather_entries(
     DenseTensor::try_new_trusted(data.values.dtype(), shape, buffer)
 }
 
-fn gather_part<E: Entry, I: Position>(
+fn gather_part<E: EntryBytes, I: Position>(
     e: E,
     data: &EntryView,
     (ids, indices): (&[I], &Indices),
@@ -198,7 +198,7 @@ pub(super) enum Before<'a> {
     Fill(&'a [u8]),
 }
 
-pub(super) struct Target<'a> {
+pub(super) struct ScatterTarget<'a> {
     pub(super) layout: &'a Layout,
     /// Shape of all entries together.
     pub(super) shape: Vec<usize>,
@@ -213,7 +213,7 @@ pub(super) struct Target<'a> {
 pub(super) fn scatter_entries(
     from: &EntryView,
     indices: &Indices,
-    target: Target<'_>,
+    target: ScatterTarget<'_>,
 ) -> Result<DenseTensor> {
     let lists = target.layout.lists();
     if let Some(i) = (0..lists).find(|i| from.layout.length(*i) < indices.offsets.length(*i)) {
@@ -245,11 +245,11 @@ pub(super) fn scatter_entries(
     DenseTensor::try_new_trusted(dtype, target.shape, buffer)
 }
 
-fn scatter_part<E: Entry, I: Position>(
+fn scatter_part<E: EntryBytes, I: Position>(
     e: E,
     from: &EntryView,
     (ids, indices): (&[I], &Indices),
-    target: &Target<'_>,
+    target: &ScatterTarget<'_>,
     samples: Range<usize>,
     out: &mut [u8],
 ) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Access by index to entries of all samples: read, write, move between batches.
 
 use super::any::{EntryView, to_dense};
-use super::gather::{Before, Indices, Limit, Target, gather_entries, scatter_entries};
+use super::gather::{Before, Indices, Limit, ScatterTarget, gather_entries, scatter_entries};
 use super::pad::convert_fill;
 use super::structure::{check_bytes, count_samples};
 use super::{AnyBatch, RaggedBatch};
@@ -157,7 +157,7 @@ pub fn batched_inverse_indexing_access(
     if entries.is_none() {
         return Err(Error::invalid("the result has more entries than memory can address"));
     }
-    let target = Target {
+    let target = ScatterTarget {
         layout: &Layout::Uniform { size: output_num_targets, lists },
         shape,
         before: Before::Fill(filler.as_bytes()),
@@ -217,7 +217,7 @@ fn write_entries(
 ) -> Result<AnyBatch> {
     let own = EntryView::new(into, indices.batch_shape(), dim)?;
     check_same_entries(from, &own)?;
-    let target = Target {
+    let target = ScatterTarget {
         layout: &own.layout,
         shape: own.values.shape().to_vec(),
         before: Before::Copy(own.values.as_bytes()),

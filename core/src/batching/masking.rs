@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::any::{EntryView, to_dense};
-use super::entries::{Entry, fill_buffer, for_each_part, repeat_value, with_entry};
+use super::entries::{EntryBytes, fill_buffer, for_each_part, repeat_value, with_entry};
 use super::indexing::check_same_entries;
 use super::masks::{Flags, count_true, for_each_true, mask_to_bool};
 use super::pad::convert_fill;
-use super::structure::{Structure, saturating_product};
+use super::structure::{SampleStructure, saturating_product};
 use super::{AnyBatch, RaggedBatch};
 use crate::array::{Layout, Offsets};
 use crate::dense::{DType, DenseTensor, Fill, broadcast_positions, broadcast_shapes};
@@ -88,7 +88,7 @@ impl MaskedData {
         DenseTensor::try_new_trusted(self.entries.values.dtype(), shape, buffer)
     }
 
-    fn filter_part<E: Entry>(&self, e: E, samples: Range<usize>, out: &mut [u8]) {
+    fn filter_part<E: EntryBytes>(&self, e: E, samples: Range<usize>, out: &mut [u8]) {
         let all = self.entries.values.as_bytes();
         let mut next = 0;
         for i in samples {
@@ -117,7 +117,7 @@ impl MaskedData {
         DenseTensor::try_new_trusted(values.dtype(), values.shape().to_vec(), buffer)
     }
 
-    fn write_part<E: Entry>(
+    fn write_part<E: EntryBytes>(
         &self,
         e: E,
         from: &RaggedBatch,
@@ -169,7 +169,7 @@ pub fn batched_bool_indexing(
     let masked = MaskedData::new(&input_data.into(), &input_mask.into())?;
     let values = masked.filter_entries()?;
     let dim = masked.entries.dim;
-    let structure = Structure::try_new(masked.batch_shape, masked.kept, None, DType::I64)?;
+    let structure = SampleStructure::try_new(masked.batch_shape, masked.kept, None, DType::I64)?;
     RaggedBatch::from_parts(structure.into(), values, dim)
 }
 
@@ -461,14 +461,14 @@ pub fn get_compact_from_named_tuple<T: CompactFields>(
             )));
         }
     };
-    let mut shared: Option<Arc<Structure>> = None;
+    let mut shared: Option<Arc<SampleStructure>> = None;
     data.compact(&mut |tensor| {
         let masked = MaskedData::new(&tensor.into(), &mask)?;
         let values = masked.filter_entries()?;
         let structure = match &shared {
             Some(structure) => Arc::clone(structure),
             None => {
-                let made = Structure::try_new(batch.to_vec(), masked.kept, None, DType::I64)?;
+                let made = SampleStructure::try_new(batch.to_vec(), masked.kept, None, DType::I64)?;
                 Arc::clone(shared.insert(made.into()))
             }
         };

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::gather::{Indices, mark_positions};
-use super::structure::{Structure, count_samples};
+use super::structure::{SampleStructure, count_samples};
 use super::{AnyBatch, RaggedBatch};
 use crate::array::{Layout, Offsets};
 use crate::dense::{DType, DenseTensor};
@@ -124,7 +124,7 @@ pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
         });
     }
     let values = DenseTensor::from_vec([positions.len()], positions)?;
-    let structure = Structure::try_new(vec![lists], offsets, None, DType::I64)?;
+    let structure = SampleStructure::try_new(vec![lists], offsets, None, DType::I64)?;
     RaggedBatch::from_parts(structure.into(), values, 1)
 }
 

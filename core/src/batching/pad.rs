@@ -4,7 +4,7 @@ use super::RaggedBatch;
 use super::entries::{fill_buffer, for_each_part, repeat_value, transpose_entries, with_entry};
 use super::structure::{check_bytes, saturating_product};
 use crate::array::{Layout, Offsets};
-use crate::dense::{BufferPool, Contents, DenseOptions, DenseTensor, Fill, Memory, Side};
+use crate::dense::{BlockContents, BufferPool, DenseOptions, DenseTensor, Fill, Memory, Side};
 use crate::error::{Error, Result};
 
 pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<DenseTensor> {
@@ -36,7 +36,7 @@ pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<D
     let (out, contents) = memory.take_contents();
     if bytes > 0 {
         let row = outer * width * run;
-        let fresh = matches!(contents, Contents::Zero) && filler.iter().all(|b| *b == 0);
+        let fresh = matches!(contents, BlockContents::Zero) && filler.iter().all(|b| *b == 0);
         let zero = [0u8];
         let filler = if filler.is_empty() { &zero[..] } else { &filler };
         let (offsets, values) = (batch.offsets(), batch.values().as_bytes());
@@ -66,7 +66,7 @@ pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<D
             Ok(())
         })?;
     }
-    memory.set_contents(|| Contents::Unknown);
+    memory.set_contents(|| BlockContents::Unknown);
     DenseTensor::try_new_trusted(dtype, shape, memory.into_buffer())
 }
 

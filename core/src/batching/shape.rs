@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::batch::check_dim;
 use super::entries::swap_axes;
 use super::structure::{
-    Structure, check_bytes, count_samples, saturating_product, unravel_position,
+    SampleStructure, check_bytes, count_samples, saturating_product, unravel_position,
 };
 use super::{AnyBatch, RaggedBatch};
 use crate::array::Offsets;
@@ -220,7 +220,7 @@ impl RaggedBatch {
         }
         let values = DenseTensor::try_new_trusted(self.dtype(), made, out.into())?;
         let (width, dtype) = (self.max_sample_size(), self.structure().sizes_dtype());
-        let structure = Structure::try_new(shape, offsets, Some(width), dtype)?;
+        let structure = SampleStructure::try_new(shape, offsets, Some(width), dtype)?;
         self.with_structure(structure, values, self.non_uniform_dim())
     }
 

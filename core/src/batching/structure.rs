@@ -9,7 +9,7 @@ use crate::dense::{DType, DenseOptions, DenseTensor, Element, element_count};
 use crate::error::{Error, Result};
 
 #[derive(Clone, Debug)]
-pub(super) struct Structure {
+pub(super) struct SampleStructure {
     batch_shape: Vec<usize>,
     /// One list per sample, starting at zero.
     offsets: Offsets,
@@ -21,7 +21,7 @@ pub(super) struct Structure {
     sample_sizes: OnceLock<DenseTensor>,
 }
 
-impl Structure {
+impl SampleStructure {
     /// Creates a structure; `width` defaults to the size of the largest sample.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use arrow::array::Array;
 use arrow::buffer::{Buffer, NullBuffer};
 
 use super::plan::{Plan, Sink};
-use super::{Contents, DType, DenseOptions, DenseTensor, Element, Fill, Memory};
+use super::{BlockContents, DType, DenseOptions, DenseTensor, Element, Fill, Memory};
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -248,19 +248,19 @@ pub(crate) fn write(
     let (block, contents) = memory.take_contents();
     let padding = match contents {
         _ if !zero => Padding::overwriting(fill),
-        Contents::Zero => Padding::Leave,
-        Contents::Values(before) => {
+        BlockContents::Zero => Padding::Leave,
+        BlockContents::Values(before) => {
             before.walk_lists(&ClearSink, block, options.parallel);
             Padding::Leave
         }
-        Contents::Unknown => {
+        BlockContents::Unknown => {
             block[plan.bytes()..].fill(0);
             Padding::overwriting(fill)
         }
     };
     write(&plan, padding, &mut block[..plan.bytes()]);
     let shape = plan.shape().to_vec();
-    memory.set_contents(|| if zero { Contents::Values(plan) } else { Contents::Unknown });
+    memory.set_contents(|| if zero { BlockContents::Values(plan) } else { BlockContents::Unknown });
     DenseTensor::try_new_trusted(dtype, shape, memory.into_buffer())
 }
 

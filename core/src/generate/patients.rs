@@ -155,8 +155,8 @@ impl PatientSource {
     }
 
     /// Draws the patients `patients` into memory.
-    pub(super) fn draw_patients(&self, patients: Range<u64>) -> Chunk {
-        let mut chunk = Chunk::default();
+    pub(super) fn draw_patients(&self, patients: Range<u64>) -> PatientChunk {
+        let mut chunk = PatientChunk::default();
         for patient in patients {
             chunk.push(patient, &self.sampler, &mut patient_rng(self.seed, patient));
         }
@@ -177,7 +177,7 @@ fn draw_below(rng: &mut ChaCha8Rng, n: u32) -> i64 {
 
 /// Drawn patients as flat columns.
 #[derive(Debug, Default)]
-pub(super) struct Chunk {
+pub(super) struct PatientChunk {
     pub(super) subject_id: Vec<i64>,
     /// Whether the patient is female, and the year of birth.
     pub(super) facts: Vec<(bool, i32)>,
@@ -192,7 +192,7 @@ pub(super) struct Chunk {
     pub(super) numeric_value: Vec<f32>,
 }
 
-impl Chunk {
+impl PatientChunk {
     fn push(&mut self, patient: u64, sampler: &Sampler, rng: &mut ChaCha8Rng) {
         // There are fewer than 2^63 patients, so the id fits.
         self.subject_id.push(i64::try_from(patient).unwrap_or(i64::MAX - 1) + 1);
@@ -298,11 +298,11 @@ fn to_days(seconds: i64) -> f32 {
 pub fn mimic_table(patients: usize, seed: u64) -> Result<RaggedTable> {
     let source = PatientSource::new(&Shape::mimic()?, seed);
     let step = DEFAULT_CHUNK_ROWS;
-    let parts: Vec<Chunk> = (0..patients.div_ceil(step))
+    let parts: Vec<PatientChunk> = (0..patients.div_ceil(step))
         .into_par_iter()
         .map(|i| source.draw_patients((i * step) as u64..((i + 1) * step).min(patients) as u64))
         .collect();
-    let mut all = Chunk::default();
+    let mut all = PatientChunk::default();
     for part in parts {
         all.append(part);
     }

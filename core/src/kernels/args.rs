@@ -87,7 +87,9 @@ impl Count<'_> {
         for (id, number) in ids.values().iter().zip(numbers.iter()) {
             let Some(number) = number else { continue };
             let count = usize::try_from(number).map_err(|_| {
-                Error::invalid(format!("{what}: {number} is not a number of elements; give 0 or more"))
+                Error::invalid(format!(
+                    "{what}: {number} is not a number of elements; give 0 or more"
+                ))
             })?;
             if let Some(slot) = usize::try_from(*id).ok().and_then(|i| out.get_mut(i)) {
                 *slot = Some(count);

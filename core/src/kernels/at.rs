@@ -68,7 +68,10 @@ pub fn at(array: &RaggedArray, coords: &[RowArg], default: Option<&dyn Datum>) -
 fn replace_null(values: &ArrayRef, default: &dyn Datum, rows: usize) -> Result<ArrayRef> {
     let (given, one) = default.get();
     if !one && given.len() != rows {
-        return Err(Error::invalid(format!("default: {} values for {rows} rows; give one value, or one per row", given.len())));
+        return Err(Error::invalid(format!(
+            "default: {} values for {rows} rows; give one value, or one per row",
+            given.len()
+        )));
     }
     if one && given.is_null(0) {
         return Ok(values.clone());

@@ -110,7 +110,9 @@ pub fn between(
     closure: Closure,
 ) -> Result<RaggedArray> {
     if array.axes().is_empty() || times.axes().is_empty() {
-        return Err(Error::invalid("between needs an array of lists, and times in lists of the same rows"));
+        return Err(Error::invalid(
+            "between needs an array of lists, and times in lists of the same rows",
+        ));
     }
     let (array, times) = aligned(array, times, 1)?;
     let (start, stop) = range(&times, low, high, closure)?;

@@ -39,9 +39,9 @@ impl Rank {
     }
 
     /// Returns unaligned access to words, without copying the bitmap.
-    pub(crate) fn bits(&self) -> Words<'_> {
+    pub(crate) fn bits(&self) -> BitWords<'_> {
         let bytes = map_bytes(&self.bits);
-        Words {
+        BitWords {
             bytes: &bytes[..bytes.len().saturating_sub(1)],
             last: &self.last,
             shift: self.bits.offset() % 8,
@@ -123,7 +123,7 @@ const LAST: usize = 2 * SPAN;
 
 /// Unaligned access to the words of a bitmap.
 #[derive(Clone, Copy)]
-pub(crate) struct Words<'a> {
+pub(crate) struct BitWords<'a> {
     /// All bytes of the bitmap except the last, which may contain bits past the end.
     bytes: &'a [u8],
     last: &'a [u8; LAST],
@@ -131,7 +131,7 @@ pub(crate) struct Words<'a> {
     shift: usize,
 }
 
-impl Words<'_> {
+impl BitWords<'_> {
     /// Returns the 64 bits from position `at`, the first one lowest; bits past the end are 0.
     #[inline(always)]
     pub(crate) fn at(self, at: usize) -> u64 {
@@ -156,7 +156,7 @@ impl Words<'_> {
 }
 
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-impl Words<'_> {
+impl BitWords<'_> {
     /// Positions below this may be passed to [`at_within`](Self::at_within).
     #[inline(always)]
     pub(crate) fn reach(self) -> usize {

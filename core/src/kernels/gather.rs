@@ -11,7 +11,7 @@ use arrow::compute::take;
 use arrow::util::bit_iterator::BitSliceIterator;
 
 use super::bits::true_bits;
-use super::kept::filter_values;
+use super::filter_values::filter_values;
 use crate::array::ranges::{count_values, gather_bits, gather_values, merge_ranges};
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};

@@ -11,9 +11,9 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use half::f16;
 
+use super::allocate::allocate_values;
 use super::elementwise::each_length;
 use super::exp::compute_exp;
-use super::room::allocate_values;
 use super::shape::list_axis;
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
@@ -196,14 +196,14 @@ impl LeafGroups {
     }
 }
 
-trait Float: ArrowPrimitiveType {
+trait NormalizedFloat: ArrowPrimitiveType {
     fn widen(value: Self::Native) -> f64;
     fn narrow(value: f64) -> Self::Native;
 }
 
 macro_rules! float {
     ($($t:ty: $wide:expr, $narrow:expr;)*) => {$(
-        impl Float for $t {
+        impl NormalizedFloat for $t {
             fn widen(value: Self::Native) -> f64 {
                 $wide(value)
             }
@@ -233,7 +233,7 @@ fn apply_to_groups(
     axis: i64,
     work: impl FnMut(&mut [f64]),
 ) -> Result<RaggedArray> {
-    fn apply_typed<T: Float>(
+    fn apply_typed<T: NormalizedFloat>(
         leaves: &PrimitiveArray<T>,
         groups: &LeafGroups,
         mut work: impl FnMut(&mut [f64]),

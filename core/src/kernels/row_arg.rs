@@ -44,9 +44,10 @@ impl RowArg {
     /// Returns an error unless an argument per row has `rows` values.
     pub(crate) fn check_rows(&self, what: &str, rows: usize) -> Result<()> {
         match self {
-            Self::Each(a) if a.len() != rows => {
-                Err(Error::invalid(format!("{what}: {} values for {rows} rows; give one value, or one per row", a.len())))
-            }
+            Self::Each(a) if a.len() != rows => Err(Error::invalid(format!(
+                "{what}: {} values for {rows} rows; give one value, or one per row",
+                a.len()
+            ))),
             _ => Ok(()),
         }
     }

@@ -20,11 +20,11 @@ use arrow::datatypes::{
 };
 use arrow::util::bit_util;
 
+use super::allocate::allocate_values;
 use super::args::cast_exactly;
 use super::elementwise::each_length;
 use super::native::{native_int, reinterpret_values};
 use super::reduce::{AxisGroups, Reduction, group_along_axis};
-use super::room::allocate_values;
 use crate::array::nulls::with_nulls;
 use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};

@@ -12,10 +12,10 @@ use arrow::downcast_primitive_array;
 
 use super::Count;
 use super::align::aligned;
+use super::allocate::allocate_values;
 use super::args::{bits_of, cast_arg_integers, cast_exactly};
 use super::concat::concat;
 use super::gather::{lists_like, row_of_list, take_rows, with_axis};
-use super::room::allocate_values;
 use super::take::{align_indices, merge_outer_nulls};
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};

@@ -142,7 +142,7 @@ fn find_positions(
     side: Side,
 ) -> Result<Int64Array> {
     let (leaves, needles) = (unpack_dictionary(leaves)?, unpack_dictionary(needles)?);
-    let search = Search { level, which, side };
+    let search = ListSearch { level, which, side };
     let (leaf, needle) = (leaves.data_type().clone(), needles.data_type().clone());
     if needle.is_null() || leaf.is_null() {
         return search.run(needles.logical_nulls(), |_, _| Ordering::Greater);
@@ -201,13 +201,13 @@ enum NeedleLayout<'a> {
     Lists(&'a Layout),
 }
 
-struct Search<'a> {
+struct ListSearch<'a> {
     level: &'a ListAxis,
     which: NeedleLayout<'a>,
     side: Side,
 }
 
-impl Search<'_> {
+impl ListSearch<'_> {
     /// Runs one binary search per needle; `compare` takes the indices of a leaf and of a needle.
     fn run(
         &self,

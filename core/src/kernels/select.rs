@@ -66,20 +66,22 @@ pub fn where_(mask: &RaggedArray, yes: Operand<'_>, no: Operand<'_>) -> Result<R
         }
     }
     let broadcast = |side: Operand<'_>| match side {
-        Operand::Array(a) => Ok(Side::Each(cast_leaves(&pair_arrays(&shape, a)?.right, &to)?)),
-        Operand::Scalar(v) => Ok::<_, Error>(Side::One(Scalar::new(cast_leaves(v, &to)?))),
+        Operand::Array(a) => {
+            Ok(ChoiceSide::Each(cast_leaves(&pair_arrays(&shape, a)?.right, &to)?))
+        }
+        Operand::Scalar(v) => Ok::<_, Error>(ChoiceSide::One(Scalar::new(cast_leaves(v, &to)?))),
     };
     let (yes, no) = (broadcast(yes)?, broadcast(no)?);
     let bits = BooleanArray::new(true_bits(shape.leaves().as_boolean()), None);
     shape.with_leaves(zip(&bits, yes.as_datum(), no.as_datum())?)
 }
 
-enum Side {
+enum ChoiceSide {
     Each(ArrayRef),
     One(Scalar<ArrayRef>),
 }
 
-impl Side {
+impl ChoiceSide {
     fn as_datum(&self) -> &dyn Datum {
         match self {
             Self::Each(v) => v,

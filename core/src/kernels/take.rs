@@ -8,10 +8,10 @@ use arrow::downcast_primitive_array;
 
 use super::RowArg;
 use super::align::aligned;
+use super::allocate::allocate_values;
 use super::args::cast_arg_integers;
 use super::gather::{lists_like, row_of_list, take_rows, with_axis};
 use super::index::slice;
-use super::room::allocate_values;
 use super::shape::list_axis;
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};

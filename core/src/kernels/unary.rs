@@ -17,8 +17,8 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use half::f16;
 
+use super::allocate::map_values;
 use super::elementwise;
-use super::room::map_values;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 

@@ -7,7 +7,7 @@ use super::frame::Frame;
 use super::grid::Grid;
 use super::items::Item;
 use super::options::{Form, LoaderOptions};
-use super::output::{Output, TensorContent};
+use super::output::{TensorContent, TensorOutput};
 use super::plan::EpochPlan;
 use super::source::LoaderSource;
 use super::timeline::EventSpan;
@@ -123,7 +123,7 @@ impl EpochPlan {
                 };
                 let own = count(&draft.lists, own);
                 let facts = draft.facts.as_ref().map(|f| count(f, 1)).unwrap_or_default();
-                let cells = |o: &Output| {
+                let cells = |o: &TensorOutput| {
                     let per_axis = if o.facts { &facts } else { &own };
                     per_axis.get(o.axis).copied().unwrap_or(0)
                 };
@@ -181,7 +181,7 @@ impl BatchDraft {
     }
 
     /// Number of elements of a tensor; `u128` because it may not fit memory.
-    fn count_cells(&self, output: &Output) -> u128 {
+    fn count_cells(&self, output: &TensorOutput) -> u128 {
         let (axis, lists) = (output.axis, self.lists(output.facts));
         match (&lists.grid, output.what) {
             (Some(grid), _) => count_bytes(grid.shape(axis), DType::U8),

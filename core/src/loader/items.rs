@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::options::{LoaderOptions, Sampling};
 use super::source::LoaderSource;
-use super::window::Window;
+use super::window::RowWindows;
 use crate::error::{Error, Result};
 
 /// One item of a batch: a range of events of one row.
@@ -69,7 +69,7 @@ impl EpochItems {
         let (mut of, mut steps) = (Vec::new(), Vec::new());
         for base in 0..n {
             let (row, len) = items.row_and_len(source, base);
-            let Some(window) = Window::for_row(source, options, row) else { continue };
+            let Some(window) = RowWindows::for_row(source, options, row) else { continue };
             if window.is_stuck() {
                 return Err(Error::invalid(format!(
                     "row {row}: the facts before its window leave no elements to step through; \

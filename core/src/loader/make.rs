@@ -8,10 +8,10 @@ use rayon::prelude::*;
 use super::batch::Batch;
 use super::draft::BatchDraft;
 use super::grid::Grid;
-use super::inner::LoaderState;
-use super::output::{Output, TensorContent};
+use super::output::{TensorContent, TensorOutput};
 use super::plan::EpochPlan;
-use super::put::{Copied, Finite, Numbers, Ones, write_finite, write_is_number};
+use super::put::{Copied, Finite, NumberFlags, Ones, write_finite, write_is_number};
+use super::state::LoaderState;
 use super::values::WorkBuffers;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ impl EpochPlan {
     pub(super) fn make_batch(&self, batch: usize, together: bool) -> Result<Batch> {
         let inner = &self.inner;
         let draft = self.draft_batch(batch)?;
-        let tensor = |output: &Output, work: &mut WorkBuffers| {
+        let tensor = |output: &TensorOutput, work: &mut WorkBuffers| {
             let tensor = match &draft.lists(output.facts).grid {
                 Some(grid) => output.make_padded(inner, &draft, grid, work),
                 None => output.make_packed(inner, &draft, work),
@@ -55,7 +55,7 @@ impl EpochPlan {
     }
 }
 
-impl Output {
+impl TensorOutput {
     /// Whether values are made finite when they are written.
     fn is_finite(&self, inner: &LoaderState) -> bool {
         matches!(self.what, TensorContent::Column(column) if self.source(inner).columns[column].finite)
@@ -101,7 +101,7 @@ impl Output {
             let values = self.values(inner, draft, item, work)?;
             match (self.what, self.size()) {
                 (TensorContent::Number(_), _) => {
-                    slots.write_item(item, out, &mut Numbers { values, first })
+                    slots.write_item(item, out, &mut NumberFlags { values, first })
                 }
                 (_, 4) if is_finite => slots.write_item(item, out, &mut Finite { values, first }),
                 (_, 1) => slots.write_item(item, out, &mut Copied::<1> { values, first }),

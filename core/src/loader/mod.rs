@@ -65,7 +65,6 @@ mod facts;
 mod fingerprint;
 mod frame;
 mod grid;
-mod inner;
 mod items;
 mod make;
 pub mod meds;
@@ -77,6 +76,7 @@ mod random;
 pub(crate) mod save;
 mod shelf;
 mod source;
+mod state;
 mod stats;
 mod timeline;
 mod values;
@@ -95,10 +95,10 @@ pub use plan::EpochPlan;
 pub use save::{BatchFolder, BatchStream};
 pub use stats::EpochStats;
 
-use self::inner::{LoaderState, LoaderTarget};
 use self::items::{Bases, EpochItems};
-use self::output::Output;
+use self::output::TensorOutput;
 use self::source::LoaderSource;
+use self::state::{LoaderState, LoaderTarget};
 use crate::error::{Error, Result};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::RaggedTable;
@@ -143,7 +143,7 @@ impl Loader {
         options: LoaderOptions,
         items: EpochItems,
         targets: Vec<LoaderTarget>,
-        outputs: Vec<Output>,
+        outputs: Vec<TensorOutput>,
     ) -> Self {
         let largest_shape = draft::largest_shape(&source, &options);
         let inner = LoaderState {

@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::inner::LoaderState;
 use super::items::Item;
 use super::random::{derive_random, epoch_rng, shuffle_items};
-use super::window::Window;
+use super::state::LoaderState;
+use super::window::RowWindows;
 use crate::error::{Error, Result};
 
 /// The batches of one epoch: a function of the options, the lengths of the rows and the number of
@@ -151,7 +151,7 @@ impl EpochPlan {
         let inner = &self.inner;
         let (base, step) = inner.items.locate_item(item);
         let (row, len) = inner.items.row_and_len(&inner.source, base);
-        let Some(window) = Window::for_row(&inner.source, &inner.options, row) else {
+        let Some(window) = RowWindows::for_row(&inner.source, &inner.options, row) else {
             return (row, 0..len);
         };
         let random = || derive_random(inner.options.seed, self.epoch, base as u64);
@@ -167,7 +167,8 @@ impl EpochPlan {
     pub(super) fn count_windows(&self, base: usize) -> usize {
         let inner = &self.inner;
         let (row, len) = inner.items.row_and_len(&inner.source, base);
-        Window::for_row(&inner.source, &inner.options, row).map_or(1, |window| window.count(len))
+        RowWindows::for_row(&inner.source, &inner.options, row)
+            .map_or(1, |window| window.count(len))
     }
 
     fn item_at(&self, position: usize) -> u32 {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use arrow::buffer::Buffer;
 
 use super::grid::{Grid, WriteSlots};
-use crate::dense::{Block, MAPPED};
+use crate::dense::{MAPPED, MemoryBlock};
 use crate::error::Result;
 
 /// Blocks for one tensor of successive batches. A block records what a batch wrote to it, so that
@@ -22,7 +22,7 @@ pub(super) struct Shelf {
 
 #[derive(Debug)]
 struct ShelfBlock {
-    block: Block,
+    block: MemoryBlock,
     /// Length in bytes of the prefix that is padding, except for what was written.
     padded: usize,
     written: Option<Arc<Grid>>,
@@ -56,7 +56,7 @@ impl Shelf {
         let used = match fitting {
             Some(used) => used,
             None => {
-                let block = Block::new_zeroed(choose_capacity(len, largest))?;
+                let block = MemoryBlock::new_zeroed(choose_capacity(len, largest))?;
                 ShelfBlock { block, padded: 0, written: None }.with_zeros(self)
             }
         };

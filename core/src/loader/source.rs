@@ -21,7 +21,7 @@ use crate::table::{Column, RaggedTable, promote_types};
 #[derive(Debug)]
 pub(super) struct LoaderSource {
     pub(super) columns: Vec<SourceColumn>,
-    pub(super) shards: Vec<Shard>,
+    pub(super) shards: Vec<SourceShard>,
     /// First row of each shard over all shards, followed by the total.
     firsts: Vec<usize>,
     /// Number of axes, rows included: all of them, or those that the options use if columns are
@@ -51,7 +51,7 @@ pub(super) struct SourceColumn {
 
 /// One shard: the layouts of its axes, and its columns in the order of [`LoaderSource::columns`].
 #[derive(Debug)]
-pub(super) struct Shard {
+pub(super) struct SourceShard {
     pub(super) rows: usize,
     pub(super) layouts: Vec<Layout>,
     pub(super) values: Vec<ColumnValues>,
@@ -122,8 +122,10 @@ impl LoaderSource {
         for (name, _) in &options.fills {
             first.column(name)?;
         }
-        let shards =
-            selected.iter().map(|t| Shard::new(t, depth, &columns)).collect::<Result<Vec<_>>>()?;
+        let shards = selected
+            .iter()
+            .map(|t| SourceShard::new(t, depth, &columns))
+            .collect::<Result<Vec<_>>>()?;
         let mut firsts = vec![0];
         for shard in &shards {
             let end = firsts[firsts.len() - 1] + shard.rows;
@@ -318,7 +320,7 @@ fn unify_column(
     Ok(SourceColumn { name, axis, dtype, fill, null, nulls, finite: false, fact: None })
 }
 
-impl Shard {
+impl SourceShard {
     fn new(table: &RaggedTable, depth: usize, columns: &[SourceColumn]) -> Result<Self> {
         let values = columns
             .iter()
@@ -364,7 +366,7 @@ impl ColumnValues {
         &'a self,
         range: Range<usize>,
         fill: &[u8; 8],
-        scratch: &'a mut Scratch,
+        scratch: &'a mut RowScratch,
     ) -> Option<&'a [u8]> {
         let stored: &[u8] = match &self.cells {
             ColumnCells::Bytes(b) => {
@@ -401,7 +403,11 @@ impl ColumnValues {
     }
 
     /// Returns one byte per leaf of `range`: 1 if it is valid.
-    pub(super) fn validity<'a>(&self, range: Range<usize>, scratch: &'a mut Scratch) -> &'a [u8] {
+    pub(super) fn validity<'a>(
+        &self,
+        range: Range<usize>,
+        scratch: &'a mut RowScratch,
+    ) -> &'a [u8] {
         match &self.nulls {
             Some(nulls) => unpack_bits(nulls.inner(), range, &mut scratch.bits),
             None => {
@@ -415,7 +421,7 @@ impl ColumnValues {
 
 /// Buffers for leaves, reused for every row.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
+pub(super) struct RowScratch {
     bits: Vec<u8>,
     values: Vec<u8>,
 }

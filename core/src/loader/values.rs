@@ -1,20 +1,20 @@
 //! Values of one item of a tensor.
 
 use super::draft::BatchDraft;
-use super::inner::LoaderState;
-use super::output::{Output, TensorContent};
-use super::source::{LoaderSource, Scratch, resize_buffer};
+use super::output::{TensorContent, TensorOutput};
+use super::source::{LoaderSource, RowScratch, resize_buffer};
+use super::state::LoaderState;
 use crate::error::{Error, Result};
 
 /// Buffers for values, reused for every item.
 #[derive(Debug, Default)]
 pub(super) struct WorkBuffers {
-    pub(super) scratch: Scratch,
+    pub(super) scratch: RowScratch,
     /// Facts followed by values.
     pub(super) combined: Vec<u8>,
 }
 
-impl Output {
+impl TensorOutput {
     /// Returns the source that the tensor's columns refer to.
     pub(super) fn source<'a>(&self, inner: &'a LoaderState) -> &'a LoaderSource {
         match (&inner.source.facts, self.facts) {

@@ -13,14 +13,14 @@ use crate::error::{Error, Result};
 
 /// The distinct strings of a column, numbered in order of insertion.
 #[derive(Clone, Debug, Default)]
-struct Vocabulary {
+struct StringVocabulary {
     numbers: StdMap<Arc<str>, u32>,
     texts: Vec<Arc<str>>,
     /// The strings as an Arrow array, built by the first read after an insertion.
     array: OnceLock<ArrayRef>,
 }
 
-impl Vocabulary {
+impl StringVocabulary {
     fn insert_string(&mut self, text: &str) -> Result<u32> {
         if let Some(number) = self.numbers.get(text) {
             return Ok(*number);
@@ -52,7 +52,7 @@ enum ColumnKind {
     /// Stored as its own numbers.
     Fixed(DType),
     /// Stored as numbers of strings in the vocabulary.
-    Strings(Vocabulary),
+    Strings(StringVocabulary),
 }
 
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ fn is_string(data_type: &DataType) -> bool {
 impl DictionaryColumn {
     pub(crate) fn new(field: FieldRef) -> Result<Self> {
         let kind = if is_string(field.data_type()) {
-            ColumnKind::Strings(Vocabulary::default())
+            ColumnKind::Strings(StringVocabulary::default())
         } else {
             ColumnKind::Fixed(DType::of_leaves(
                 field.data_type(),

@@ -173,7 +173,7 @@ impl<T: Copy> Queue<T> {
 }
 
 /// State of a lookup: the keys in the pipeline.
-struct Search<'a, K, P, V> {
+struct KeySearch<'a, K, P, V> {
     reader: KeyReader<'a, K>,
     probe: P,
     queries: &'a [u8],
@@ -189,7 +189,7 @@ struct BlockHomes {
     homes: [usize; BLOCK],
 }
 
-impl<K: Width, P: Probe, V: LookupVisitor> Search<'_, K, P, V> {
+impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
     /// Hashes a block of keys and prefetches their home lines.
     #[inline(always)]
     fn prefetch_homes(&self, keys: Range<usize>, BlockHomes { tags, homes }: &mut BlockHomes) {
@@ -295,7 +295,7 @@ impl<K: Width> KeyReader<'_, K> {
     ) {
         let placed = Queue::new(PlacedKey { key: 0, place: Candidate::NO_ROW });
         let open = Queue::new(OpenKey { key: 0, tag: 0, line: 0 });
-        let mut search = Search { reader: *self, probe, queries, visit, placed, open };
+        let mut search = KeySearch { reader: *self, probe, queries, visit, placed, open };
         let mut ring = [BlockHomes { tags: [0; BLOCK], homes: [0; BLOCK] }; 2];
         let blocks = count.div_ceil(BLOCK);
         for step in 0..=blocks {

@@ -60,8 +60,8 @@ impl HashMap {
         let (hashing, keys, len) = (self.hashing, self.keys.as_slice(), self.len);
         if let Some(types) = &self.types {
             with_key_width!(types.key.bytes(), w => {
-                if self.options.parallel && len >= spread::PARALLEL {
-                    spread::fill_parallel(&mut table, hashing, w, keys, len);
+                if self.options.parallel && len >= insert_parallel::PARALLEL {
+                    insert_parallel::fill_parallel(&mut table, hashing, w, keys, len);
                 } else {
                     table.insert_distinct(hashing, w, keys, len);
                 }

@@ -85,7 +85,7 @@ pub(super) fn prefetch_row<W: Width>(width: W, rows: &[u8], i: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::{Any, Fixed};
+    use super::super::rows::{DynamicWidth, FixedWidth};
     use super::*;
 
     /// Returns the chi-square statistic per bin: about 1 for random numbers.
@@ -127,17 +127,17 @@ mod tests {
                     continue;
                 }
                 let mut hashes: Vec<u64> =
-                    rows.iter().map(|row| hashing.hash_row(Any(bytes), row)).collect();
+                    rows.iter().map(|row| hashing.hash_row(DynamicWidth(bytes), row)).collect();
                 if let 24 = bytes {
                     assert!(
                         (rows.iter().zip(&hashes))
-                            .all(|(row, hash)| hashing.hash_row(Fixed::<24>, row) == *hash)
+                            .all(|(row, hash)| hashing.hash_row(FixedWidth::<24>, row) == *hash)
                     );
                 }
                 if let 12 = bytes {
                     assert!(
                         (rows.iter().zip(&hashes))
-                            .all(|(row, hash)| hashing.hash_row(Fixed::<12>, row) == *hash)
+                            .all(|(row, hash)| hashing.hash_row(FixedWidth::<12>, row) == *hash)
                     );
                 }
                 let high = unevenness(hashes.iter().map(|h| h >> 52), 1 << 12);

@@ -5,23 +5,23 @@ use std::sync::Arc;
 use arrow::buffer::Buffer;
 use bytes::Bytes;
 
-use crate::dense::Block;
+use crate::dense::MemoryBlock;
 use crate::error::{Error, Result};
 
 /// Words, zeroed at first; large tables use huge pages.
 #[derive(Debug)]
-pub(super) struct Words {
-    block: Block,
+pub(super) struct TableWords {
+    block: MemoryBlock,
     len: usize,
 }
 
-impl Words {
+impl TableWords {
     pub(super) fn new_zeroed(len: usize) -> Result<Self> {
         let bytes = len.checked_mul(size_of::<u64>()).filter(|b| isize::try_from(*b).is_ok());
         let bytes = bytes.ok_or_else(|| {
             Error::invalid(format!("an index table of {len} buckets cannot be addressed"))
         })?;
-        Ok(Self { block: Block::new_zeroed(bytes)?, len })
+        Ok(Self { block: MemoryBlock::new_zeroed(bytes)?, len })
     }
 
     #[inline(always)]
@@ -49,12 +49,12 @@ impl Words {
 /// never changes: the first write after it copies the rows.
 #[derive(Clone, Debug)]
 pub(super) struct RowBuffer {
-    block: Arc<Block>,
+    block: Arc<MemoryBlock>,
     len: usize,
 }
 
 #[derive(Debug)]
-struct SharedBlock(Arc<Block>);
+struct SharedBlock(Arc<MemoryBlock>);
 
 impl AsRef<[u8]> for SharedBlock {
     fn as_ref(&self) -> &[u8] {
@@ -64,7 +64,7 @@ impl AsRef<[u8]> for SharedBlock {
 
 impl RowBuffer {
     pub(super) fn new() -> Result<Self> {
-        Ok(Self { block: Arc::new(Block::new_zeroed(0)?), len: 0 })
+        Ok(Self { block: Arc::new(MemoryBlock::new_zeroed(0)?), len: 0 })
     }
 
     #[inline(always)]
@@ -82,7 +82,7 @@ impl RowBuffer {
     }
 
     fn move_to(&mut self, capacity: usize) -> Result<()> {
-        let mut block = Block::new_zeroed(capacity)?;
+        let mut block = MemoryBlock::new_zeroed(capacity)?;
         block.as_mut_slice()[..self.len].copy_from_slice(self.as_slice());
         self.block = Arc::new(block);
         Ok(())

@@ -3,6 +3,7 @@
 mod get;
 mod grow;
 mod hash;
+mod insert_parallel;
 mod iter;
 mod memory;
 mod options;
@@ -10,7 +11,6 @@ mod probe;
 mod remove;
 mod rows;
 mod set;
-mod spread;
 mod table;
 
 use crate::dense::DenseTensor;

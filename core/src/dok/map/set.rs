@@ -109,7 +109,7 @@ impl HashMap {
             while first < count {
                 let left = count - first;
                 let parallel = self.uses_threads(left) && key > 0;
-                let mut step = if parallel { spread::STEP } else { STEP }.min(left);
+                let mut step = if parallel { insert_parallel::STEP } else { STEP }.min(left);
                 // The batch may repeat a few keys, so one step must not grow the table more than
                 // about twofold.
                 while parallel && step > STEP && !self.has_capacity(step) && step > self.len {
@@ -119,7 +119,7 @@ impl HashMap {
                 let keys = &keys[first * key..][..step * key];
                 let values = &values[first * value..][..step * value];
                 let new = &mut new[first..first + step];
-                if parallel && step >= spread::PARALLEL {
+                if parallel && step >= insert_parallel::PARALLEL {
                     self.put_parallel(w, keys, values, new, replace)?;
                 } else {
                     self.put_step(w, keys, values, new, replace)?;

@@ -18,7 +18,7 @@
 //! the table.
 
 use super::hash::{Hashing, prefetch_value};
-use super::memory::Words;
+use super::memory::TableWords;
 use super::rows::Width;
 use crate::error::{Error, Result};
 
@@ -80,7 +80,7 @@ pub(super) fn is_free(bucket: u64) -> bool {
 
 #[derive(Debug)]
 pub(super) struct IndexTable {
-    words: Words,
+    words: TableWords,
     len: usize,
     /// Number of buckets of removed keys.
     gone: usize,
@@ -88,7 +88,7 @@ pub(super) struct IndexTable {
 
 impl IndexTable {
     pub(super) fn new(buckets: usize) -> Result<Self> {
-        Ok(Self { words: Words::new_zeroed(buckets)?, len: buckets, gone: 0 })
+        Ok(Self { words: TableWords::new_zeroed(buckets)?, len: buckets, gone: 0 })
     }
 
     pub(super) fn len(&self) -> usize {

@@ -4,7 +4,7 @@ use arrow::datatypes::ToByteSlice;
 
 use super::DokTensor;
 use super::entries::{Entries, take_rows};
-use super::selection::Selection;
+use super::selection::PlaceSelection;
 use super::storage::{Storage, count_elements, from_place, to_coordinate, to_place};
 use crate::dense::{DType, DenseTensor, Memory};
 use crate::dok::{Fallback, Fetched};
@@ -42,7 +42,7 @@ impl DokTensor {
     /// result larger than [`dense_limit`](Self::dense_limit).
     pub fn get(&self, index: &[Index]) -> Result<DenseTensor> {
         let storage = self.storage.read();
-        let selection = Selection::for_numpy_index(&self.view, &storage, index)?;
+        let selection = PlaceSelection::for_numpy_index(&self.view, &storage, index)?;
         self.get_selected(&storage, &selection)
     }
 
@@ -64,7 +64,7 @@ impl DokTensor {
     /// Same as [`get`](Self::get).
     pub fn get_orthogonal(&self, index: &[Index]) -> Result<DenseTensor> {
         let storage = self.storage.read();
-        let selection = Selection::for_orthogonal_index(&self.view, &storage, index)?;
+        let selection = PlaceSelection::for_orthogonal_index(&self.view, &storage, index)?;
         self.get_selected(&storage, &selection)
     }
 
@@ -88,7 +88,7 @@ impl DokTensor {
     /// elements.
     pub fn get_sparse(&self, index: &[Index]) -> Result<Self> {
         let storage = self.storage.read();
-        let selection = Selection::for_numpy_index(&self.view, &storage, index)?;
+        let selection = PlaceSelection::for_numpy_index(&self.view, &storage, index)?;
         self.get_selected_sparse(&storage, &selection)
     }
 
@@ -99,7 +99,7 @@ impl DokTensor {
     /// Same as [`get_sparse`](Self::get_sparse).
     pub fn get_orthogonal_sparse(&self, index: &[Index]) -> Result<Self> {
         let storage = self.storage.read();
-        let selection = Selection::for_orthogonal_index(&self.view, &storage, index)?;
+        let selection = PlaceSelection::for_orthogonal_index(&self.view, &storage, index)?;
         self.get_selected_sparse(&storage, &selection)
     }
 
@@ -234,7 +234,7 @@ impl DokTensor {
         Ok(())
     }
 
-    fn get_selected(&self, storage: &Storage, selection: &Selection) -> Result<DenseTensor> {
+    fn get_selected(&self, storage: &Storage, selection: &PlaceSelection) -> Result<DenseTensor> {
         let shape = selection.shape().to_vec();
         let elements = count_elements(&shape)?;
         let dtype = storage.dtype();
@@ -264,7 +264,7 @@ impl DokTensor {
         DenseTensor::try_new_trusted(dtype, shape, memory.into_buffer())
     }
 
-    fn get_selected_sparse(&self, storage: &Storage, selection: &Selection) -> Result<Self> {
+    fn get_selected_sparse(&self, storage: &Storage, selection: &PlaceSelection) -> Result<Self> {
         let elements = count_elements(selection.shape())?;
         let (stored, values) = (storage.map.keys()?, storage.map.values()?);
         let (mut places, mut rows) = (Vec::new(), Vec::new());

@@ -7,7 +7,7 @@ use super::entries::{Entries, take_rows};
 use super::storage::{
     Storage, compute_strides, count_elements, from_place, to_place, unravel_place,
 };
-use super::view::View;
+use super::view::AxisView;
 use crate::error::{Error, Result};
 
 impl DokTensor {
@@ -135,7 +135,7 @@ impl DokTensor {
         }
         let values = take_rows(&entries.values, &rows)?;
         let options = self.storage.read().map.options().clone();
-        let view = View::whole(shape.len());
+        let view = AxisView::whole(shape.len());
         let mut storage = Storage::with_entries(shape, places, &values, options)?;
         storage.map.set_parallel(self.storage.read().map.options().parallel);
         self.storage = Arc::new(super::SharedStorage::new(storage));

@@ -13,7 +13,7 @@
 use super::storage::{
     Storage, compute_strides, from_place, to_coordinate, to_place, unravel_place,
 };
-use super::view::View;
+use super::view::AxisView;
 use crate::error::{Error, Result};
 use crate::index::{Index, IndexArray, Span, resolve_position};
 
@@ -39,7 +39,7 @@ enum DimOffsets {
 }
 
 #[derive(Debug)]
-pub(super) struct Selection {
+pub(super) struct PlaceSelection {
     shape: Vec<usize>,
     dims: Vec<ResultDim>,
     /// Axes of the storage with a single coordinate.
@@ -50,7 +50,7 @@ pub(super) struct Selection {
 }
 
 /// An index item with the first axis of the view that it applies to.
-struct IndexItem<'a> {
+struct PlacedItem<'a> {
     item: &'a Index,
     first: usize,
 }
@@ -170,7 +170,7 @@ pub(super) fn walk_shape(shape: &[usize], strides: &[usize], mut each: impl FnMu
 }
 
 struct SelectionBuilder<'a> {
-    view: &'a View,
+    view: &'a AxisView,
     storage: &'a Storage,
     shape: Vec<usize>,
 }
@@ -236,7 +236,7 @@ impl SelectionBuilder<'_> {
     }
 
     /// Returns the positions of an index array or a mask; `None` for other items.
-    fn read_arrays(&self, item: &IndexItem<'_>) -> Result<Option<IndexArrays>> {
+    fn read_arrays(&self, item: &PlacedItem<'_>) -> Result<Option<IndexArrays>> {
         Ok(Some(match item.item {
             Index::Array(a) => IndexArrays {
                 shape: a.shape().to_vec(),
@@ -269,28 +269,32 @@ impl SelectionBuilder<'_> {
 const NEW_AXIS: fn() -> ResultDim =
     || ResultDim { shape: vec![1], size: 1, of: Vec::new(), offsets: DimOffsets::List(vec![0]) };
 
-impl Selection {
+impl PlaceSelection {
     /// Selects by NumPy's rules: index arrays are combined, and their axes come first if other
     /// items separate them.
-    pub(super) fn for_numpy_index(view: &View, storage: &Storage, index: &[Index]) -> Result<Self> {
+    pub(super) fn for_numpy_index(
+        view: &AxisView,
+        storage: &Storage,
+        index: &[Index],
+    ) -> Result<Self> {
         Self::new(view, storage, index, false)
     }
 
     pub(super) fn for_orthogonal_index(
-        view: &View,
+        view: &AxisView,
         storage: &Storage,
         index: &[Index],
     ) -> Result<Self> {
         Self::new(view, storage, index, true)
     }
 
-    fn new(view: &View, storage: &Storage, index: &[Index], apart: bool) -> Result<Self> {
+    fn new(view: &AxisView, storage: &Storage, index: &[Index], apart: bool) -> Result<Self> {
         let builder = SelectionBuilder { view, storage, shape: view.shape(storage) };
         let index = expand_index(index, view.ndim())?;
         let mut first = 0;
         let mut items = Vec::with_capacity(index.len());
         for item in &index {
-            items.push(IndexItem { item, first });
+            items.push(PlacedItem { item, first });
             first += match item {
                 Index::Rest | Index::NewAxis => 0,
                 Index::Mask(m) => m.shape().len(),
@@ -299,10 +303,10 @@ impl Selection {
         }
         let mut fixed = view.fixed.clone();
         let mut dims = Vec::new();
-        let is_array = |i: &IndexItem<'_>| matches!(i.item, Index::Array(_) | Index::Mask(_));
+        let is_array = |i: &PlacedItem<'_>| matches!(i.item, Index::Array(_) | Index::Mask(_));
         let together = !apart && items.iter().any(is_array);
         let advanced =
-            |i: &IndexItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
+            |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
         // Position of the combined axes: that of the first index array, or 0 if other items
         // separate them.
         let mut group = None;

@@ -4,7 +4,7 @@ use arrow::datatypes::ToByteSlice;
 
 use super::DokTensor;
 use super::numbers::find_zeros;
-use super::selection::{Selection, broadcast_shapes, broadcast_strides, walk_shape};
+use super::selection::{PlaceSelection, broadcast_shapes, broadcast_strides, walk_shape};
 use super::storage::{Storage, count_elements, to_coordinate};
 use crate::dense::{DenseTensor, Fill};
 use crate::error::{Error, Result};
@@ -65,7 +65,7 @@ impl DokTensor {
     /// which take an entry per element); also if the value has another shape or does not fit the
     /// type.
     pub fn set<'a>(&mut self, index: &[Index], value: impl Into<Source<'a>>) -> Result<()> {
-        self.write_part(index, value.into(), Selection::numpy)
+        self.write_part(index, value.into(), PlaceSelection::numpy)
     }
 
     /// Writes like [`set`](Self::set) to the part that [`get_orthogonal`](Self::get_orthogonal)
@@ -78,7 +78,7 @@ impl DokTensor {
         index: &[Index],
         value: impl Into<Source<'a>>,
     ) -> Result<()> {
-        self.write_part(index, value.into(), Selection::orthogonal)
+        self.write_part(index, value.into(), PlaceSelection::orthogonal)
     }
 
     /// Writes one element; zero removes its entry.
@@ -124,7 +124,7 @@ impl DokTensor {
         &mut self,
         index: &[Index],
         value: Source<'_>,
-        select: impl Fn(&super::View, &Storage, &[Index]) -> Result<Selection>,
+        select: impl Fn(&super::AxisView, &Storage, &[Index]) -> Result<PlaceSelection>,
     ) -> Result<()> {
         let sparse = match value {
             // Read first: `sparse` may share this storage, and locking it twice would deadlock.
@@ -244,7 +244,7 @@ pub(super) fn scalar_tensor(fill: Fill) -> Result<DenseTensor> {
     }
 }
 
-fn clear_part(storage: &mut Storage, selection: &Selection) -> Result<()> {
+fn clear_part(storage: &mut Storage, selection: &PlaceSelection) -> Result<()> {
     let stored = storage.map.keys()?;
     let all = stored.as_slice::<i64>()?;
     let mut gone = Vec::new();

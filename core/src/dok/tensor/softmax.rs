@@ -3,8 +3,8 @@
 use super::DokTensor;
 use super::entries::{Entries, take_rows};
 use super::norm::restore_order;
-use super::numbers::Numbers;
-use super::reduce::Groups;
+use super::numbers::WideNumbers;
+use super::reduce::EntryGroups;
 use crate::error::{Error, Result};
 
 impl DokTensor {
@@ -49,9 +49,9 @@ impl DokTensor {
                 "cannot compute the softmax of {dtype} values; cast them to float64 first"
             )));
         }
-        let groups = Groups::new(&entries, &gone, false)?;
+        let groups = EntryGroups::new(&entries, &gone, false)?;
         let mut values =
-            Numbers::from_dense(&take_rows(&entries.values, &groups.rows)?)?.into_floats();
+            WideNumbers::from_dense(&take_rows(&entries.values, &groups.rows)?)?.into_floats();
         for range in groups.ranges() {
             let group = &mut values[range];
             let largest = group.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -61,7 +61,7 @@ impl DokTensor {
             }
         }
         let values =
-            Numbers::Float(restore_order(&groups, &values)).into_dense(dtype, "a softmax")?;
+            WideNumbers::Float(restore_order(&groups, &values)).into_dense(dtype, "a softmax")?;
         self.with_values(Entries { values, ..entries })
     }
 }

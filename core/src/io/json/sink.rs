@@ -30,12 +30,12 @@ enum ElementKind {
 }
 
 #[derive(Debug)]
-struct ListLevel {
+struct JsonLevel {
     ends: Vec<i64>,
     nulls: NullBufferBuilder,
 }
 
-impl ListLevel {
+impl JsonLevel {
     fn new() -> Self {
         Self { ends: Vec::new(), nulls: NullBufferBuilder::new(0) }
     }
@@ -81,7 +81,7 @@ pub(super) struct ColumnSink {
     first_row: usize,
     declared: Option<DataType>,
     kinds: Vec<ElementKind>,
-    levels: Vec<ListLevel>,
+    levels: Vec<JsonLevel>,
     /// Number of elements so far at each depth.
     counts: Vec<usize>,
     /// Index of the current element within each open list.
@@ -101,7 +101,7 @@ impl ColumnSink {
             name: name.to_owned(),
             first_row,
             kinds,
-            levels: (0..depth).map(|_| ListLevel::new()).collect(),
+            levels: (0..depth).map(|_| JsonLevel::new()).collect(),
             counts: vec![0; depth + 1],
             at: vec![0],
             leaves: LeafValues::new(declared.as_ref()),
@@ -142,7 +142,7 @@ impl ColumnSink {
         self.kinds.pop();
         self.kinds.extend([ElementKind::List, ElementKind::Unknown(0)]);
         self.counts.push(0);
-        let mut level = ListLevel::new();
+        let mut level = JsonLevel::new();
         (0..nulls).for_each(|_| level.push(0, false));
         self.levels.push(level);
     }
@@ -263,7 +263,7 @@ fn format_path(name: &str, first_row: usize, at: &[usize]) -> String {
     path
 }
 
-fn leaf_path(name: &str, first_row: usize, levels: &[ListLevel], leaf: usize) -> String {
+fn leaf_path(name: &str, first_row: usize, levels: &[JsonLevel], leaf: usize) -> String {
     let mut at = Vec::with_capacity(levels.len() + 1);
     let mut i = leaf;
     for level in levels.iter().rev() {

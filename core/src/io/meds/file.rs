@@ -23,12 +23,12 @@ use crate::io::order::natural;
 
 /// A Parquet file with its footer.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct MedsFile {
     path: PathBuf,
     metadata: ArrowReaderMetadata,
 }
 
-impl Source {
+impl MedsFile {
     pub(crate) fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
         let file = File::open(&path).map_err(|e| Error::io(&path, e))?;

@@ -12,7 +12,7 @@ use arrow::datatypes::{
     DataType, Field, FieldRef, Int64Type, Schema, SchemaRef, TimestampMicrosecondType,
 };
 
-use super::file::{Source, list_files_with_ending, string_like};
+use super::file::{MedsFile, list_files_with_ending, string_like};
 use super::shard::time_type;
 use super::splits::KNOWN as SPLITS;
 use crate::array::exact::{cast_integers, cast_microseconds, first_null};
@@ -203,11 +203,11 @@ impl Labels {
             return Err(Error::file(path, "the file or folder of labels does not exist"));
         }
         if !path.is_dir() {
-            return Self::read_file(&Source::open(path)?);
+            return Self::read_file(&MedsFile::open(path)?);
         }
         let parts = names
             .iter()
-            .map(|name| Self::read_file(&Source::open(path.join(format!("{name}.parquet")))?))
+            .map(|name| Self::read_file(&MedsFile::open(path.join(format!("{name}.parquet")))?))
             .collect::<Result<Vec<_>>>()?;
         if parts.is_empty() {
             return Err(Error::file(path, "there is no *.parquet file; labels are Parquet files"));
@@ -216,7 +216,7 @@ impl Labels {
         Self::concat_parts(&parts)
     }
 
-    fn read_file(source: &Source) -> Result<Self> {
+    fn read_file(source: &MedsFile) -> Result<Self> {
         if let Some(missing) =
             KEYS.into_iter().find(|c| source.schema().field_with_name(c).is_err())
         {
@@ -408,7 +408,7 @@ fn check_kinds(path: &Path, names: &[String], parts: &[Labels]) -> Result<()> {
 }
 
 /// Returns the kinds of values that a file has.
-pub(crate) fn list_kinds(source: &Source) -> Vec<LabelKind> {
+pub(crate) fn list_kinds(source: &MedsFile) -> Vec<LabelKind> {
     let has = |kind: &LabelKind| source.schema().field_with_name(kind.column()).is_ok();
     LabelKind::ALL.into_iter().filter(has).collect()
 }
@@ -418,7 +418,7 @@ pub(crate) fn list_kinds(source: &Source) -> Vec<LabelKind> {
 /// # Errors
 /// If they have other types, or do not fit 64-bit microseconds.
 pub(crate) fn keys(
-    source: &Source,
+    source: &MedsFile,
     batch: &RecordBatch,
 ) -> Result<(Int64Array, TimestampMicrosecondArray)> {
     let subjects = require_column(source, batch, SUBJECT)?;
@@ -429,6 +429,10 @@ pub(crate) fn keys(
     ))
 }
 
-fn require_column<'a>(source: &Source, batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {
+fn require_column<'a>(
+    source: &MedsFile,
+    batch: &'a RecordBatch,
+    name: &str,
+) -> Result<&'a ArrayRef> {
     batch.column_by_name(name).ok_or_else(|| source.no_column(name))
 }

@@ -13,7 +13,7 @@ use arrow::datatypes::{
 };
 
 use super::dataset::{Dataset, MedsOptions};
-use super::file::{Source, dictionary_type, string_like};
+use super::file::{MedsFile, dictionary_type, string_like};
 use super::vocabulary::{VOCABULARY_METADATA, Vocabulary};
 use crate::array::Offsets;
 use crate::array::exact::cast_integers;
@@ -28,7 +28,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    fn source(&self) -> &Source {
+    fn source(&self) -> &MedsFile {
         &self.dataset.shards[self.index].1
     }
 
@@ -181,7 +181,7 @@ pub(super) struct MeasurementColumns<'a> {
 
 impl<'a> MeasurementColumns<'a> {
     pub(super) fn new(
-        source: &Source,
+        source: &MedsFile,
         batch: &RecordBatch,
         further: &[Field],
         vocabulary: &Vocabulary,

@@ -82,14 +82,14 @@ impl<'a> ShardColumn<'a> {
 }
 
 /// A list of a shard: elements of axis 1, or leaves if it was flattened.
-struct Span<'a> {
+struct ListSpan<'a> {
     shard: usize,
     range: Range<usize>,
     /// The level below, if any is left.
     inner: Option<&'a Layout>,
 }
 
-impl Span<'_> {
+impl ListSpan<'_> {
     fn leaves(&self) -> Range<usize> {
         match self.inner {
             Some(inner) => inner.ranges(self.range.clone()),
@@ -106,7 +106,7 @@ pub struct Ranges<'a> {
 }
 
 impl<'a> Ranges<'a> {
-    fn find_span(&self, label: usize) -> Span<'a> {
+    fn find_span(&self, label: usize) -> ListSpan<'a> {
         let (shard, row, events) = self.rows.at(label);
         let lists = &self.shards[shard];
         let whole = lists.outer.range(row);
@@ -114,7 +114,7 @@ impl<'a> Ranges<'a> {
             true => whole,
             false => whole.start..whole.start + events,
         };
-        let mut span = Span { shard, range, inner: lists.inner };
+        let mut span = ListSpan { shard, range, inner: lists.inner };
         for step in &self.view.steps {
             match step {
                 Step::Flatten => {
@@ -175,7 +175,7 @@ impl<'a> Ranges<'a> {
         })
     }
 
-    fn map_spans(&self, labels: &[usize], number: impl Fn(&Span<'_>) -> usize) -> ArrayRef {
+    fn map_spans(&self, labels: &[usize], number: impl Fn(&ListSpan<'_>) -> usize) -> ArrayRef {
         let numbers = labels.iter().map(|label| number(&self.find_span(*label)));
         Arc::new(Int64Array::from_iter_values(
             numbers.map(|n| i64::try_from(n).unwrap_or(i64::MAX)),

@@ -15,7 +15,7 @@ pub(super) fn run_in_order<T: Send>(
     work: impl Fn(usize) -> Result<T> + Sync,
     take: impl FnMut(T) -> Result<()> + Send,
 ) -> Result<()> {
-    struct State<T, F> {
+    struct TurnState<T, F> {
         begun: usize,
         taken: usize,
         waiting: BTreeMap<usize, T>,
@@ -28,7 +28,7 @@ pub(super) fn run_in_order<T: Send>(
     let jobs = jobs.clamp(1, count.max(1));
     let most = jobs.saturating_mul(2);
     let state =
-        Mutex::new(State { begun: 0, taken: 0, waiting: BTreeMap::new(), failed: None, take });
+        Mutex::new(TurnState { begun: 0, taken: 0, waiting: BTreeMap::new(), failed: None, take });
     let turn = Condvar::new();
     let run = || {
         loop {

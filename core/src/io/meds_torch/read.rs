@@ -14,7 +14,7 @@ use arrow::datatypes::{DataType, Field, Float32Type, Int64Type, SchemaRef, UInt3
 use super::{SCHEMAS, TENSORS, split_of};
 use crate::array::{Layout, Offsets, RaggedArray};
 use crate::error::{Error, Result};
-use crate::io::meds::file::{Source, list_files_with_ending};
+use crate::io::meds::file::{MedsFile, list_files_with_ending};
 use crate::io::meds::{MedsShard, Needed, VOCABULARY_METADATA, Vocabulary, time_type};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::{Column, RaggedTable};
@@ -322,7 +322,7 @@ struct SchemaFile {
 
 impl SchemaFile {
     fn read(path: &Path) -> Result<Self> {
-        let source = Source::open(path)?;
+        let source = MedsFile::open(path)?;
         let columns = [
             "subject_id",
             "start_time",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, Float32Array, Int64Array, TimestampMicrosecondArray, UInt32Array};
 
 use super::build::Builder;
-use super::codes::Codes;
+use super::codes::CohortCodes;
 use super::encode::{Encoder, part_names};
 use super::parallel::run_in_order;
 use super::read::{CohortTables, EVENT_AXES, STATIC_AXES};
@@ -40,7 +40,7 @@ pub(crate) fn tensorize_in_memory(
     let splits = Splits::read_splits(dataset.root())?;
     let sources = dataset.sources();
     let names = part_names(dataset, &splits)?;
-    let codes = Codes::build_codes(dataset, &splits, options, options.jobs())?;
+    let codes = CohortCodes::build_codes(dataset, &splits, options, options.jobs())?;
     let wanted = |name: &String| split.is_none_or(|split| split_of(name) == split);
     let read: Vec<usize> = (0..sources.len()).filter(|i| names[*i].iter().any(wanted)).collect();
     let mut out = Tables { names: names.concat(), ..Tables::default() };

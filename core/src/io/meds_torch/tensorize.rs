@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use safetensors::Dtype;
 
 use super::build::Builder;
-use super::codes::Codes;
+use super::codes::CohortCodes;
 use super::encode::{Encoder, part_names};
 use super::parallel::run_in_order;
 use super::{SCHEMAS, TENSORS, TensorizeOptions, TensorizedCohort, schemas};
@@ -134,7 +134,7 @@ pub fn tensorize(
     let splits = Splits::read_splits(dataset.root())?;
     let sources = dataset.sources();
     let names = part_names(dataset, &splits)?;
-    let codes = Codes::build_codes(dataset, &splits, options, jobs)?;
+    let codes = CohortCodes::build_codes(dataset, &splits, options, jobs)?;
 
     let staging = AtomicFolder::create(out)?;
     let root = staging.path();
@@ -176,7 +176,12 @@ pub fn tensorize(
     Ok(report)
 }
 
-fn write_shard(root: &Path, name: &str, shard: &Builder, codes: &Codes) -> Result<ShardReport> {
+fn write_shard(
+    root: &Path,
+    name: &str,
+    shard: &Builder,
+    codes: &CohortCodes,
+) -> Result<ShardReport> {
     let path = |folder: &str, ending: &str| -> Result<PathBuf> {
         let path = root.join(folder).join(format!("{name}.{ending}"));
         let parent = path.parent().unwrap_or(root);

@@ -9,7 +9,7 @@ use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
 use safetensors::Dtype;
 
-use super::layout::{Layout, NrtColumn};
+use super::layout::{FileLayout, NrtColumn};
 use super::{ReadOptions, values};
 use crate::array::Offsets;
 use crate::error::Result;
@@ -47,14 +47,14 @@ use crate::table::{Column, RaggedTable};
 /// ```
 #[derive(Clone, Debug)]
 pub struct NrtFile {
-    inner: Arc<Inner>,
+    inner: Arc<FileState>,
     large_lists: bool,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct FileState {
     file: SafetensorsFile,
-    layout: Arc<Layout>,
+    layout: Arc<FileLayout>,
 }
 
 impl NrtFile {
@@ -79,16 +79,16 @@ impl NrtFile {
     }
 
     fn new(file: SafetensorsFile, large_lists: bool) -> Result<Self> {
-        let layout = Arc::new(Layout::from_file(&file)?);
+        let layout = Arc::new(FileLayout::from_file(&file)?);
         Ok(Self::with_layout(file, layout, large_lists))
     }
 
     pub(super) fn with_layout(
         file: SafetensorsFile,
-        layout: Arc<Layout>,
+        layout: Arc<FileLayout>,
         large_lists: bool,
     ) -> Self {
-        Self { inner: Arc::new(Inner { file, layout }), large_lists }
+        Self { inner: Arc::new(FileState { file, layout }), large_lists }
     }
 
     /// Returns the same file with 64-bit offsets (`LargeList`) or 32-bit ones; see

@@ -65,13 +65,13 @@ impl NrtColumn {
 }
 
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(super) struct FileLayout {
     pub(super) rows: usize,
     pub(super) axes: Vec<FileAxis>,
     pub(super) columns: Vec<NrtColumn>,
 }
 
-impl Layout {
+impl FileLayout {
     pub(super) fn from_file(file: &SafetensorsFile) -> Result<Self> {
         let path = file.path();
         let mut bounds: BTreeMap<usize, &TensorEntry> = BTreeMap::new();

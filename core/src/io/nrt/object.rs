@@ -11,7 +11,7 @@ use object_store::ObjectStore;
 use object_store::path::Path as Location;
 
 use super::file::NrtFile;
-use super::layout::{Layout, NrtColumn};
+use super::layout::{FileLayout, NrtColumn};
 use crate::error::Result;
 pub use crate::io::safetensors::ObjectOptions;
 use crate::io::safetensors::{Header, Object, Part, SafetensorsFile, Source, is_covered};
@@ -54,14 +54,14 @@ use crate::table::RaggedTable;
 /// ```
 #[derive(Clone, Debug)]
 pub struct NrtObject {
-    inner: Arc<Inner>,
+    inner: Arc<ObjectState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ObjectState {
     object: Object,
     header: Arc<Header>,
-    layout: Arc<Layout>,
+    layout: Arc<FileLayout>,
     /// Parts fetched while opening; a small file is here completely.
     head: Vec<Part>,
 }
@@ -103,8 +103,8 @@ impl NrtObject {
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn fresh(&self) -> Self {
-        let Inner { object, header, layout, head } = self.inner.as_ref();
-        let inner = Inner {
+        let ObjectState { object, header, layout, head } = self.inner.as_ref();
+        let inner = ObjectState {
             object: object.with_new_counters(),
             header: Arc::clone(header),
             layout: Arc::clone(layout),
@@ -135,10 +135,12 @@ impl NrtObject {
         let header = Arc::new(header);
         loop {
             let file = partial_file(&object, &header, head.clone());
-            match Layout::from_file(&file) {
+            match FileLayout::from_file(&file) {
                 Ok(layout) => {
                     let layout = Arc::new(layout);
-                    return Ok(Self { inner: Arc::new(Inner { object, header, layout, head }) });
+                    return Ok(Self {
+                        inner: Arc::new(ObjectState { object, header, layout, head }),
+                    });
                 }
                 // The length of an axis without columns is its last bound, which has to be fetched.
                 Err(e) => match file.source().missing() {

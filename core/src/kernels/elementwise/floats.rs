@@ -7,18 +7,18 @@ use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray}
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 
-use super::{Op, Operand, OperandType, Side, Types, binary};
+use super::{Op, Operand, OperandType, SideValues, Types, binary};
 use crate::array::RaggedArray;
 use crate::error::Result;
-use crate::kernels::room::{allocate_values, map_values};
+use crate::kernels::allocate::{allocate_values, map_values};
 
-trait Float:
+trait ArithmeticFloat:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
 {
 }
 
-impl Float for f32 {}
-impl Float for f64 {}
+impl ArithmeticFloat for f32 {}
+impl ArithmeticFloat for f64 {}
 
 /// Calls `$call` with the closure of an operation; `None` for other operations.
 macro_rules! with_function {
@@ -34,19 +34,23 @@ macro_rules! with_function {
 }
 
 /// Computes `left op right` for two sides of the same type; `None` for cases left to Arrow.
-pub(super) fn compute_floats(op: Op, left: &Side, right: &Side) -> Option<ArrayRef> {
-    fn compute_typed<T: ArrowPrimitiveType<Native: Float>>(
+pub(super) fn compute_floats(op: Op, left: &SideValues, right: &SideValues) -> Option<ArrayRef> {
+    fn compute_typed<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
         op: Op,
-        left: &Side,
-        right: &Side,
+        left: &SideValues,
+        right: &SideValues,
     ) -> Option<ArrayRef> {
         let a = left.values().as_primitive_opt::<T>()?;
         let b = right.values().as_primitive_opt::<T>()?;
         let found = match (left, right) {
-            (Side::Each(_), Side::Each(_)) => with_function!(op, compute_pairs(a, b)),
-            (Side::Each(_), Side::One(_)) => with_function!(op, compute_with_right(a, b)),
-            (Side::One(_), Side::Each(_)) => with_function!(op, compute_with_left(a, b)),
-            (Side::One(_), Side::One(_)) => None,
+            (SideValues::Each(_), SideValues::Each(_)) => with_function!(op, compute_pairs(a, b)),
+            (SideValues::Each(_), SideValues::One(_)) => {
+                with_function!(op, compute_with_right(a, b))
+            }
+            (SideValues::One(_), SideValues::Each(_)) => {
+                with_function!(op, compute_with_left(a, b))
+            }
+            (SideValues::One(_), SideValues::One(_)) => None,
         }?;
         Some(Arc::new(found))
     }
@@ -124,7 +128,7 @@ pub fn binary_owned(op: Op, left: RaggedArray, right: Operand<'_>) -> Result<Rag
     };
     let types = Types::new(op, OperandType::Leaves(left.leaf_type()), OperandType::Literal(value))?;
     if types.left() == left.leaf_type() && types.output() == left.leaf_type() {
-        let one = Side::One(value.clone()).cast(types.right())?;
+        let one = SideValues::One(value.clone()).cast(types.right())?;
         return match left.leaf_type() {
             DataType::Float32 => compute_in_place::<Float32Type>(op, left, &one, right),
             DataType::Float64 => compute_in_place::<Float64Type>(op, left, &one, right),
@@ -134,10 +138,10 @@ pub fn binary_owned(op: Op, left: RaggedArray, right: Operand<'_>) -> Result<Rag
     binary(op, Operand::Array(&left), right)
 }
 
-fn compute_in_place<T: ArrowPrimitiveType<Native: Float>>(
+fn compute_in_place<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
     op: Op,
     left: RaggedArray,
-    one: &Side,
+    one: &SideValues,
     right: Operand<'_>,
 ) -> Result<RaggedArray> {
     let four = matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Div);

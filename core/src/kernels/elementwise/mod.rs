@@ -3,8 +3,8 @@
 mod choose;
 mod compare;
 mod floats;
+mod pair;
 mod power;
-mod spread;
 mod types;
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
 pub use floats::binary_owned;
-pub(crate) use spread::{Pair, each_length, pair_arrays, pair_dims, repeat_values};
+pub(crate) use pair::{Pair, each_length, pair_arrays, pair_dims, repeat_values};
 pub use types::{OperandType, Types};
 
 /// A binary operation.
@@ -167,13 +167,13 @@ pub fn binary(op: Op, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArr
     let (shape, left, right) = match (left, right) {
         (Operand::Array(a), Operand::Array(b)) => {
             let Pair { shape, left, right } = pair_arrays(a, b)?;
-            (shape, Side::Each(left), Side::Each(right))
+            (shape, SideValues::Each(left), SideValues::Each(right))
         }
         (Operand::Array(a), Operand::Scalar(v)) => {
-            (a.clone(), Side::Each(a.leaves().clone()), Side::One(v.clone()))
+            (a.clone(), SideValues::Each(a.leaves().clone()), SideValues::One(v.clone()))
         }
         (Operand::Scalar(v), Operand::Array(a)) => {
-            (a.clone(), Side::One(v.clone()), Side::Each(a.leaves().clone()))
+            (a.clone(), SideValues::One(v.clone()), SideValues::Each(a.leaves().clone()))
         }
         (Operand::Scalar(_), Operand::Scalar(_)) => {
             return Err(Error::invalid(format!(
@@ -213,12 +213,12 @@ pub fn neg(array: &RaggedArray) -> Result<RaggedArray> {
 }
 
 /// A flat array or a scalar.
-enum Side {
+enum SideValues {
     Each(ArrayRef),
     One(ArrayRef),
 }
 
-impl Side {
+impl SideValues {
     fn values(&self) -> &ArrayRef {
         let (Self::Each(v) | Self::One(v)) = self;
         v
@@ -279,7 +279,7 @@ impl Side {
     }
 }
 
-fn apply_op(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
+fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result<ArrayRef> {
     let compares = op.is_comparison();
     if compares && let Some(found) = compare::compare(op, left, right)? {
         return Ok(found);
@@ -293,16 +293,17 @@ fn apply_op(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
     };
     if compares {
         // A dictionary is compared once per value.
-        let through = |leaves: &ArrayRef, compare: &dyn Fn(&Side) -> Result<ArrayRef>| {
-            let answers =
-                over_values(leaves, |v| Ok(compare(&Side::Each(v.clone()))?.as_boolean().clone()));
+        let through = |leaves: &ArrayRef, compare: &dyn Fn(&SideValues) -> Result<ArrayRef>| {
+            let answers = over_values(leaves, |v| {
+                Ok(compare(&SideValues::Each(v.clone()))?.as_boolean().clone())
+            });
             answers.map(to_array)
         };
         match (left, right) {
-            (Side::Each(a), Side::One(_)) if a.as_any_dictionary_opt().is_some() => {
+            (SideValues::Each(a), SideValues::One(_)) if a.as_any_dictionary_opt().is_some() => {
                 return through(a, &|a| apply_op(op, a, right, a.values().len()));
             }
-            (Side::One(_), Side::Each(b)) if b.as_any_dictionary_opt().is_some() => {
+            (SideValues::One(_), SideValues::Each(b)) if b.as_any_dictionary_opt().is_some() => {
                 return through(b, &|b| apply_op(op, left, b, b.values().len()));
             }
             _ => {}
@@ -313,16 +314,16 @@ fn apply_op(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
     }
     let scalar;
     let (a, b): (&dyn Datum, &dyn Datum) = match (left, right) {
-        (Side::Each(a), Side::Each(b)) => (a, b),
-        (Side::Each(a), Side::One(b)) => {
+        (SideValues::Each(a), SideValues::Each(b)) => (a, b),
+        (SideValues::Each(a), SideValues::One(b)) => {
             scalar = Scalar::new(b.clone());
             (a, &scalar)
         }
-        (Side::One(a), Side::Each(b)) => {
+        (SideValues::One(a), SideValues::Each(b)) => {
             scalar = Scalar::new(a.clone());
             (&scalar, b)
         }
-        (Side::One(a), Side::One(b)) => (a, b),
+        (SideValues::One(a), SideValues::One(b)) => (a, b),
     };
     let done: std::result::Result<ArrayRef, ArrowError> = match op {
         Op::Add => numeric::add(a, b),
@@ -348,10 +349,10 @@ fn to_array(values: BooleanArray) -> ArrayRef {
     Arc::new(values)
 }
 
-fn apply_logical(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
-    let whole = |side: &Side| match side {
-        Side::Each(v) => v.as_boolean().clone(),
-        Side::One(v) => {
+fn apply_logical(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result<ArrayRef> {
+    let whole = |side: &SideValues| match side {
+        SideValues::Each(v) => v.as_boolean().clone(),
+        SideValues::One(v) => {
             let one = v.as_boolean();
             let set = one.is_valid(0) && one.value(0);
             let bits =

@@ -4,7 +4,7 @@ use arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, UInt64Type};
 
-use super::{Op, Side, apply_op};
+use super::{Op, SideValues, apply_op};
 use crate::error::{Error, Result};
 use crate::kernels::times::{EXACT_SECONDS, INTERVAL_NANOSECONDS, in_unit};
 use crate::table::promote_types;
@@ -112,7 +112,7 @@ impl Types {
                 (_, false) => (x, y),
             }
         };
-        let empty = |t: &DataType| Side::Each(new_empty_array(t));
+        let empty = |t: &DataType| SideValues::Each(new_empty_array(t));
         let out = apply_op(op, &empty(&left), &empty(&right), 0).map_err(|_| incompatible())?;
         Ok(Self { output: out.data_type().clone(), left, right })
     }
@@ -313,7 +313,7 @@ fn combine_with_literal(
     if !is_number(values) || !is_number(given) {
         return Ok(combine_types(op, values, given));
     }
-    let value = Number::new(literal)?;
+    let value = LiteralNumber::new(literal)?;
     Ok(match (value, values.is_floating()) {
         (None, _) => combine_types(op, values, values),
         (Some(value), true) => {
@@ -322,7 +322,7 @@ fn combine_with_literal(
             let t = floats[from..].iter().find(|t| value.is_finite_in(t)).unwrap_or(values);
             Some((t.clone(), t.clone()))
         }
-        (Some(Number::Int(n)), false) => {
+        (Some(LiteralNumber::Int(n)), false) => {
             let t = if can_hold(values, n) {
                 Some(values.clone())
             } else {
@@ -330,7 +330,7 @@ fn combine_with_literal(
             };
             t.map(|t| (t.clone(), t))
         }
-        (Some(Number::Float(x)), false) => {
+        (Some(LiteralNumber::Float(x)), false) => {
             // Beyond 2^53, several integers equal the same float.
             let exact = |n: i128| n.unsigned_abs() < 1 << f64::MANTISSA_DIGITS;
             let whole =
@@ -346,12 +346,12 @@ fn is_number(t: &DataType) -> bool {
 }
 
 #[derive(Clone, Copy)]
-enum Number {
+enum LiteralNumber {
     Int(i128),
     Float(f64),
 }
 
-impl Number {
+impl LiteralNumber {
     fn new(literal: &ArrayRef) -> Result<Option<Self>> {
         let literal = cast(literal, value_type(literal.data_type()))?;
         if literal.is_null(0) {

@@ -12,7 +12,7 @@ use arrow::datatypes::{
     UInt16Type, UInt32Type, UInt64Type,
 };
 
-use super::Task;
+use super::ReduceTask;
 use super::groups::GroupLists;
 use super::numbers::rank_valid;
 use super::segments::for_each_valid;
@@ -22,7 +22,7 @@ use crate::kernels::native::{native_int, reinterpret_values};
 use crate::kernels::sort::unpack_float_dictionary;
 
 /// [`Reduction::Nunique`](super::Reduction::Nunique).
-pub(super) fn count_distinct(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn count_distinct(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     if let Some(leaves) = unpack_float_dictionary(leaves)? {
         return count_distinct(&leaves, task);
     }

@@ -13,14 +13,14 @@ use crate::kernels::bits::Rank;
 use crate::kernels::flags::{Predicate, collect_flags};
 use crate::with_offsets;
 
-pub(super) enum Groups {
+pub(super) enum LeafGroups {
     /// Leaves of one list of the innermost axis.
     Lists(ListAxis),
     /// Leaves at one position of stacked lists.
     Stacked(StackedLists),
 }
 
-impl Groups {
+impl LeafGroups {
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Lists(level) => level.layout().lists(),

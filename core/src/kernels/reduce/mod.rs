@@ -27,6 +27,7 @@ mod block;
 mod blocks;
 mod distinct;
 // Only the SQL aggregates accumulate sums across batches.
+mod any_all;
 #[cfg(feature = "sql")]
 pub(crate) mod exact;
 mod fold;
@@ -40,8 +41,7 @@ mod quantile;
 mod registers;
 mod runs;
 mod segments;
-mod spread;
-mod truth;
+mod variance;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ use super::bits::Rank;
 use super::levels::leaf_lists;
 use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
-use groups::Groups;
+use groups::LeafGroups;
 
 pub use masked::reduce_where;
 pub use quantile::{quantile, quantiles};
@@ -214,7 +214,7 @@ impl Reduction {
 /// result does not fit 64 bits.
 pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<RaggedArray> {
     let out = how.output_type(array.leaf_type())?;
-    let target = Target::new(array, how, axis)?;
+    let target = ReduceTarget::new(array, how, axis)?;
     let (leaves, task) = (target.leaves(), &target.task);
     let found = match how {
         Reduction::Sum => numbers::reduce_sum(leaves, task),
@@ -222,8 +222,8 @@ pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<
         Reduction::Mean => numbers::reduce_mean(leaves, task),
         Reduction::Min | Reduction::Max => numbers::min_max(leaves, task),
         Reduction::Count | Reduction::Size => count_leaves(leaves, task),
-        Reduction::Any | Reduction::All => truth::reduce_any_all(leaves, task),
-        Reduction::Var { .. } | Reduction::Std { .. } => spread::reduce_variance(leaves, task),
+        Reduction::Any | Reduction::All => any_all::reduce_any_all(leaves, task),
+        Reduction::Var { .. } | Reduction::Std { .. } => variance::reduce_variance(leaves, task),
         Reduction::Median => quantile::compute_quantile(leaves, task, 0.5),
         Reduction::ArgMin | Reduction::ArgMax => pick::find_extremes(leaves, task),
         Reduction::First | Reduction::Last => pick::pick_first_last(leaves, task),
@@ -287,33 +287,33 @@ pub fn std(array: &RaggedArray, axis: Option<i64>, ddof: u32) -> Result<RaggedAr
     reduce(array, Reduction::Std { ddof }, axis)
 }
 
-struct Task {
+struct ReduceTask {
     how: Reduction,
-    groups: Groups,
+    groups: LeafGroups,
     axis: usize,
 }
 
-impl Task {
+impl ReduceTask {
     fn describe_result(&self, result: usize) -> String {
         let (how, axis) = (self.how.name(), self.axis);
         match &self.groups {
-            Groups::Lists(_) if axis > 0 => format!("{how} of list {result} of axis {axis}"),
+            LeafGroups::Lists(_) if axis > 0 => format!("{how} of list {result} of axis {axis}"),
             _ => format!("{how} along axis {axis}, result {result}"),
         }
     }
 }
 
 /// An array, resolved to the axis that is reduced.
-struct Target<'a> {
+struct ReduceTarget<'a> {
     array: Cow<'a, RaggedArray>,
     /// The levels above the results.
     axes: Vec<ListAxis>,
     /// Whether a level was added around the rows, to reduce axis 0.
     wrapped: bool,
-    task: Task,
+    task: ReduceTask,
 }
 
-impl<'a> Target<'a> {
+impl<'a> ReduceTarget<'a> {
     fn new(array: &'a RaggedArray, how: Reduction, axis: Option<i64>) -> Result<Self> {
         let leaves = || array.leaves().clone();
         let (array, named) = match axis {
@@ -333,10 +333,10 @@ impl<'a> Target<'a> {
             (array, named)
         };
         let (axes, groups) = if axis == array.axes().len() {
-            (array.axes()[..axis - 1].to_vec(), Groups::Lists(array.axis(axis)?.clone()))
+            (array.axes()[..axis - 1].to_vec(), LeafGroups::Lists(array.axis(axis)?.clone()))
         } else {
             let (axes, stacked) = outer::stack_lists(&array, axis)?;
-            (axes, Groups::Stacked(stacked))
+            (axes, LeafGroups::Stacked(stacked))
         };
         let unpacked = match array.leaf_type() {
             DataType::Dictionary(_, values) if reduces_dictionary_values(how) => {
@@ -348,7 +348,7 @@ impl<'a> Target<'a> {
             Some(leaves) => Cow::Owned(array.with_leaves(leaves)?),
             None => array,
         };
-        Ok(Self { array, axes, wrapped, task: Task { how, groups, axis: named } })
+        Ok(Self { array, axes, wrapped, task: ReduceTask { how, groups, axis: named } })
     }
 
     fn leaves(&self) -> &ArrayRef {
@@ -384,9 +384,9 @@ pub(in crate::kernels) enum AxisGroups {
 
 /// Groups the leaves of an array that follow each other along axis `axis`.
 pub(in crate::kernels) fn group_along_axis(array: &RaggedArray, axis: i64) -> Result<AxisGroups> {
-    Ok(match Target::new(array, Reduction::Size, Some(axis))?.task.groups {
-        Groups::Lists(level) => AxisGroups::Lists(level.layout().clone()),
-        Groups::Stacked(stacked) => AxisGroups::Stacked(stacked),
+    Ok(match ReduceTarget::new(array, Reduction::Size, Some(axis))?.task.groups {
+        LeafGroups::Lists(level) => AxisGroups::Lists(level.layout().clone()),
+        LeafGroups::Stacked(stacked) => AxisGroups::Stacked(stacked),
     })
 }
 
@@ -397,7 +397,7 @@ fn reduces_dictionary_values(how: Reduction) -> bool {
 }
 
 /// [`Reduction::Count`] and [`Reduction::Size`].
-fn count_leaves(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+fn count_leaves(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
     let valid = match task.how {
         Reduction::Count => nulls.map(|n| Rank::new(n.inner())),

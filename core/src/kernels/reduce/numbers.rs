@@ -10,10 +10,11 @@ use arrow::datatypes::{
 };
 
 use super::fold::{
-    Extreme, FloatProduct, Fold, IntProduct, Largest, MinOrMax, Number, Ordered, Smallest, Total,
+    Extreme, FloatProduct, Fold, FoldNumber, IntProduct, Largest, MinOrMax, Ordered, Smallest,
+    Total,
 };
-use super::groups::Groups;
-use super::{Reduction, Task, pick};
+use super::groups::LeafGroups;
+use super::{ReduceTask, Reduction, pick};
 use crate::error::{Error, Result};
 use crate::kernels::bits::Rank;
 use crate::kernels::native::{native_int, reinterpret_values};
@@ -37,7 +38,7 @@ macro_rules! by_type {
 }
 
 /// [`Reduction::Sum`].
-pub(super) fn reduce_sum(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn reduce_sum(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     if let Some(flags) = leaves.as_boolean_opt() {
         return sum_booleans(flags, task);
     }
@@ -46,7 +47,7 @@ pub(super) fn reduce_sum(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
 }
 
 /// [`Reduction::Prod`].
-pub(super) fn compute_product(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn compute_product(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let leaves = &to_summable(leaves)?;
     macro_rules! integers {
         ($t:ty, $out:ty) => {{
@@ -78,30 +79,30 @@ pub(super) fn compute_product(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef
 }
 
 /// [`Reduction::Mean`].
-pub(super) fn reduce_mean(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn reduce_mean(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let leaves = &to_summable(leaves)?;
     by_type!(leaves, task, integer_mean, float_mean)
 }
 
 /// [`Reduction::Min`] and [`Reduction::Max`].
-pub(super) fn min_max(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn min_max(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     match task.how {
         Reduction::Max => fold_extremes::<Largest>(leaves, task),
         _ => fold_extremes::<Smallest>(leaves, task),
     }
 }
 
-fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     fn fold_native<W: MinOrMax, T: ArrowPrimitiveType<Native: Ordered>>(
         leaves: &ArrayRef,
-        task: &Task,
+        task: &ReduceTask,
     ) -> Result<ArrayRef> {
         let valid = rank_valid(leaves);
         let flat = leaves.as_primitive::<T>().values();
         // Empty groups hold zero under a null bit.
         let (found, nulls) = match (&task.groups, &valid) {
             // Every slot has at least one leaf here.
-            (Groups::Stacked(stacked), None) => {
+            (LeafGroups::Stacked(stacked), None) => {
                 (stacked.fold::<Extreme<T::Native, W>, _>(flat, None, Ordered::one_zero)?, None)
             }
             (groups, valid) => {
@@ -170,13 +171,13 @@ pub(super) fn rank_valid(leaves: &ArrayRef) -> Option<Rank> {
 
 fn fold_groups<F: Fold<In = T::Native>, T: ArrowPrimitiveType>(
     leaves: &ArrayRef,
-    task: &Task,
+    task: &ReduceTask,
 ) -> Result<Vec<F::Acc>> {
     task.groups.fold::<F>(leaves.as_primitive::<T>().values(), rank_valid(leaves).as_ref())
 }
 
 fn finish_groups<T: ArrowPrimitiveType, A: Copy>(
-    task: &Task,
+    task: &ReduceTask,
     states: &[A],
     finish: impl Fn(A) -> Option<T::Native>,
 ) -> Result<ArrayRef> {
@@ -196,10 +197,10 @@ fn finish_groups<T: ArrowPrimitiveType, A: Copy>(
     }
 }
 
-fn integer_sum<T>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef>
+fn integer_sum<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
 where
-    T: ArrowPrimitiveType<Native: Number>,
-    <T::Native as Number>::Wide: TryInto<i64> + TryInto<u64>,
+    T: ArrowPrimitiveType<Native: FoldNumber>,
+    <T::Native as FoldNumber>::Wide: TryInto<i64> + TryInto<u64>,
 {
     let folded = fold_groups::<Total<T::Native>, T>(leaves, task)?;
     match leaves.data_type().is_unsigned_integer() {
@@ -208,8 +209,8 @@ where
     }
 }
 
-fn sum_booleans(flags: &BooleanArray, task: &Task) -> Result<ArrayRef> {
-    if let Groups::Lists(_) = &task.groups {
+fn sum_booleans(flags: &BooleanArray, task: &ReduceTask) -> Result<ArrayRef> {
+    if let LeafGroups::Lists(_) = &task.groups {
         // Counts the set bits, 64 at a time.
         let set = Rank::new(&crate::kernels::bits::true_bits(flags));
         let counts = task.groups.counts(Some(&set));
@@ -221,7 +222,7 @@ fn sum_booleans(flags: &BooleanArray, task: &Task) -> Result<ArrayRef> {
 
 /// Rounds a result computed in 64 bits to the leaf type. NaN is canonical: which NaN a sum yields
 /// depends on the order in which the processor takes its operands.
-trait Round: Number {
+trait Round: FoldNumber {
     fn round_to(value: f64) -> Self;
 }
 
@@ -240,9 +241,9 @@ impl Round for f64 {
     }
 }
 
-fn float_sum<T>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef>
+fn float_sum<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
 where
-    T: ArrowPrimitiveType<Native: Round + Number<Wide = f64>>,
+    T: ArrowPrimitiveType<Native: Round + FoldNumber<Wide = f64>>,
 {
     let (flat, valid) = (leaves.as_primitive::<T>().values(), rank_valid(leaves));
     let round = T::Native::round_to;
@@ -252,7 +253,7 @@ where
 
 fn compute_means<F: Fold<In = V::Native>, V: ArrowPrimitiveType, T: ArrowPrimitiveType>(
     leaves: &ArrayRef,
-    task: &Task,
+    task: &ReduceTask,
     finish: impl Fn(F::Acc, usize) -> T::Native,
 ) -> Result<ArrayRef> {
     let (flat, valid) = (leaves.as_primitive::<V>().values(), rank_valid(leaves));
@@ -266,19 +267,19 @@ pub(super) fn divide_by_count(total: f64, count: usize) -> f64 {
     total / count as f64
 }
 
-fn integer_mean<T>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef>
+fn integer_mean<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
 where
-    T: ArrowPrimitiveType<Native: Number>,
-    <T::Native as Number>::Wide: Into<i128>,
+    T: ArrowPrimitiveType<Native: FoldNumber>,
+    <T::Native as FoldNumber>::Wide: Into<i128>,
 {
     #[expect(clippy::cast_precision_loss, reason = "a mean is a float")]
-    let finish = |t: <T::Native as Number>::Wide, n| divide_by_count(t.into() as f64, n);
+    let finish = |t: <T::Native as FoldNumber>::Wide, n| divide_by_count(t.into() as f64, n);
     compute_means::<Total<T::Native>, T, Float64Type>(leaves, task, finish)
 }
 
-fn float_mean<T>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef>
+fn float_mean<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
 where
-    T: ArrowPrimitiveType<Native: Round + Number<Wide = f64>>,
+    T: ArrowPrimitiveType<Native: Round + FoldNumber<Wide = f64>>,
 {
     let finish = |t, n| T::Native::round_to(divide_by_count(t, n));
     compute_means::<Total<T::Native>, T, T>(leaves, task, finish)

@@ -19,7 +19,7 @@ use std::ops::Range;
 use arrow::array::{OffsetSizeTrait, UInt64Array};
 
 use super::fold::Fold;
-use super::runs::{Run, Runs};
+use super::runs::{ListRun, Runs};
 use super::segments::{self, Folded, LANES};
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::Result;
@@ -192,7 +192,7 @@ impl StackedLists {
                 for run in starts.chunk_by(|a, b| a == b) {
                     lists += run.len();
                     let slots = starts.get(lists).map_or(self.len(), |next| *next);
-                    ends.push(Run { lists, slots });
+                    ends.push(ListRun { lists, slots });
                 }
                 ends
             }
@@ -200,7 +200,7 @@ impl StackedLists {
                 let reduced = levels.first().map(ListAxis::layout);
                 let each = reduced.into_iter().flat_map(|of| (0..of.lists()).map(|i| of.range(i)));
                 let slots = (0..self.slots.lists()).map(|list| self.slots.range(list).end);
-                each.zip(slots).map(|(lists, slots)| Run { lists: lists.end, slots }).collect()
+                each.zip(slots).map(|(lists, slots)| ListRun { lists: lists.end, slots }).collect()
             }
         };
         Ok(Some(Runs { offsets: self.inner().to_offsets()?, ends }))

@@ -18,17 +18,17 @@ use arrow::datatypes::{
 use super::fold::{Extreme, Largest, MinOrMax, Ordered, Smallest};
 use super::groups::GroupLists;
 use super::numbers::rank_valid;
-use super::{Reduction, Task, segments};
+use super::{ReduceTask, Reduction, segments};
 use crate::array::ListAxis;
 use crate::error::Result;
-use crate::kernels::bits::{Rank, Words};
+use crate::kernels::bits::{BitWords, Rank};
 use crate::kernels::native::{native_int, reinterpret_values};
 
 /// The leaf chosen for each list, as an index into all leaves.
 type Chosen = Vec<Option<usize>>;
 
 /// [`Reduction::First`] and [`Reduction::Last`].
-pub(super) fn pick_first_last(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn pick_first_last(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let lists = task.groups.gather_leaves(leaves)?;
     let valid = lists.valid().map(|n| Rank::new(n.inner()));
     let valid = valid.as_ref().map(Rank::bits);
@@ -44,7 +44,7 @@ pub(super) fn pick_first_last(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef
 }
 
 /// [`Reduction::ArgMin`] and [`Reduction::ArgMax`].
-pub(super) fn find_extremes(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn find_extremes(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let lists = task.groups.gather_leaves(leaves)?;
     let chosen = match task.how {
         Reduction::ArgMax => choose_extremes::<Largest>(&lists)?,
@@ -61,7 +61,7 @@ pub(super) fn find_extremes(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> 
 /// [`Reduction::Min`] and [`Reduction::Max`] of types without a native fold.
 pub(super) fn extreme_by_comparison<W: MinOrMax>(
     leaves: &ArrayRef,
-    task: &Task,
+    task: &ReduceTask,
 ) -> Result<ArrayRef> {
     if leaves.data_type().is_null() {
         return Ok(Arc::new(NullArray::new(task.groups.len())));
@@ -83,7 +83,7 @@ fn choose_in_lists(level: &ListAxis, choose: impl FnMut(Range<usize>) -> Option<
     (0..layout.lists()).map(|i| layout.range(i)).map(choose).collect()
 }
 
-fn first_valid(valid: Words<'_>, list: Range<usize>) -> Option<usize> {
+fn first_valid(valid: BitWords<'_>, list: Range<usize>) -> Option<usize> {
     let mut at = list.start;
     while at < list.end {
         let word = valid.at(at);
@@ -95,7 +95,7 @@ fn first_valid(valid: Words<'_>, list: Range<usize>) -> Option<usize> {
     None
 }
 
-fn last_valid(valid: Words<'_>, list: Range<usize>) -> Option<usize> {
+fn last_valid(valid: BitWords<'_>, list: Range<usize>) -> Option<usize> {
     let mut end = list.end;
     while end > list.start {
         let n = (end - list.start).min(64);

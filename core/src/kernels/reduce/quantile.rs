@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use super::groups::GroupLists;
 use super::numbers::{rank_valid, to_summable};
 use super::segments::for_each_valid;
-use super::{Reduction, Target, Task};
+use super::{ReduceTarget, ReduceTask, Reduction};
 use crate::array::{ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -40,7 +40,7 @@ use crate::error::{Error, Result};
 pub fn quantile(array: &RaggedArray, q: f64, axis: Option<i64>) -> Result<RaggedArray> {
     check_quantile(q)?;
     let out = Reduction::Median.output_type(array.leaf_type())?;
-    let target = Target::new(array, Reduction::Median, axis)?;
+    let target = ReduceTarget::new(array, Reduction::Median, axis)?;
     let found = compute_quantile(target.leaves(), &target.task, q)?;
     target.result(cast(&found, &out)?)
 }
@@ -54,7 +54,7 @@ pub fn quantile(array: &RaggedArray, q: f64, axis: Option<i64>) -> Result<Ragged
 pub fn quantiles(array: &RaggedArray, qs: &[f64], axis: Option<i64>) -> Result<RaggedArray> {
     qs.iter().try_for_each(|q| check_quantile(*q))?;
     let out = Reduction::Median.output_type(array.leaf_type())?;
-    let target = Target::new(array, Reduction::Median, axis)?;
+    let target = ReduceTarget::new(array, Reduction::Median, axis)?;
     let lists = target.task.groups.gather_leaves(target.leaves())?;
     let nulls = target.task.groups.nulls().cloned();
     let (mut values, mut valid) = (Vec::new(), Vec::new());
@@ -85,7 +85,7 @@ fn check_quantile(q: f64) -> Result<()> {
 }
 
 /// [`Reduction::Median`] and [`quantile`], as `Float64`.
-pub(super) fn compute_quantile(leaves: &ArrayRef, task: &Task, q: f64) -> Result<ArrayRef> {
+pub(super) fn compute_quantile(leaves: &ArrayRef, task: &ReduceTask, q: f64) -> Result<ArrayRef> {
     let lists = task.groups.gather_leaves(leaves)?;
     let mut found: Vec<Option<f64>> = Vec::with_capacity(task.groups.len());
     for_each_list(&lists, |_, values| found.push(select_quantile(values, q)))?;

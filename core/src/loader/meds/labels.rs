@@ -7,9 +7,9 @@ use arrow::array::{
 };
 use arrow::compute::filter;
 
-use super::super::inner::LoaderTarget;
 use super::super::items::Cuts;
 use super::super::source::{ColumnValues, LoaderSource};
+use super::super::state::LoaderTarget;
 use super::options::MedsOptions;
 use super::subjects::{
     SubjectTimes, TARGETS, collect_categories, describe_inexact, find_non_finite, read_target,

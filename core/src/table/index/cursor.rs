@@ -19,7 +19,7 @@ enum Origin {
 }
 
 /// A table during indexing, with the axis of the next item.
-pub(super) struct Cursor {
+pub(super) struct IndexCursor {
     pub(super) table: RaggedTable,
     /// Axis of the original table that the next item applies to.
     axis: usize,
@@ -28,7 +28,7 @@ pub(super) struct Cursor {
     rows: Origin,
 }
 
-impl Cursor {
+impl IndexCursor {
     pub(super) fn new(table: &RaggedTable) -> Self {
         Self { table: table.clone(), axis: 0, at: 0, rows: Origin::Same }
     }

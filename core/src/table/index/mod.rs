@@ -5,7 +5,7 @@ mod items;
 
 use arrow::buffer::NullBuffer;
 
-use self::cursor::Cursor;
+use self::cursor::IndexCursor;
 use self::items::{Arrangement, AxisItem, prepare_items};
 use super::RaggedTable;
 use crate::error::Result;
@@ -73,7 +73,7 @@ impl RaggedTable {
         let out = if arrangement.apart && !matches!(items.first(), Some(AxisItem::Picks(_))) {
             self.index_apart(&items)?
         } else {
-            let mut cursor = Cursor::new(self);
+            let mut cursor = IndexCursor::new(self);
             cursor.apply_items(&items, arrangement.apart)?;
             cursor.table
         };
@@ -87,7 +87,7 @@ impl RaggedTable {
         let bare = Self { scalars: Vec::new(), ..self.clone() };
         let one = |j: usize| -> Result<Self> {
             let items: Vec<AxisItem> = items.iter().map(|i| i.at_element(j)).collect();
-            let mut cursor = Cursor::new(&bare);
+            let mut cursor = IndexCursor::new(&bare);
             cursor.apply_items(&items, false)?;
             cursor.table.unsqueeze(0)
         };
@@ -95,9 +95,9 @@ impl RaggedTable {
             0 => {
                 // Items before the arrays are checked; items after them are not reached.
                 let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
-                Cursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
+                IndexCursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
                 // The result needs only axes and types: index zero rows, which have no lists.
-                let mut cursor = Cursor::new(&bare.unsqueeze(0)?.slice(0..0)?);
+                let mut cursor = IndexCursor::new(&bare.unsqueeze(0)?.slice(0..0)?);
                 let mut below = vec![AxisItem::Slice(None)];
                 below.extend(items.iter().map(|i| i.at_element(0)));
                 cursor.apply_items(&below, false)?;

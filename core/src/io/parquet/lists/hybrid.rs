@@ -21,7 +21,7 @@ impl Fault {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Run {
+enum EncodedRun {
     Repeated(u32),
     /// Bit position of the next value in the data.
     Packed(usize),
@@ -34,7 +34,7 @@ pub(super) struct Hybrid {
     /// Position of the next run.
     at: usize,
     width: usize,
-    run: Run,
+    run: EncodedRun,
     /// Numbers left in the run.
     left: usize,
 }
@@ -44,13 +44,13 @@ impl Hybrid {
     pub(super) fn new(data: Bytes, width: usize) -> Self {
         // Numbers of zero bits are zeros, without end.
         let left = if width == 0 { usize::MAX } else { 0 };
-        Self { data, at: 0, width, run: Run::Repeated(0), left }
+        Self { data, at: 0, width, run: EncodedRun::Repeated(0), left }
     }
 
     /// Decodes data that is a single run of bit-packed numbers.
     pub(super) fn from_packed(data: Bytes, width: usize) -> Self {
         let left = data.len().saturating_mul(8) / width.max(1);
-        Self { at: data.len(), data, width, run: Run::Packed(0), left }
+        Self { at: data.len(), data, width, run: EncodedRun::Packed(0), left }
     }
 
     fn next_run(&mut self) -> Result<(), Fault> {
@@ -59,7 +59,7 @@ impl Hybrid {
             let count = usize::try_from(header >> 1).unwrap_or(usize::MAX);
             let rest = self.data.len() - self.at;
             if header & 1 == 1 {
-                self.run = Run::Packed(self.at * 8);
+                self.run = EncodedRun::Packed(self.at * 8);
                 let bytes = count.saturating_mul(self.width);
                 if bytes <= rest {
                     self.left = count * 8;
@@ -84,7 +84,7 @@ impl Hybrid {
                         self.width
                     )));
                 }
-                self.run = Run::Repeated(to_u32(value));
+                self.run = EncodedRun::Repeated(to_u32(value));
                 self.left = count;
                 self.at += bytes;
             }
@@ -156,7 +156,7 @@ impl Hybrid {
             self.left -= here;
             let end = filled + here;
             match &mut self.run {
-                Run::Repeated(value) => {
+                EncodedRun::Repeated(value) => {
                     while filled < end {
                         let step = (end - filled).min(64);
                         let bits = low_mask(step);
@@ -167,7 +167,7 @@ impl Hybrid {
                         filled += step;
                     }
                 }
-                Run::Packed(bit) => {
+                EncodedRun::Packed(bit) => {
                     while filled < end {
                         let word = load_u64(&self.data, *bit / 8) >> (*bit % 8);
                         // Up to 7 of the 64 loaded bits belong to earlier numbers.
@@ -225,8 +225,8 @@ impl Hybrid {
             self.left -= here;
             n -= here;
             match &mut self.run {
-                Run::Repeated(value) => zeros += if *value == 0 { here } else { 0 },
-                Run::Packed(bit) => {
+                EncodedRun::Repeated(value) => zeros += if *value == 0 { here } else { 0 },
+                EncodedRun::Packed(bit) => {
                     let mut left = here;
                     while left > 0 {
                         let word = load_u64(&self.data, *bit / 8) >> (*bit % 8);
@@ -248,7 +248,7 @@ impl Hybrid {
                 self.next_run()?;
             }
             let here = self.left.min(n);
-            if let Run::Packed(bit) = &mut self.run {
+            if let EncodedRun::Packed(bit) = &mut self.run {
                 *bit += here * self.width;
             }
             self.left -= here;
@@ -266,8 +266,8 @@ impl Hybrid {
             let here = self.left.min(out.len());
             let (now, later) = out.split_at_mut(here);
             match &mut self.run {
-                Run::Repeated(value) => now.fill(*value),
-                Run::Packed(bit) => {
+                EncodedRun::Repeated(value) => now.fill(*value),
+                EncodedRun::Packed(bit) => {
                     unpack_numbers(&self.data, *bit, self.width, now);
                     *bit += here * self.width;
                 }

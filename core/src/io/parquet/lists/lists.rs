@@ -8,8 +8,8 @@ use arrow::datatypes::{DataType, FieldRef};
 
 use super::bits::{BitmapBuilder, count_ones, extract_bits, low_mask, lowest_bit};
 use super::hybrid::Fault;
-use super::shape::{ListLevel, Shape};
-use super::window::Window;
+use super::shape::{ColumnShape, ListLevel};
+use super::window::LevelWindow;
 use crate::array::list_kind;
 use crate::error::{Error, Result};
 
@@ -59,7 +59,7 @@ pub(super) struct ListsBuilder {
 }
 
 impl ListsBuilder {
-    pub(super) fn new(shape: &Shape) -> Self {
+    pub(super) fn new(shape: &ColumnShape) -> Self {
         let level = |level: &ListLevel| LevelBuilder {
             level: *level,
             starts: if level.large {
@@ -90,7 +90,12 @@ impl ListsBuilder {
 
     /// Appends the entries of a word of a window that are set in `now`.
     #[inline(always)]
-    pub(super) fn append(&mut self, window: &Window, word: usize, now: u64) -> Result<(), Fault> {
+    pub(super) fn append(
+        &mut self,
+        window: &LevelWindow,
+        word: usize,
+        now: u64,
+    ) -> Result<(), Fault> {
         let slots = window.slots[word] & now;
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;

@@ -28,8 +28,8 @@ use parquet::file::reader::ChunkReader;
 
 pub(super) use columns::Columns;
 use cursor::RowReader;
-use pages::Chunk;
-use shape::Shape;
+use pages::ColumnChunk;
+use shape::ColumnShape;
 
 use crate::error::{Error, Result};
 
@@ -64,7 +64,7 @@ pub enum Parts {
 /// integers, floats, dates, times, timestamps and durations, if their row groups use only the
 /// encodings PLAIN, dictionary, RLE, DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT.
 pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool {
-    Shape::new(metadata, root, field).is_some()
+    ColumnShape::new(metadata, root, field).is_some()
 }
 
 /// Reads rows `rows` of row group `group`, column `root`, as one array of the type of `field`,
@@ -105,7 +105,7 @@ pub fn read_column<R: ChunkReader + 'static>(
     rows: Range<usize>,
     parts: Parts,
 ) -> Result<ArrayRef> {
-    let Some(shape) = Shape::new(source.metadata, root, field) else {
+    let Some(shape) = ColumnShape::new(source.metadata, root, field) else {
         return Err(unsupported_column(source, field));
     };
     let mut reader = RowReader::new(shape, parts);
@@ -130,7 +130,7 @@ pub fn ranges(
 ) -> Result<Vec<Range<u64>>> {
     let schema = metadata.file_metadata().schema_descr();
     let column = (0..schema.num_columns()).find(|i| schema.get_column_root_idx(*i) == root);
-    let chunk = Chunk::new(file, metadata, group, column.unwrap_or(usize::MAX))?;
+    let chunk = ColumnChunk::new(file, metadata, group, column.unwrap_or(usize::MAX))?;
     chunk.check_rows(&rows)?;
     Ok(chunk.ranges_of(&rows))
 }

@@ -36,7 +36,7 @@ pub(super) enum LeafKind {
 
 /// A column of lists around values of fixed width.
 #[derive(Clone, Debug)]
-pub(super) struct Shape {
+pub(super) struct ColumnShape {
     /// Index of the leaf column in the file.
     pub(super) column: usize,
     /// List levels, outermost first.
@@ -49,7 +49,7 @@ pub(super) struct Shape {
     pub(super) max_rep: u8,
 }
 
-impl Shape {
+impl ColumnShape {
     /// Returns `None` if the column is not supported.
     pub(super) fn new(metadata: &ParquetMetaData, root: usize, field: &Field) -> Option<Self> {
         let schema = metadata.file_metadata().schema_descr();

@@ -20,7 +20,7 @@ use super::bits::{count_ones, low_mask, nth_bit};
 #[cfg(target_arch = "x86_64")]
 use super::hybrid::Bmi2;
 use super::hybrid::{Fault, GatherBits, Hybrid, Portable};
-use super::shape::Shape;
+use super::shape::ColumnShape;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::bits::has_avx2;
 
@@ -84,7 +84,7 @@ impl BitPlanes {
 /// Entries of a page, one per value, null, and list without elements. Each bit stands for an entry;
 /// bits past the last entry are undefined.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(super) struct LevelWindow {
     rep: BitPlanes,
     def: BitPlanes,
     /// Number of entries used, and in total.
@@ -100,8 +100,8 @@ pub(super) struct Window {
     pub(super) valid: [u64; WORDS],
 }
 
-impl Window {
-    pub(super) fn new(shape: &Shape) -> Self {
+impl LevelWindow {
+    pub(super) fn new(shape: &ColumnShape) -> Self {
         let none = [0; WORDS];
         Self {
             rep: BitPlanes::new(shape.max_rep),
@@ -121,17 +121,17 @@ impl Window {
         rep: &mut Hybrid,
         def: &mut Hybrid,
         n: usize,
-        shape: &Shape,
+        shape: &ColumnShape,
     ) -> Result<(), Fault> {
         #[cfg(target_arch = "x86_64")]
         {
             #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
             fn refill_avx2(
-                window: &mut Window,
+                window: &mut LevelWindow,
                 rep: &mut Hybrid,
                 def: &mut Hybrid,
                 n: usize,
-                shape: &Shape,
+                shape: &ColumnShape,
             ) -> Result<(), Fault> {
                 window.refill_inline(rep, def, n, shape, Bmi2::new())
             }
@@ -149,7 +149,7 @@ impl Window {
         rep: &mut Hybrid,
         def: &mut Hybrid,
         n: usize,
-        shape: &Shape,
+        shape: &ColumnShape,
         picks: impl GatherBits,
     ) -> Result<(), Fault> {
         self.rep.refill(rep, n, picks)?;
@@ -213,7 +213,7 @@ impl Window {
     }
 
     #[cold]
-    fn level_error(&self, shape: &Shape) -> Fault {
+    fn level_error(&self, shape: &ColumnShape) -> Fault {
         let largest =
             |levels: &BitPlanes| (0..self.n).map(|i| levels.get(i / 64, i % 64)).max().unwrap_or(0);
         Fault::new(format!(

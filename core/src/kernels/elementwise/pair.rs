@@ -12,9 +12,9 @@ use arrow::downcast_primitive_array;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::kernels::align::aligned;
+use crate::kernels::allocate::allocate_values;
 use crate::kernels::gather::{lists_like, row_of_list};
 use crate::kernels::levels::leaf_lists;
-use crate::kernels::room::allocate_values;
 use crate::limit::check_size;
 
 #[derive(Debug)]

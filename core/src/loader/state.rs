@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::items::EpochItems;
 use super::options::LoaderOptions;
-use super::output::Output;
+use super::output::TensorOutput;
 use super::source::{ColumnValues, LoaderSource};
 use crate::dense::DType;
 
@@ -15,7 +15,7 @@ pub(super) struct LoaderState {
     pub(super) items: EpochItems,
     /// Targets to predict, with one value per base of the items.
     pub(super) targets: Vec<LoaderTarget>,
-    pub(super) outputs: Vec<Output>,
+    pub(super) outputs: Vec<TensorOutput>,
     /// Longest possible size of each axis of a padded batch.
     pub(super) largest_shape: Vec<usize>,
     /// Test hook, called with the number of each batch before it is made.

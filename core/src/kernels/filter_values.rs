@@ -7,15 +7,15 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::compute::FilterBuilder;
 use arrow::datatypes::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 
-use super::bits::{Rank, Words, align_words, count_ones};
+use super::allocate::allocate_values;
+use super::bits::{BitWords, Rank, align_words, count_ones};
 use super::compress::Compress;
 #[cfg(target_arch = "x86_64")]
 use super::compress::WORD;
 use super::native::reinterpret_values;
-use super::room::allocate_values;
 #[cfg(target_arch = "x86_64")]
-use crate::array::ahead::prefetch_ahead;
-use crate::array::ahead::prefetch_value;
+use crate::array::prefetch::prefetch_ahead;
+use crate::array::prefetch::prefetch_value;
 use crate::error::Result;
 
 /// Returns the values whose bit is set.
@@ -244,7 +244,7 @@ fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuf
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn compress_bits_bmi2(bits: Words<'_>, keep: &[u64], count: usize) -> Vec<u64> {
+        fn compress_bits_bmi2(bits: BitWords<'_>, keep: &[u64], count: usize) -> Vec<u64> {
             // SAFETY: this function is compiled with BMI2.
             unsafe { compress_bitmap::<true>(bits, keep, count) }
         }
@@ -283,7 +283,7 @@ unsafe fn extract_bits<const WIDE: bool>(bits: u64, mask: u64) -> u64 {
 /// Same as [`extract_bits`].
 #[inline(always)]
 unsafe fn compress_bitmap<const WIDE: bool>(
-    bits: Words<'_>,
+    bits: BitWords<'_>,
     keep: &[u64],
     count: usize,
 ) -> Vec<u64> {

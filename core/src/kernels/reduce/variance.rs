@@ -7,17 +7,17 @@ use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 
-use super::fold::{Number, Total};
+use super::fold::{FoldNumber, Total};
 use super::groups::counts_of_lists;
 use super::numbers::{divide_by_count, rank_valid, to_summable};
 use super::segments::{self, LANES, for_each_valid};
-use super::{Reduction, Task};
+use super::{ReduceTask, Reduction};
 use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::kernels::bits::Rank;
 
 /// [`Reduction::Var`] and [`Reduction::Std`], in two passes over each list.
-pub(super) fn reduce_variance(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn reduce_variance(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let (ddof, root) = match task.how {
         Reduction::Var { ddof } => (ddof, false),
         Reduction::Std { ddof } => (ddof, true),
@@ -62,7 +62,7 @@ pub(super) fn reduce_variance(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef
     Ok(cast(&found, &task.how.output_type(leaves.data_type())?)?)
 }
 
-fn sum_squares<T: Number<Wide = f64>>(
+fn sum_squares<T: FoldNumber<Wide = f64>>(
     flat: &[T],
     valid: Option<&Rank>,
     layout: &Layout,
@@ -84,7 +84,7 @@ fn sum_squares<T: Number<Wide = f64>>(
 }
 
 /// Returns the mean of values whose sum overflows a float; `None` if a value is not finite.
-fn compute_scaled_mean<T: Number<Wide = f64>>(
+fn compute_scaled_mean<T: FoldNumber<Wide = f64>>(
     flat: &[T],
     valid: Option<&Rank>,
     list: Range<usize>,
@@ -105,7 +105,7 @@ fn compute_scaled_mean<T: Number<Wide = f64>>(
     finite.then(|| divide_by_count(sum, count) / DOWN)
 }
 
-fn dispatch_squares<T: Number<Wide = f64>>(
+fn dispatch_squares<T: FoldNumber<Wide = f64>>(
     flat: &[T],
     valid: Option<&Rank>,
     lengths: &[usize],
@@ -114,7 +114,7 @@ fn dispatch_squares<T: Number<Wide = f64>>(
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn replace_means_avx2<T: Number<Wide = f64>>(
+        fn replace_means_avx2<T: FoldNumber<Wide = f64>>(
             flat: &[T],
             valid: Option<&Rank>,
             lengths: &[usize],
@@ -133,7 +133,7 @@ fn dispatch_squares<T: Number<Wide = f64>>(
 
 /// Replaces the mean of each list by the sum of squared distances from it.
 #[inline(always)]
-fn replace_means<T: Number<Wide = f64>>(
+fn replace_means<T: FoldNumber<Wide = f64>>(
     flat: &[T],
     valid: Option<&Rank>,
     lengths: &[usize],
