@@ -77,6 +77,14 @@ impl Offsets {
     /// Builds offsets from cumulative ends without a leading zero, such as `dim{d}/bounds` of an
     /// `.nrt` file.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::from_bounds([2, 2, 3], "dim1/bounds")?;
+    /// assert_eq!(offsets, Offsets::from_lengths([2, 0, 1])?);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the first end is negative or the ends decrease; `what` names the bounds in the message.
     pub fn from_bounds(bounds: impl IntoIterator<Item = i64>, what: &str) -> Result<Self> {

@@ -190,12 +190,37 @@ impl RaggedArray {
 
     /// Returns the size of every axis, the longest list where it is ragged: the shape after
     /// padding.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[[1], [2, 3]], [[4]]]
+    /// let axes = vec![Offsets::from_lengths([2, 1])?.into(), Offsets::from_lengths([1, 2, 1])?.into()];
+    /// let a = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3, 4])))?;
+    /// assert_eq!(a.max_shape(), [2, 2, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn max_shape(&self) -> Vec<usize> {
         std::iter::once(self.rows).chain(self.axes.iter().map(|a| a.layout.max_length())).collect()
     }
 
     /// Returns the length of every list of axis `axis` (1..), 0 for null lists; negatives count
     /// from the innermost.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[[1], [2, 3]], [[4]]]
+    /// let axes = vec![Offsets::from_lengths([2, 1])?.into(), Offsets::from_lengths([1, 2, 1])?.into()];
+    /// let a = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3, 4])))?;
+    /// assert_eq!(a.lengths(1)?, [2, 1]);
+    /// assert_eq!(a.lengths(-1)?, [1, 2, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn lengths(&self, axis: i64) -> Result<Vec<usize>> {
         let axis = resolve_axis(axis, self.ndim(), "the array")?;
         let layout = self.axis(axis)?.layout();
@@ -225,6 +250,18 @@ impl RaggedArray {
     }
 
     /// Returns the same lists over other leaves of the same number.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{BooleanArray, Int32Array};
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// let axes = vec![Offsets::from_lengths([2, 1])?.into()];
+    /// let a = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3])))?;
+    /// let mask = a.with_leaves(Arc::new(BooleanArray::from(vec![true, false, true])))?;
+    /// assert_eq!(mask.lengths(1)?, a.lengths(1)?);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn with_leaves(&self, leaves: ArrayRef) -> Result<Self> {
         Self::try_new(self.rows, self.axes.clone(), leaves)
     }
@@ -235,6 +272,19 @@ impl RaggedArray {
     }
 
     /// Returns the elements of axis `axis` as rows: drops all outer levels, copies nothing.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[[1], [2, 3]], [[4]]]
+    /// let axes = vec![Offsets::from_lengths([2, 1])?.into(), Offsets::from_lengths([1, 2, 1])?.into()];
+    /// let a = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3, 4])))?;
+    /// assert_eq!(a.inner(1)?.lengths(1)?, [1, 2, 1]);
+    /// assert_eq!(a.inner(2)?.len(), 4);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn inner(&self, axis: usize) -> Result<Self> {
         let rows = self.axis_len(axis)?;
         Ok(Self { rows, axes: self.axes[axis..].to_vec(), leaves: self.leaves.clone() })

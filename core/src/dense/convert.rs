@@ -118,6 +118,16 @@ impl DenseTensor {
     /// Returns an Arrow array with one value per row: a `FixedSizeList<T not null>` of all elements
     /// of the row, or flat values if there is only one axis. Numbers are not copied.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 3], vec![1u8, 2, 3, 4, 5, 6])?;
+    /// let array = t.to_arrow()?;
+    /// assert_eq!(array.len(), 2);
+    /// assert_eq!(DenseTensor::try_from_arrow(&array)?, t);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the tensor has no axes, or a row has more than 2^31 - 1 elements.
     pub fn to_arrow(&self) -> Result<ArrayRef> {

@@ -100,6 +100,20 @@ pub(crate) fn mask_axes_into(
 ///
 /// If no leaf is null, this is the [`mask`] of the innermost axis.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::dense::mask::validity_mask;
+/// // [[1, NULL], [3]]
+/// let leaves = Arc::new(Int32Array::from(vec![Some(1), None, Some(3)]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let mask = validity_mask(&a, None, &Default::default())?;
+/// assert_eq!(mask.as_slice::<u8>()?, [1, 0, 1, 0]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When the number of sizes is wrong, and when the result exceeds the byte limit.
 pub fn validity_mask(

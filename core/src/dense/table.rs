@@ -128,6 +128,27 @@ impl RaggedTable {
     /// Converts like [`to_dense`](Self::to_dense), for selected rows and columns and with chosen
     /// sizes.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt8Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::dense::{Size, TableDenseOptions};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("x", 1, Arc::new(UInt8Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// let options = TableDenseOptions {
+    ///     rows: Some(0..1),
+    ///     sizes: vec![Size::Exactly(4)],
+    ///     masks: false,
+    ///     ..Default::default()
+    /// };
+    /// let dense = table.to_dense_with(&options)?;
+    /// assert_eq!(dense[0].1.as_slice::<u8>()?, [1, 2, 0, 0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`to_dense`](Self::to_dense); also for rows or columns that do not exist, and for
     /// more sizes than axes.
@@ -138,6 +159,21 @@ impl RaggedTable {
 
     /// Returns names, types and shapes of the result of [`to_dense_with`](Self::to_dense_with)
     /// without computing it.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt8Array;
+    /// # use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("x", 1, Arc::new(UInt8Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// let specs = table.dense_specs(&Default::default())?;
+    /// assert_eq!((specs[0].name.as_str(), specs[0].shape.as_slice()), ("x", &[2, 2][..]));
+    /// assert_eq!(specs[1].name, "dim1/mask");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`to_dense_with`](Self::to_dense_with), except for errors that depend on values.

@@ -74,6 +74,14 @@ impl DenseTensor {
 
     /// Creates a tensor from Rust values without copying them.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 3], vec![1u8, 2, 3, 4, 5, 6])?;
+    /// assert_eq!((t.ndim(), t.num_elements()), (2, 6));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the number of values is not the number of elements of the shape.
     pub fn from_vec<T: Element>(shape: impl Into<Vec<usize>>, values: Vec<T>) -> Result<Self> {
@@ -149,6 +157,15 @@ impl DenseTensor {
 
     /// Returns the elements, row-major; `u8` also reads `Bool` tensors, as 0 and 1.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1i32, 2, 3, 4])?;
+    /// assert_eq!(t.as_slice::<i32>()?, [1, 2, 3, 4]);
+    /// assert!(t.as_slice::<f32>().is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the tensor has another type.
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
@@ -165,6 +182,14 @@ impl DenseTensor {
     }
 
     /// Returns `length` rows (elements of the first axis) from `offset` on, sharing the buffer.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([3, 2], vec![1i32, 2, 3, 4, 5, 6])?;
+    /// assert_eq!(t.slice(1, 2)?.as_slice::<i32>()?, [3, 4, 5, 6]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the tensor has no axes or the range exceeds the first one.
@@ -193,6 +218,14 @@ impl DenseTensor {
 
     /// Returns row `index` as a tensor with one axis less, sharing the buffer.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([3, 2], vec![1i32, 2, 3, 4, 5, 6])?;
+    /// assert_eq!(t.row(1)?, DenseTensor::from_vec([2], vec![3, 4])?);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the tensor has no axes or the row does not exist.
     pub fn row(&self, index: usize) -> Result<Self> {
@@ -202,6 +235,15 @@ impl DenseTensor {
     }
 
     /// Returns the same elements in another shape, sharing the buffer.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([3, 2], vec![1i32, 2, 3, 4, 5, 6])?;
+    /// assert_eq!(t.reshape([6])?.shape(), [6]);
+    /// assert!(t.reshape([4]).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the new shape has another number of elements.
@@ -219,6 +261,15 @@ impl DenseTensor {
 
     /// Converts every element: exactly if the type can hold it, floats to integers truncated
     /// towards zero, numbers to booleans as "not zero".
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// let t = DenseTensor::from_vec([2], vec![1.7f32, -2.0])?;
+    /// assert_eq!(t.cast(DType::I64)?.as_slice::<i64>()?, [1, -2]);
+    /// assert!(t.cast(DType::U8).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a value does not fit (300 as uint8, NaN as an integer).

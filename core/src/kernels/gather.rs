@@ -22,6 +22,20 @@ use crate::with_offsets;
 /// Adjacent ranges are merged first, and a single range copies nothing. Leaves of fixed width are
 /// copied as bytes, range by range.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::gather::take_ranges;
+/// // [[1, 2], [3]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let found = take_ranges(&a, [1..2, 0..1])?;
+/// assert_eq!(found.lengths(1)?, [1, 2]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When a range is outside the rows.
 pub fn take_ranges(
@@ -97,6 +111,19 @@ pub fn take_rows(array: &RaggedArray, rows: &UInt64Array) -> Result<RaggedArray>
 }
 
 /// Returns the rows for which `keep` is true; null is false.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{BooleanArray, Int32Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::gather::filter_rows;
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let found = filter_rows(&a, &BooleanArray::from(vec![false, true]))?;
+/// assert_eq!(found.leaves().as_ref(), &Int32Array::from(vec![3]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When `keep` does not have one value per row.

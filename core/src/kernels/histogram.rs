@@ -232,6 +232,18 @@ impl Histogram {
 
 /// Returns the distinct values of an array in ascending order, and their counts. See [`Histogram`].
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, Int32Array, UInt64Array};
+/// use serrate::kernels::histogram::value_counts;
+/// let values: ArrayRef = Arc::new(Int32Array::from(vec![Some(7), Some(5), None, Some(7)]));
+/// let (distinct, counts) = value_counts(&values)?;
+/// assert_eq!(distinct.as_ref(), &Int32Array::from(vec![5, 7]));
+/// assert_eq!(counts, UInt64Array::from(vec![1, 2]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When the values cannot be compared.
 pub fn value_counts(values: &ArrayRef) -> Result<(ArrayRef, UInt64Array)> {

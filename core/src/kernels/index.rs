@@ -192,6 +192,20 @@ fn slice_by_bounds(
 /// Returns the first `n` elements of every list of axis `axis`; for a negative `n`, all but the
 /// last `-n`.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::index::head;
+/// // [[1, 2, 3], [4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// assert_eq!(head(&a, 1, &2.into())?.lengths(1)?, [2, 1]);
+/// assert_eq!(head(&a, 1, &(-1).into())?.lengths(1)?, [2, 0]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// Same as [`slice`](fn@slice).
 pub fn head(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
@@ -200,6 +214,20 @@ pub fn head(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
 
 /// Returns the last `n` elements of every list of axis `axis`; for a negative `n`, all but the
 /// first `-n`.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::index::tail;
+/// // [[1, 2, 3], [4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let last = tail(&a, 1, &1.into())?;
+/// assert_eq!(last.leaves().as_ref(), &Int32Array::from(vec![3, 4]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// Same as [`slice`](fn@slice).
@@ -215,6 +243,20 @@ pub fn tail(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
 
 /// Returns the element at `index` of every list of axis `axis` and drops the axis. A null list
 /// gives null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::index::pick;
+/// // [[1, 2, 3], [4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// assert_eq!(pick(&a, 1, -1)?.leaves().as_ref(), &Int32Array::from(vec![3, 4]));
+/// assert!(pick(&a, 1, 1).is_err());
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When the index is out of range for a list that is not null; otherwise as [`slice`](fn@slice).
@@ -271,6 +313,20 @@ pub fn take(array: &RaggedArray, axis: i64, positions: &[i64]) -> Result<RaggedA
 /// Returns the elements of every list of axis `axis` where `keep` is true. A null list stays null.
 /// See [`filter`](super::filter::filter) for a separate mask per list.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::index::mask;
+/// // [[1, 2], [3, 4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 2])?.into()], leaves)?;
+/// let second = mask(&a, 1, &[false, true])?;
+/// assert_eq!(second.leaves().as_ref(), &Int32Array::from(vec![2, 4]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When a list that is not null has another length; otherwise as [`slice`](fn@slice).
 pub fn mask(array: &RaggedArray, axis: i64, keep: &[bool]) -> Result<RaggedArray> {
@@ -322,6 +378,19 @@ fn take_positions(
 /// Wraps every element of axis `axis - 1` in a list of its own: a new axis `axis` (1 up to the
 /// number of axes) of size 1. Null elements become the single element of their list. Copies
 /// nothing.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::index::new_axis;
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// assert_eq!(a.shape(), [2, -1]);
+/// assert_eq!(new_axis(&a, 1)?.shape(), [2, 1, -1]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When `axis` is 0 or past the innermost axis.

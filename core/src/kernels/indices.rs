@@ -69,6 +69,21 @@ pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
 /// the indices, or fewer levels). Indices count from 0, negative ones from the end, and may repeat;
 /// null indices are ignored. A null list or a null size gives a null list.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{BooleanArray, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::{Count, indices::mask_from_indices};
+/// // [[0, 2], [1]]
+/// let leaves = Arc::new(Int64Array::from(vec![0, 2, 1]));
+/// let at = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let mask = mask_from_indices(&at, Count::All(3))?;
+/// let expected = BooleanArray::from(vec![true, false, true, false, true, false]);
+/// assert_eq!(mask.leaves().as_ref(), &expected);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and
 /// size), when indices or sizes are not integers, and when the result is larger than

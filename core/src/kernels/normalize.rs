@@ -65,6 +65,20 @@ pub fn softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 
 /// Returns the logarithm of the [`softmax`], exact where the softmax underflows.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Float64Array, types::Float64Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::normalize::log_softmax;
+/// let leaves = Arc::new(Float64Array::from(vec![0., 0., 5.]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let found = log_softmax(&a, 1)?;
+/// let found = found.leaves().as_primitive::<Float64Type>().values();
+/// assert!((found[0] + 2f64.ln()).abs() < 1e-15 && found[2] == 0.);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// Same as [`softmax`].
 pub fn log_softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
@@ -83,6 +97,20 @@ pub fn log_softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// `torch.nn.functional.normalize` does: by `max(norm, eps)`, which avoids division by zero.
 ///
 /// `p` may be infinite (the largest absolute value) or 0 (the number of nonzero values).
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Float64Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::normalize::normalize;
+/// // [[3, 4], [0]]
+/// let leaves = Arc::new(Float64Array::from(vec![3., 4., 0.]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let found = normalize(&a, 1, 2., 1e-12)?;
+/// assert_eq!(found.leaves().as_ref(), &Float64Array::from(vec![0.6, 0.8, 0.]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// Same as [`softmax`], and for a `p` that is negative or NaN.

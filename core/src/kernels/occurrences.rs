@@ -18,6 +18,21 @@ use crate::error::Result;
 ///
 /// Equality is that of [`isin`]; null leaves equal no value. A null list gives null.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, Int32Array, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::occurrences::count_values;
+/// // [[1, 2, 1], [3]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 1, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let ones: ArrayRef = Arc::new(Int32Array::from(vec![1]));
+/// let found = count_values(&a, &ones, None)?;
+/// assert_eq!(found.leaves().as_ref(), &Int64Array::from(vec![2, 0]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// Same as [`isin`], and when the array has no such axis.
 pub fn count_values(

@@ -125,6 +125,20 @@ pub fn running(array: &RaggedArray, how: Running, axis: i64) -> Result<RaggedArr
 
 /// Returns the [`running`] sums.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::running::cumsum;
+/// // [[1, NULL, 2], [5]]
+/// let leaves = Arc::new(Int32Array::from(vec![Some(1), None, Some(2), Some(5)]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let expected = Int64Array::from(vec![Some(1), None, Some(3), Some(5)]);
+/// assert_eq!(cumsum(&a, 1)?.leaves().as_ref(), &expected);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// Same as [`running`].
 pub fn cumsum(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
@@ -132,6 +146,18 @@ pub fn cumsum(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 }
 
 /// Returns the [`running`] products.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::running::cumprod;
+/// let leaves = Arc::new(Int32Array::from(vec![2, 3, 4, 5]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// assert_eq!(cumprod(&a, 1)?.leaves().as_ref(), &Int64Array::from(vec![2, 6, 24, 5]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// Same as [`running`].
@@ -417,6 +443,20 @@ fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
 /// Integers and booleans give `Int64`, with an error on overflow; floats keep their type; times
 /// give durations. A null on either side gives null.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::running::diff;
+/// // [[1, 4, 9], [7]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 4, 9, 7]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let expected = Int64Array::from(vec![None, Some(3), Some(5), None]);
+/// assert_eq!(diff(&a, 1, 1)?.leaves().as_ref(), &expected);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When the array has no such axis, for leaves that cannot be subtracted, and on integer overflow.
 pub fn diff(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
@@ -516,6 +556,20 @@ fn diff_unsigned(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> 
 ///
 /// Shares all buffers if no leaf is null.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::running::forward_fill;
+/// // [[NULL, 1, NULL], [NULL]]
+/// let leaves = Arc::new(Int32Array::from(vec![None, Some(1), None, None]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let expected = Int32Array::from(vec![None, Some(1), Some(1), None]);
+/// assert_eq!(forward_fill(&a, 1)?.leaves().as_ref(), &expected);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When the array has no such axis.
 pub fn forward_fill(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
@@ -524,6 +578,20 @@ pub fn forward_fill(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 
 /// Replaces null leaves by the next valid leaf after them along axis `axis`; nulls after the last
 /// valid leaf stay null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::running::backward_fill;
+/// // [[NULL, 1, NULL], [2]]
+/// let leaves = Arc::new(Int32Array::from(vec![None, Some(1), None, Some(2)]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let expected = Int32Array::from(vec![Some(1), Some(1), None, Some(2)]);
+/// assert_eq!(backward_fill(&a, 1)?.leaves().as_ref(), &expected);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When the array has no such axis.

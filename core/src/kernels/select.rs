@@ -102,6 +102,20 @@ fn cast_leaves(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
 ///
 /// Shares all buffers if no leaf is null and the type does not change.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, Int32Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::{elementwise::Operand, select::fill_null};
+/// let leaves = Arc::new(Int32Array::from(vec![Some(1), None, Some(3)]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let zero: ArrayRef = Arc::new(Int32Array::from(vec![0]));
+/// let found = fill_null(&a, Operand::Scalar(&zero))?;
+/// assert_eq!(found.leaves().as_ref(), &Int32Array::from(vec![1, 0, 3]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When the types are incompatible or lists differ in length.
 pub fn fill_null(array: &RaggedArray, value: Operand<'_>) -> Result<RaggedArray> {
@@ -119,6 +133,21 @@ pub fn fill_null(array: &RaggedArray, value: Operand<'_>) -> Result<RaggedArray>
 /// Casts the leaves to another type; the lists are shared.
 ///
 /// Floats are truncated to integers, as by casts of Arrow and SQL engines.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, UInt8Array};
+/// # use arrow::datatypes::DataType;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::select::cast;
+/// let leaves = Arc::new(Int32Array::from(vec![1, 300, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// assert!(cast(&a, &DataType::UInt8, false).is_err());
+/// let found = cast(&a, &DataType::UInt8, true)?;
+/// assert_eq!(found.leaves().as_ref(), &UInt8Array::from(vec![Some(1), None, Some(3)]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When the type cannot represent a value (300 as uint8, a string that is not a number); with

@@ -75,6 +75,20 @@ pub fn sort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 /// Returns the positions within each innermost list in sorted order, as `Int64`; the lists are
 /// shared.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::sort::{Order, argsort};
+/// // [[30, 10, 20], [7]]
+/// let leaves = Arc::new(Int32Array::from(vec![30, 10, 20, 7]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let found = argsort(&a, Order::ASCENDING)?;
+/// assert_eq!(found.leaves().as_ref(), &Int64Array::from(vec![1, 2, 0, 0]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// Same as [`sort`].
 pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
@@ -90,6 +104,20 @@ pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 
 /// Returns the position of every leaf in its [`sort`]ed innermost list, counted from 0; null for a
 /// null leaf.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::sort::{Order, rank};
+/// // [[30, 10, 20], [7]]
+/// let leaves = Arc::new(Int32Array::from(vec![30, 10, 20, 7]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let found = rank(&a, Order::ASCENDING)?;
+/// assert_eq!(found.leaves().as_ref(), &Int64Array::from(vec![2, 0, 1, 0]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// Same as [`sort`].
@@ -153,6 +181,21 @@ pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<Ra
 /// Returns the distinct values of every innermost list in ascending order, without nulls.
 ///
 /// All NaN are one value. A null list stays null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::sort::unique;
+/// // [[2, 1, 2], [NULL]]
+/// let leaves = Arc::new(Int32Array::from(vec![Some(2), Some(1), Some(2), None]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let found = unique(&a)?;
+/// assert_eq!(found.lengths(1)?, [2, 0]);
+/// assert_eq!(found.leaves().as_ref(), &Int32Array::from(vec![1, 2]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// Same as [`sort`].
@@ -484,6 +527,20 @@ pub(super) fn make_equality(leaves: &ArrayRef) -> Result<Box<dyn Fn(usize, usize
 /// `order` gives them; search in lists requires this.
 ///
 /// One value per innermost list, null for a null list.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{BooleanArray, Int32Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::sort::{Order, is_sorted};
+/// // [[1, 3, 2], [7]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 3, 2, 7]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let found = is_sorted(&a, Order::ASCENDING)?;
+/// assert_eq!(found.leaves().as_ref(), &BooleanArray::from(vec![false, true]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// Same as [`sort`].

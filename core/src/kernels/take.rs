@@ -63,6 +63,19 @@ pub fn gather(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray>
 /// Reverses the elements of every list of axis `axis` (1 or more, negative axes count from the
 /// innermost); null lists stay null.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::take::reverse;
+/// // [[1, 2, 3], [4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// assert_eq!(reverse(&a, 1)?.leaves().as_ref(), &Int32Array::from(vec![3, 2, 1, 4]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When the array has no such axis or `axis` is 0.
 pub fn reverse(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {

@@ -187,6 +187,19 @@ shorthand! {
 
 /// Rounds every leaf to a number of decimals, halves to even.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Float64Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::unary::round;
+/// let leaves = Arc::new(Float64Array::from(vec![1.25, 2.5, 17.0]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// assert_eq!(round(&a, 1)?.leaves().as_ref(), &Float64Array::from(vec![1.2, 2.5, 17.]));
+/// assert_eq!(round(&a, -1)?.leaves().as_ref(), &Float64Array::from(vec![0., 0., 20.]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// Same as [`unary`] with [`Unary::Round`].
 pub fn round(array: &RaggedArray, decimals: i32) -> Result<RaggedArray> {

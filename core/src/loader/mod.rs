@@ -121,6 +121,23 @@ impl Loader {
     /// converted to their common type (as by [`RaggedTable::concat`]) while they are copied. Shards
     /// are not copied.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1, 3])?
+    ///     .column("x", 1, Arc::new(Int32Array::from_iter_values(1..7)))
+    ///     .build()?;
+    /// let loader = Loader::try_new(vec![table], LoaderOptions::new(2))?;
+    /// assert_eq!((loader.num_rows(), loader.num_items()), (3, 3));
+    /// let batch = loader.epoch(0)?.next().transpose()?;
+    /// assert_eq!(batch.map(|b| b.len()), Some(2));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When there are no shards; shards differ in depth or columns, or have types without a common
     /// type; a column is not a number, boolean, date or time (leave it out, or encode it first); a
@@ -258,6 +275,22 @@ impl Loader {
     /// Iterates over an epoch like [`epoch`](Self::epoch), from batch number `batch` on; earlier
     /// batches are not made.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1, 3])?
+    ///     .column("x", 1, Arc::new(Int32Array::from_iter_values(1..7)))
+    ///     .build()?;
+    /// let loader = Loader::try_new(vec![table], LoaderOptions::new(2))?;
+    /// let rest: Vec<_> = loader.epoch_from(0, 1)?.collect();
+    /// assert_eq!(rest.len(), 1);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`epoch`](Self::epoch).
     pub fn epoch_from(&self, epoch: u64, batch: usize) -> Result<Epoch> {
@@ -272,6 +305,22 @@ impl Loader {
 
     /// Makes one batch of items given by their numbers in source order, in any order, for callers
     /// with their own sampler. Random windows are those of epoch number `epoch`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1, 3])?
+    ///     .column("x", 1, Arc::new(Int32Array::from_iter_values(1..7)))
+    ///     .build()?;
+    /// let loader = Loader::try_new(vec![table], LoaderOptions::new(2))?;
+    /// let batch = loader.batch_of(0, &[2, 0])?;
+    /// assert_eq!(batch.tensor("x")?.as_slice::<i32>()?, [4, 5, 6, 1, 2, 0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there are no items, an item does not exist, or the batch cannot be made.

@@ -303,6 +303,22 @@ impl RaggedTable {
     /// once if this is a slice whose offsets do not start at zero. Null lists are restored per
     /// column. An axis that no column reaches is not represented.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let batch = table.to_batch()?;
+    /// assert_eq!((batch.num_rows(), batch.num_columns()), (2, 2));
+    /// assert_eq!(RaggedTable::try_from_batch(&batch)?, table);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the table has [`scalars`](Self::scalars), which a batch cannot hold.
     pub fn to_batch(&self) -> Result<RecordBatch> {
@@ -356,6 +372,22 @@ impl RaggedTable {
     /// structs hold the columns of axis 1 and, last, the list of axis 2. Values are not copied.
     /// Axes below the deepest column are left out.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let named = table.with_axis_names(["patient", "event"])?;
+    /// let batch = named.to_struct_batch()?;
+    /// assert_eq!(batch.schema().field(1).name(), "event");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When an axis has the name of a column on the axis above it, or columns differ in which of
     /// their lists are null, because a list of structs is null for all of its fields
@@ -402,6 +434,20 @@ impl RaggedTable {
     }
 
     /// Replaces every null list by an empty one.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::{array::Int32Array, buffer::NullBuffer};
+    /// use serrate::table::{Column, RaggedTable};
+    /// // x: NULL, [1]
+    /// let x = Column::new("x", 1, Arc::new(Int32Array::from(vec![1])))
+    ///     .with_list_nulls(vec![Some(NullBuffer::from(vec![false, true]))]);
+    /// let table = RaggedTable::builder().lengths([0, 1])?.push(x).build()?;
+    /// let plain = table.without_null_lists();
+    /// assert!(plain.array("x")?.axis(1)?.nulls().is_none());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn without_null_lists(&self) -> Self {
         let columns =
             self.columns().iter().map(|c| c.clone().with_list_nulls(Vec::new())).collect();

@@ -41,6 +41,19 @@ impl Column {
     /// bitmaps mean no nulls.
     ///
     /// Lengths are checked when the column is added to a table.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::{array::Int32Array, buffer::NullBuffer};
+    /// use serrate::table::{Column, RaggedTable};
+    /// // x: NULL, [1]
+    /// let x = Column::new("x", 1, Arc::new(Int32Array::from(vec![1])))
+    ///     .with_list_nulls(vec![Some(NullBuffer::from(vec![false, true]))]);
+    /// let table = RaggedTable::builder().lengths([0, 1])?.push(x).build()?;
+    /// assert!(table.array("x")?.axis(1)?.nulls().is_some());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn with_list_nulls(mut self, list_nulls: Vec<Option<NullBuffer>>) -> Self {
         self.list_nulls =
             list_nulls.into_iter().map(|n| n.filter(|n| n.null_count() > 0)).collect();

@@ -198,6 +198,24 @@ impl RaggedTable {
     /// are not copied. An element whose list is empty or null has no row and is lost, unless
     /// [`keep_empty`](LongOptions::keep_empty) gives it one row with nulls in the columns below it
     /// (which reads back as a list of one null).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Array, Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// use serrate::table::LongOptions;
+    /// let long = table.to_long(&LongOptions::default())?;
+    /// assert_eq!(long.num_rows(), 3);
+    /// let ages = long.column_by_name("age").map(|a| a.as_ref() == &Int32Array::from(vec![71, 71, 38]));
+    /// assert_eq!(ages, Some(true));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn to_long(&self, options: &LongOptions) -> Result<RecordBatch> {
         self.refuse_scalars("a long table")?;
         let depth = self.axes().len();

@@ -157,6 +157,22 @@ impl RaggedTable {
 
     /// Replaces the columns; the axes stay. The columns are checked as in
     /// [`try_new`](Self::try_new).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// use serrate::table::Column;
+    /// let token = Column::new("token", 1, Arc::new(Int32Array::from(vec![1, 2, 3])));
+    /// assert_eq!(table.with_columns(vec![token])?.array("token")?.lengths(1)?, [2, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn with_columns(&self, columns: Vec<Column>) -> Result<Self> {
         for (i, column) in columns.iter().enumerate() {
             let same_name = |c: &Column| c.name() == column.name();
@@ -260,6 +276,22 @@ impl RaggedTable {
     }
 
     /// Returns the column with this name.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let code = table.column("code")?;
+    /// assert_eq!((code.axis(), code.values().len()), (1, 3));
+    /// assert!(table.column("time").is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn column(&self, name: &str) -> Result<&Column> {
         self.columns
             .iter()
@@ -268,6 +300,20 @@ impl RaggedTable {
     }
 
     /// Returns one column with its axes, sharing their buffers.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// assert_eq!(table.array("code")?.lengths(1)?, [2, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn array(&self, name: &str) -> Result<RaggedArray> {
         self.column_array(self.column(name)?)
     }
@@ -283,6 +329,21 @@ impl RaggedTable {
     }
 
     /// Keeps only the named columns and scalars, in that order; all axes stay.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let codes = table.select(&["code"])?;
+    /// assert_eq!(codes.names().collect::<Vec<_>>(), ["code"]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn select(&self, names: &[&str]) -> Result<Self> {
         let (mut columns, mut scalars) = (Vec::with_capacity(names.len()), Vec::new());
         for name in names {
@@ -295,6 +356,21 @@ impl RaggedTable {
     }
 
     /// Names the axes, rows first; axes without a given name become unnamed.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let named = table.with_axis_names(["patient", "event"])?;
+    /// assert_eq!(named.axis_name(1), Some("event"));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn with_axis_names<S: AsRef<str>>(
         mut self,
         names: impl IntoIterator<Item = S>,
@@ -334,6 +410,21 @@ impl RaggedTable {
     }
 
     /// Returns the rows `rows` as a table that shares all buffers; O(axes + columns).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let second = table.slice(1..2)?;
+    /// assert_eq!((second.num_rows(), second.axis_len(1)?), (1, 1));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn slice(&self, rows: Range<usize>) -> Result<Self> {
         let windows = self.windows(rows)?;
         let axes = self
@@ -352,6 +443,22 @@ impl RaggedTable {
     }
 
     /// Returns one row as a view; O(axes), copies nothing.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let row = table.row(0)?;
+    /// assert_eq!(row.len(), 2);
+    /// assert_eq!(row.values("code")?.as_ref(), &UInt16Array::from(vec![7, 8]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn row(&self, index: usize) -> Result<Row<'_>> {
         Row::new(self, index)
     }

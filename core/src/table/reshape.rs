@@ -85,6 +85,22 @@ impl RaggedTable {
     /// axis 0, before the others. At a later axis, every element of axis `axis - 1` becomes a list
     /// of one: columns on that axis and below move down by one.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let wide = table.unsqueeze(1)?;
+    /// assert_eq!(wide.array("code")?.shape(), [2, 1, -1]);
+    /// assert_eq!(wide.squeeze(1)?, table);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When `axis` exceeds the number of axes.
     pub fn unsqueeze(&self, axis: i64) -> Result<Self> {

@@ -63,6 +63,19 @@ impl<'a> Row<'a> {
     /// Returns the row's values of a primitive column as a Rust slice; values under nulls are
     /// undefined.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::{array::UInt16Array, datatypes::UInt16Type};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// assert_eq!(table.row(0)?.typed::<UInt16Type>("code")?, [7, 8]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When there is no such column or it has another type.
     pub fn typed<T: ArrowPrimitiveType>(&self, column: &str) -> Result<&'a [T::Native]> {
@@ -78,6 +91,20 @@ impl<'a> Row<'a> {
     }
 
     /// Returns a view of the elements `events` of axis 1, counted from the row's first.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([3])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let last = table.row(0)?.events(1..3)?;
+    /// assert_eq!(last.values("code")?.as_ref(), &UInt16Array::from(vec![8, 9]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the range exceeds the row.

@@ -44,6 +44,22 @@ impl RaggedTable {
 
     /// Keeps the rows whose bit is true (null counts as false), copying like [`take`](Self::take).
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// use arrow::array::BooleanArray;
+    /// let young = table.filter(&BooleanArray::from(vec![false, true]))?;
+    /// assert_eq!(young.array("code")?.lengths(1)?, [1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the mask is not as long as the table.
     pub fn filter(&self, keep: &BooleanArray) -> Result<Self> {

@@ -190,6 +190,19 @@ pub fn binary(op: Op, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArr
 
 /// Returns `NOT` of every Boolean leaf; null stays null.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::BooleanArray;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::elementwise::not;
+/// let leaves = Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let expected = BooleanArray::from(vec![Some(false), None, Some(true)]);
+/// assert_eq!(not(&a)?.leaves().as_ref(), &expected);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When the leaves are not Boolean.
 pub fn not(array: &RaggedArray) -> Result<RaggedArray> {
@@ -201,6 +214,18 @@ pub fn not(array: &RaggedArray) -> Result<RaggedArray> {
 }
 
 /// Negates every leaf.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::elementwise::neg;
+/// let leaves = Arc::new(Int32Array::from(vec![Some(1), None, Some(-3)]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// assert_eq!(neg(&a)?.leaves().as_ref(), &Int32Array::from(vec![Some(-1), None, Some(3)]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// For unsigned integers, types other than numbers, and the smallest integer of its type.

@@ -234,6 +234,20 @@ pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<
 
 /// Reduces all leaves of all rows to one value: a flat array of one row.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reduce::{Reduction, total};
+/// // [[1, 2], [3]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let sum = total(&a, Reduction::Sum)?;
+/// assert_eq!(sum.leaves().as_ref(), &Int64Array::from(vec![6]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// Same as [`reduce`].
 pub fn total(array: &RaggedArray, how: Reduction) -> Result<RaggedArray> {
@@ -273,6 +287,20 @@ shortcuts! {
 
 /// Reduces to the [variance](Reduction::Var).
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Float64Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reduce::var;
+/// // [[1, 3], [5]]: the variance of a sample of one is null
+/// let leaves = Arc::new(Float64Array::from(vec![1., 3., 5.]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let found = var(&a, Some(1), 1)?;
+/// assert_eq!(found.leaves().as_ref(), &Float64Array::from(vec![Some(2.), None]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// Same as [`reduce`].
 pub fn var(array: &RaggedArray, axis: Option<i64>, ddof: u32) -> Result<RaggedArray> {
@@ -280,6 +308,20 @@ pub fn var(array: &RaggedArray, axis: Option<i64>, ddof: u32) -> Result<RaggedAr
 }
 
 /// Reduces to the [standard deviation](Reduction::Std).
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Float64Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reduce::std;
+/// // [[1, 3], [5]]
+/// let leaves = Arc::new(Float64Array::from(vec![1., 3., 5.]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let found = std(&a, Some(1), 0)?;
+/// assert_eq!(found.leaves().as_ref(), &Float64Array::from(vec![1., 0.]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// Same as [`reduce`].
