@@ -1,8 +1,8 @@
-//! Serrate and stock DataFusion on the nine questions of `questions.py`, as JSON: seconds of planning
-//! and of execution of the prepared plan, and the answer.
+//! Serrate and stock DataFusion on the nine questions of `questions.py`, as JSON: seconds of
+//! planning and of execution of the prepared plan, and the answer.
 //!
-//! `questions WHO WHERE FILE --code C --point P,E,M --rounds R --threads T`, where WHO is `serrate` or
-//! `datafusion` and WHERE is `memory` (the Parquet file, loaded before) or `file`.
+//! `questions WHO WHERE FILE --code C --point P,E,M --rounds R --threads T`, where WHO is `serrate`
+//! or `datafusion` and WHERE is `memory` (the Parquet file, loaded before) or `file`.
 
 use std::error::Error;
 use std::path::PathBuf;

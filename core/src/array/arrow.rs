@@ -247,7 +247,6 @@ fn to_fixed_size(size: usize) -> Result<i32> {
     })
 }
 
-/// Wraps `child` in one level of lists.
 fn wrap_in_lists(
     layout: &Layout,
     nulls: Option<NullBuffer>,

@@ -20,7 +20,6 @@ pub(crate) enum Inexact {
     Cast(ArrowError),
 }
 
-/// Returns the position of the first NULL.
 pub(crate) fn first_null(values: &dyn Array) -> Option<usize> {
     let nulls = values.nulls().filter(|n| n.null_count() > 0)?;
     nulls.iter().position(|valid| !valid)

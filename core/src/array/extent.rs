@@ -97,7 +97,6 @@ fn own_buffer(buffer: &Buffer) -> Buffer {
     Buffer::from(Bytes::from_owner(BufferOwner(buffer.clone())))
 }
 
-/// Owns the bytes of a buffer.
 struct BufferOwner(Buffer);
 
 impl AsRef<[u8]> for BufferOwner {

@@ -46,7 +46,6 @@ pub(crate) fn gather_bits(
     out.finish()
 }
 
-/// Concatenates the values at `ranges`.
 pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Result<ArrayRef> {
     match ranges {
         [] => return Ok(values.slice(0, 0)),

@@ -75,7 +75,6 @@ impl CodeTable {
         self.codes.get(id as usize).map_or("", |(name, _, _)| name)
     }
 
-    /// Reports the findings about all codes.
     pub(super) fn report_findings(
         self,
         root: &Path,

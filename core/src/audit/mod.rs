@@ -180,7 +180,6 @@ struct Known {
     at: usize,
 }
 
-/// Name and split of a shard.
 #[derive(Clone, Debug)]
 struct ShardPlace {
     name: String,
@@ -307,7 +306,6 @@ impl Log {
         known.iter().find(|k| k.check == check && k.about == about).map(|k| k.at)
     }
 
-    /// Whether a file has a finding of a kind.
     fn has_finding(&self, check: &str, file: &Path) -> bool {
         self.known.get(file).is_some_and(|known| known.iter().any(|k| k.check == check))
     }
@@ -334,7 +332,6 @@ impl Log {
         );
     }
 
-    /// Extends the first and last time of a subject.
     fn add_span(&mut self, subject: i64, first: i64, last: i64) {
         if let Some(facts) = self.subjects.get_mut(&subject) {
             let wider = |(a, b): (i64, i64)| (a.min(first), b.max(last));

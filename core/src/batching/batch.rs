@@ -74,7 +74,6 @@ impl RaggedBatch {
         Ok(Self { structure, values, non_uniform_dim, filler: None, tensor: OnceLock::new() })
     }
 
-    /// Replaces the filler by a tensor of one element.
     pub(super) fn with_filler(mut self, filler: Option<DenseTensor>) -> Self {
         let zero = |f: &DenseTensor| f.as_bytes().iter().all(|b| *b == 0);
         self.filler = filler.filter(|f| !zero(f));

@@ -306,7 +306,6 @@ struct WrittenPositions {
 }
 
 impl WrittenPositions {
-    /// Starts a new sample of `size` positions.
     fn start_sample(&mut self, size: usize) {
         self.sample = self.sample.wrapping_add(1);
         if self.sample == 0 {

@@ -250,7 +250,6 @@ impl RaggedTable {
     }
 }
 
-/// The source of one tensor.
 enum TensorSource {
     /// Values of a column (without axes for a scalar), and its name in error messages.
     Values { array: RaggedArray, dense: DenseOptions, what: String },

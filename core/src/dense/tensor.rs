@@ -145,7 +145,6 @@ impl DenseTensor {
         Self { dtype, shape: vec![0], buffer: Buffer::from_vec(Vec::<u64>::new()) }
     }
 
-    /// Returns the buffer and drops the shape.
     pub(crate) fn into_buffer(self) -> Buffer {
         self.buffer
     }

@@ -154,7 +154,6 @@ impl PatientSource {
         Self { sampler, seed }
     }
 
-    /// Draws the patients `patients` into memory.
     pub(super) fn draw_patients(&self, patients: Range<u64>) -> PatientChunk {
         let mut chunk = PatientChunk::default();
         for patient in patients {
@@ -181,9 +180,7 @@ pub(super) struct PatientChunk {
     pub(super) subject_id: Vec<i64>,
     /// Whether the patient is female, and the year of birth.
     pub(super) facts: Vec<(bool, i32)>,
-    /// Events per patient.
     pub(super) events: Vec<u32>,
-    /// Measurements per event.
     pub(super) measurements: Vec<u32>,
     /// Time in microseconds since 1970.
     pub(super) time: Vec<i64>,

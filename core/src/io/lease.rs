@@ -21,7 +21,6 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempPath;
 use walkdir::WalkDir;
 
-/// Prefix of all temporary names.
 const PREFIX: &str = ".serrate-";
 const LOCK: &str = ".lock";
 /// Ending of the data being written.

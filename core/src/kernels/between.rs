@@ -57,7 +57,8 @@ impl FromStr for Closure {
 /// range open on that side. They compare with the elements like the needles of [`searchsorted`].
 ///
 /// # Errors
-/// Same as [`searchsorted`]: `times` has one level of lists, and the bounds compare with its elements.
+/// Same as [`searchsorted`]; `times` has one level of lists, and the bounds compare with its
+/// elements.
 pub fn range(
     times: &RaggedArray,
     low: Option<&dyn Datum>,

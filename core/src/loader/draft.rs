@@ -34,7 +34,6 @@ pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> V
     shape
 }
 
-/// The lists of a batch, and its size.
 pub(super) struct BatchDraft {
     pub(super) items: Vec<Item>,
     /// Per item, filled only if a tensor needs it: its base, the number of windows of that base,

@@ -1,6 +1,5 @@
 //! Places for facts about a row that are not events.
 
-/// The place of facts in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FactsPlace {
     /// In tensors of their own.

@@ -110,7 +110,6 @@ impl Frame {
         start..start + self.range(axis, item).len() - self.facts_before(axis, item)
     }
 
-    /// Length of the longest list of an axis (1..).
     pub(super) fn longest_list(&self, axis: usize) -> usize {
         longest_list(&self.offsets[axis - 1])
     }

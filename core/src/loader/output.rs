@@ -8,7 +8,6 @@ use super::source::LoaderSource;
 use crate::dense::DType;
 use crate::error::{Error, Result};
 
-/// A tensor of every batch.
 #[derive(Debug)]
 pub(super) struct TensorOutput {
     pub(super) name: Arc<str>,

@@ -45,7 +45,6 @@ impl WriteSlots for NumberFlags<'_> {
     }
 }
 
-/// Writes 1 to every slot.
 pub(super) struct Ones;
 
 impl WriteSlots for Ones {

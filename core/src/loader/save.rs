@@ -13,7 +13,6 @@ use crate::io::atomic::AtomicFolder;
 use crate::io::lease::is_temporary;
 use crate::io::safetensors::dense;
 
-/// Index file of a folder of batches.
 const INDEX: &str = "batches.json";
 
 /// A folder of batches, one safetensors file each, named `batch-000000.safetensors`,

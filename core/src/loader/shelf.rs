@@ -116,7 +116,6 @@ enum Fill {
 }
 
 impl Fill {
-    /// Builds a writer from one element.
     fn new(element: &[u8]) -> Self {
         match element {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),

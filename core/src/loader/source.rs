@@ -72,9 +72,7 @@ pub(super) struct ColumnValues {
 
 #[derive(Debug)]
 enum ColumnCells {
-    /// Numbers, in place.
     Bytes(Buffer),
-    /// Booleans.
     Bits(BooleanBuffer),
 }
 

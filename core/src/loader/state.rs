@@ -28,7 +28,6 @@ pub(super) struct LoaderState {
 pub(super) struct LoaderTarget {
     pub(super) name: Arc<str>,
     pub(super) dtype: DType,
-    /// Whether any value is null.
     pub(super) nulls: bool,
     pub(super) values: ColumnValues,
 }

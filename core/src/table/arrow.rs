@@ -146,7 +146,6 @@ fn open_column(
     }
 }
 
-/// Adds the nulls of the enclosing struct to an array.
 fn add_struct_nulls(array: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef> {
     let union = NullBuffer::union(array.logical_nulls().as_ref(), Some(nulls));
     if array.data_type().is_null() || union.as_ref() == array.nulls() {

@@ -56,7 +56,6 @@ impl Scalar {
         Ok(value.is_valid(0).then(|| value.value(0)))
     }
 
-    /// The scalar as a column with one row.
     pub(super) fn to_column(&self) -> Column {
         Column::with_field(Arc::clone(&self.field), 0, Arc::clone(&self.value))
     }

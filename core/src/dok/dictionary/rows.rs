@@ -76,7 +76,6 @@ pub(super) fn unpack_column(rows: &DenseTensor, first: usize, dtype: DType) -> R
     DenseTensor::try_new(dtype, [rows.nbytes() / width], buffer)
 }
 
-/// Copies selected rows.
 pub(super) fn take_rows(rows: &DenseTensor, which: &[u64]) -> Result<DenseTensor> {
     let width = rows.shape().get(1).copied().unwrap_or(0);
     let mut out = Vec::with_capacity(which.len() * width);

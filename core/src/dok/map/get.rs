@@ -396,7 +396,6 @@ impl LookupVisitor for MarkFound<'_> {
     }
 }
 
-/// Records the row of each key.
 struct RecordRows<'a>(&'a mut [u64]);
 
 impl LookupVisitor for RecordRows<'_> {
@@ -410,7 +409,6 @@ impl LookupVisitor for RecordRows<'_> {
     }
 }
 
-/// Records the bucket of each key.
 struct RecordBuckets<'a>(&'a mut [u64]);
 
 impl LookupVisitor for RecordBuckets<'_> {

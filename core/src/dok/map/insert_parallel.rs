@@ -31,13 +31,11 @@ const PART: usize = 1 << 14;
 
 /// A row of the batch with its location.
 struct BatchEntry {
-    /// The row in the batch.
     given: u32,
     /// The bucket if the key is new, else the row in the map.
     place: usize,
 }
 
-/// Result of one thread.
 #[derive(Default)]
 struct PartResult {
     new: Vec<BatchEntry>,

@@ -61,7 +61,6 @@ impl HashMap {
     }
 }
 
-/// Views rows as elements.
 fn view_elements<'a, T: Element + 'a>(bytes: &'a [u8], of: &RowType) -> Result<&'a [T]> {
     if !T::reads(of.dtype()) {
         return Err(Error::invalid(format!("rows of {of} cannot be read as {}", T::DTYPE)));

@@ -125,7 +125,6 @@ impl RowBuffer {
         self.as_mut_slice().map(|_| ())
     }
 
-    /// Drops the rows from `bytes` on.
     pub(super) fn truncate(&mut self, bytes: usize) {
         self.len = self.len.min(bytes);
     }

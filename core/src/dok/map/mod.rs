@@ -74,7 +74,6 @@ pub struct HashMap {
     len: usize,
 }
 
-/// Types of keys and values.
 #[derive(Clone, Debug)]
 struct RowTypes {
     key: RowType,

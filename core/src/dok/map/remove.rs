@@ -89,7 +89,6 @@ impl HashMap {
     }
 }
 
-/// Returns the row of an occupied bucket.
 fn occupied_row(bucket: u64) -> Option<usize> {
     super::table::match_row(bucket, super::table::bucket_tag(bucket))
 }

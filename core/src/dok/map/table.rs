@@ -31,7 +31,6 @@ pub(super) const EMPTY: u64 = 0;
 /// A bucket whose key was removed; probes continue past it.
 const GONE: u64 = 2 << ROW_BITS;
 
-/// Maximum number of rows of one map.
 #[expect(clippy::cast_possible_truncation, reason = "40 bits")]
 pub(super) const MAX_ROWS: usize = ROW as usize - 1;
 

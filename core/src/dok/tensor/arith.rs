@@ -250,7 +250,6 @@ impl DokTensor {
     }
 }
 
-/// Splits a place of a matrix into row and column.
 pub(super) fn split_place(place: i64, columns: usize) -> (usize, usize) {
     let (place, columns) = (from_place(place), columns as u64);
     (to_coordinate(place / columns), to_coordinate(place % columns))

@@ -148,7 +148,6 @@ impl DokTensor {
     }
 }
 
-/// Reorders values from the order of groups to that of entries.
 pub(super) fn restore_order(groups: &EntryGroups, values: &[f64]) -> Vec<f64> {
     let mut out = vec![0.0; values.len()];
     for (row, value) in groups.rows.iter().zip(values) {

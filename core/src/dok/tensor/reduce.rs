@@ -76,7 +76,6 @@ impl EntryGroups {
         Ok(Self { shape: kept, places: group_places, ends, rows, size })
     }
 
-    /// Returns the range of each group in `rows`.
     pub(super) fn ranges(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(self.ends.iter().copied()).map(|(from, to)| from..to)

@@ -33,7 +33,6 @@ pub(super) fn compute_strides(shape: &[usize]) -> Vec<u64> {
     strides
 }
 
-/// Converts a linear position to a place.
 #[inline(always)]
 pub(super) fn to_place(linear: u64) -> i64 {
     #[expect(clippy::cast_possible_wrap, reason = "places are below 2^63")]

@@ -13,7 +13,6 @@ use super::{JsonOptions, RESERVED};
 use crate::error::{Error, Result};
 use crate::table::{Incoming, RaggedTable, assemble_table};
 
-/// Columns being read.
 #[derive(Debug, Default)]
 pub(super) struct ColumnSinks {
     columns: Vec<ColumnSink>,

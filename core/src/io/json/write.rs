@@ -20,7 +20,6 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::table::{Column, RaggedTable};
 
-/// A value to be written.
 enum Leaf {
     Null,
     Bool(bool),
@@ -72,7 +71,6 @@ impl Leaf {
 
 type Getter<'a> = Box<dyn Fn(usize) -> Leaf + 'a>;
 
-/// A column ready to be written.
 struct JsonColumn<'a> {
     name: &'a str,
     layouts: Vec<(&'a Layout, Option<&'a NullBuffer>)>,

@@ -168,7 +168,6 @@ impl AsOf {
         })
     }
 
-    /// Returns the shards in the given order.
     pub(super) fn shards(&self) -> &[MedsShard] {
         &self.shards
     }
@@ -180,7 +179,6 @@ impl AsOf {
     }
 }
 
-/// Maps every subject to its shard and row.
 fn map_subjects(shards: &[MedsShard]) -> Result<HashMap<i64, (u32, u32)>> {
     let mut places = HashMap::with_capacity(shards.iter().map(|s| s.events.num_rows()).sum());
     for (number, shard) in shards.iter().enumerate() {

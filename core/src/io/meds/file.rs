@@ -21,7 +21,6 @@ use crate::io::contain::contain_panics;
 use crate::io::listing::is_hidden;
 use crate::io::order::natural;
 
-/// A Parquet file with its footer.
 #[derive(Clone, Debug)]
 pub(crate) struct MedsFile {
     path: PathBuf,

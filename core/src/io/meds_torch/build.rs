@@ -8,11 +8,9 @@ use crate::io::meds::delta_days;
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     pub(super) subjects: Vec<i64>,
-    /// End offset of the events of each subject.
     pub(super) event_ends: Vec<i64>,
     pub(super) times: Vec<i64>,
     pub(super) deltas: Vec<f32>,
-    /// End offset of the measurements of each event.
     pub(super) measurement_ends: Vec<i64>,
     pub(super) codes: Vec<i64>,
     pub(super) values: Vec<f32>,

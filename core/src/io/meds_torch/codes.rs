@@ -31,7 +31,6 @@ const COUNTED: [&str; 5] = [
     "values/sum_sqd",
 ];
 
-/// Token and scale of a code.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodeEntry {
     pub(super) token: u32,
@@ -45,7 +44,6 @@ pub(super) struct CodeEntry {
 /// Precision in which values are scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arithmetic {
-    /// Values are not scaled.
     Raw,
     Single,
     Double,
@@ -165,7 +163,6 @@ impl OldCodes {
         self.table.as_ref()?.column_by_name(name)
     }
 
-    /// Returns the row of each code in the file.
     fn find_rows(&self, codes: &[Arc<str>]) -> Result<UInt32Array> {
         let Some(column) = self.column("code") else {
             return Ok(UInt32Array::new_null(codes.len()));

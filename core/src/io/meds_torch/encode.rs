@@ -37,7 +37,6 @@ pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<V
     names.collect()
 }
 
-/// The tensors of a shard in memory.
 pub(super) struct EncodedShard {
     /// Parts by name; only those with rows, but at least one.
     pub(super) parts: Vec<(String, Builder)>,
@@ -68,7 +67,6 @@ pub(super) struct Encoder<'a> {
     pub(super) unknown: Unknown,
 }
 
-/// Destination of rows.
 enum RowTarget {
     /// Tensors, as long as rows are in order.
     Build,
@@ -235,7 +233,6 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// Returns the value of a row; `None` if it has none.
     fn value(&self, values: &Values, row: usize, entry: &CodeEntry) -> Option<f32> {
         match values {
             Values::Absent => None,

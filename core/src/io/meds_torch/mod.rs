@@ -31,9 +31,7 @@ pub use read::{CohortShard, CohortTables, TensorizedCohort};
 pub(crate) use tables::tensorize_in_memory;
 pub use tensorize::{ShardReport, TensorizeReport, tensorize};
 
-/// Folder of the tensors.
 pub(crate) const TENSORS: &str = "data";
-/// Folder of the schema files.
 pub(crate) const SCHEMAS: &str = "tokenization/schemas";
 
 /// Returns the split of a shard, the first part of its name.

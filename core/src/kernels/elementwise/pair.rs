@@ -40,8 +40,8 @@ pub(crate) fn pair_arrays(left: &RaggedArray, right: &RaggedArray) -> Result<Pai
     broadcast_pair(left, right, Repeat::Lists)
 }
 
-/// Like [`pair_arrays`], but repeats lists only if all lists of the axis have one element: arrays with
-/// named dims have a size per dim, not per list.
+/// Like [`pair_arrays`], but repeats lists only if all lists of the axis have one element: arrays
+/// with named dims have a size per dim, not per list.
 ///
 /// # Errors
 /// Same as [`pair_arrays`], and for lists of one element among longer ones.

@@ -131,7 +131,6 @@ impl Predicate<u8> for IsNonzero {
     }
 }
 
-/// Groups as lists of contiguous leaves.
 pub(super) struct GroupLists {
     pub(super) leaves: ArrayRef,
     pub(super) lists: ListAxis,

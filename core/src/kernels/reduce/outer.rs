@@ -90,12 +90,10 @@ fn repeat_per_child(layout: &Layout, of: impl Fn(usize) -> usize) -> Vec<usize> 
     out
 }
 
-/// Returns the first slot of its list for every child of `reduced`.
 fn first_slots(reduced: &Layout, slots: &Layout) -> Vec<usize> {
     repeat_per_child(reduced, |list| slots.range(list).start)
 }
 
-/// Returns the length of the longest inner list of every outer list.
 fn longest_lists(outer: &Layout, inner: &Layout) -> Result<Vec<usize>> {
     fn longest_ragged<O: OffsetSizeTrait>(outer: &Layout, inner: &[O]) -> Vec<usize> {
         let mut out = Vec::with_capacity(outer.lists());

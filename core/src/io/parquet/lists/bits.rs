@@ -8,7 +8,6 @@ pub(super) fn low_mask(n: usize) -> u64 {
     if n == 0 { 0 } else { u64::MAX >> (64 - n.min(64)) }
 }
 
-/// Returns the number of set bits.
 #[inline(always)]
 pub(super) fn count_ones(word: u64) -> usize {
     word.count_ones() as usize

@@ -32,7 +32,6 @@ impl ErrorPlace {
         Self { file: file.into(), column: chunk.column_path().string(), group, pages: 0 }
     }
 
-    /// Returns an error about the chunk.
     pub(super) fn error(&self, message: impl AsRef<str>) -> Error {
         let message = message.as_ref();
         Error::file(

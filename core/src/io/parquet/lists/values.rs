@@ -65,7 +65,6 @@ impl_native! {
     u64, 8, [0 1 2 3 4 5 6 7];
 }
 
-/// The remaining encoded values of a page.
 #[derive(Debug)]
 pub(super) enum EncodedValues {
     Plain(Bytes),
@@ -117,7 +116,6 @@ fn encoding_error(encoding: Encoding, what: &str) -> Fault {
 
 /// Decodes values of any type into a buffer with a slot per value or null.
 pub(super) trait ValueSink: Send {
-    /// Sets the dictionary of the following pages.
     fn set_dictionary(&mut self, values: &Bytes, count: usize) -> Result<(), Fault>;
 
     /// Drops the dictionary of the previous chunk.
