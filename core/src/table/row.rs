@@ -139,6 +139,6 @@ impl<'a> Row<'a> {
         if whole == self.windows {
             return Ok(row);
         }
-        row.narrow(&self.windows, &whole)
+        row.narrow_to(&self.windows, &whole)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::rows::with_key_width;
 use super::table::{IndexTable, buckets_for};
-use super::{HashMap, spread};
+use super::{HashMap, insert_parallel};
 use crate::error::{Error, Result};
 
 impl HashMap {

@@ -160,7 +160,7 @@ impl HashMap {
     ///
     /// Reads the whole map; useful to measure how evenly the keys are distributed.
     pub fn longest_probe(&self) -> usize {
-        let width = rows::Any(self.types.as_ref().map_or(0, |t| t.key.bytes()));
+        let width = rows::DynamicWidth(self.types.as_ref().map_or(0, |t| t.key.bytes()));
         let keys = self.keys.as_slice();
         let distance = |row: usize| {
             let hash = self.hashing.hash_row(width, rows::Width::row(width, keys, row));

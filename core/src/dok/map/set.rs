@@ -1,11 +1,11 @@
 //! Insertion and update of keys by one thread.
 
 use super::hash::{prefetch_row, prefetch_value};
+use super::insert_parallel;
 #[cfg(target_arch = "x86_64")]
 use super::probe::Avx2Probe;
 use super::probe::{NO_ROW, Probe, ScalarProbe};
 use super::rows::{RowType, Width, copy_row, with_key_width};
-use super::spread;
 use super::table::{
     AHEAD, EMPTY, RING, hash_tag, home_bucket, is_free, match_row, next_bucket, pack_bucket,
 };

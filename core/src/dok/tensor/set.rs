@@ -65,7 +65,7 @@ impl DokTensor {
     /// which take an entry per element); also if the value has another shape or does not fit the
     /// type.
     pub fn set<'a>(&mut self, index: &[Index], value: impl Into<Source<'a>>) -> Result<()> {
-        self.write_part(index, value.into(), PlaceSelection::numpy)
+        self.write_part(index, value.into(), PlaceSelection::for_numpy_index)
     }
 
     /// Writes like [`set`](Self::set) to the part that [`get_orthogonal`](Self::get_orthogonal)
@@ -78,7 +78,7 @@ impl DokTensor {
         index: &[Index],
         value: impl Into<Source<'a>>,
     ) -> Result<()> {
-        self.write_part(index, value.into(), PlaceSelection::orthogonal)
+        self.write_part(index, value.into(), PlaceSelection::for_orthogonal_index)
     }
 
     /// Writes one element; zero removes its entry.

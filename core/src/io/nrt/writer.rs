@@ -291,7 +291,7 @@ fn find_row(table: &RaggedTable, axis: usize, element: usize) -> Result<usize> {
     let (mut low, mut high) = (0, table.num_rows());
     while high.saturating_sub(low) > 1 {
         let middle = low.midpoint(high);
-        let start = table.read_windows(middle..middle)?.get(axis).map_or(0, |w| w.start);
+        let start = table.windows(middle..middle)?.get(axis).map_or(0, |w| w.start);
         if start <= element { low = middle } else { high = middle }
     }
     Ok(low)

@@ -306,7 +306,7 @@ impl SideValues {
 
 fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result<ArrayRef> {
     let compares = op.is_comparison();
-    if compares && let Some(found) = compare::compare(op, left, right)? {
+    if compares && let Some(found) = compare::compare_sides(op, left, right)? {
         return Ok(found);
     }
     let (one_left, one_right);

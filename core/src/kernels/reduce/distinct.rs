@@ -22,9 +22,9 @@ use crate::kernels::native::{native_int, reinterpret_values};
 use crate::kernels::sort::unpack_float_dictionary;
 
 /// [`Reduction::Nunique`](super::Reduction::Nunique).
-pub(super) fn count_distinct(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
+pub(super) fn reduce_nunique(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     if let Some(leaves) = unpack_float_dictionary(leaves)? {
-        return count_distinct(&leaves, task);
+        return reduce_nunique(&leaves, task);
     }
     let lists = task.groups.gather_leaves(leaves)?;
     let counts = count_distinct(&lists)?;

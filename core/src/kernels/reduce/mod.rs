@@ -227,7 +227,7 @@ pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<
         Reduction::Median => quantile::compute_quantile(leaves, task, 0.5),
         Reduction::ArgMin | Reduction::ArgMax => pick::find_extremes(leaves, task),
         Reduction::First | Reduction::Last => pick::pick_first_last(leaves, task),
-        Reduction::Nunique => distinct::count_distinct(leaves, task),
+        Reduction::Nunique => distinct::reduce_nunique(leaves, task),
     }?;
     target.with_result(if *found.data_type() == out { found } else { cast(&found, &out)? })
 }

@@ -142,7 +142,7 @@ where
 {
     let flat: &[T::Native] = leaves.as_primitive::<T>().values();
     let valid = rank_valid(leaves);
-    let found = segments::fold::<Extreme<T::Native, W>, _, false>(
+    let found = segments::fold_segments::<Extreme<T::Native, W>, _, false>(
         flat,
         valid.as_ref(),
         level.layout(),

@@ -42,7 +42,7 @@ pub fn quantile(array: &RaggedArray, q: f64, axis: Option<i64>) -> Result<Ragged
     let out = Reduction::Median.output_type(array.leaf_type())?;
     let target = ReduceTarget::new(array, Reduction::Median, axis)?;
     let found = compute_quantile(target.leaves(), &target.task, q)?;
-    target.result(cast(&found, &out)?)
+    target.with_result(cast(&found, &out)?)
 }
 
 /// Returns several quantiles at once, as one more innermost axis with one value for each of `qs`.

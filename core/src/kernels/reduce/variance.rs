@@ -69,7 +69,7 @@ fn sum_squares<T: FoldNumber<Wide = f64>>(
     counts: &[usize],
 ) -> Result<Vec<f64>> {
     let mean = |total, n| if n > 0 { divide_by_count(total, n) } else { 0.0 };
-    let mut found = segments::fold::<Total<T>, _, true>(flat, valid, layout, mean)?.values;
+    let mut found = segments::fold_segments::<Total<T>, _, true>(flat, valid, layout, mean)?.values;
     for (list, mean) in found.iter_mut().enumerate().filter(|(_, mean)| !mean.is_finite()) {
         let range = layout.range(list);
         *mean = compute_scaled_mean(flat, valid, range, counts[list]).unwrap_or(*mean);
