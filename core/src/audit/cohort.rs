@@ -132,7 +132,6 @@ fn open_shard(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
     }
 }
 
-/// Checks that both files have the same number of rows.
 fn check_row_count(shard: &CohortShard, file: &NrtFile, log: &mut Log) {
     let Ok(source) = MedsFile::open(shard.schema_path()) else { return };
     let (Ok(expected), found) = (source.rows(), file.num_rows()) else { return };

@@ -111,7 +111,6 @@ pub(crate) fn densify_into_named(
     Ok(plan.shape().to_vec())
 }
 
-/// Returns an error unless `out` has the length of the result.
 pub(crate) fn check_out_len(plan: &Plan, dtype: DType, what: &str, out: &[u8]) -> Result<()> {
     if out.len() == plan.bytes() {
         return Ok(());
@@ -398,7 +397,6 @@ impl LeafWriter {
     }
 }
 
-/// Whether elements are widened while they are written.
 fn is_widening(from: DType, to: DType) -> bool {
     to == DType::I64
         && matches!(

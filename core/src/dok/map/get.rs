@@ -41,7 +41,6 @@ const QUEUE: usize = 4 * BLOCK;
 /// Minimum number of keys that one thread looks up at a time.
 const PART: usize = 1 << 14;
 
-/// Marks a key that was not found.
 pub(crate) const MISSING: u64 = u64::MAX;
 
 /// Result of [`HashMap::get`].
@@ -78,7 +77,6 @@ impl From<DenseTensor> for Fallback {
 }
 
 impl Fallback {
-    /// Returns the bytes of one value.
     fn to_row(&self, of: &RowType) -> Result<Vec<u8>> {
         match self {
             Self::Zero => Ok(vec![0; of.bytes()]),
@@ -201,7 +199,6 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         }
     }
 
-    /// Probes the home lines of a block of keys.
     #[inline(always)]
     fn probe_homes(&mut self, keys: Range<usize>, BlockHomes { tags, homes }: &BlockHomes) {
         self.visit.write_missing(keys.clone());
@@ -382,7 +379,6 @@ impl<V: Width> LookupVisitor for CopyValues<'_, V> {
     }
 }
 
-/// Records whether each key is present.
 struct MarkFound<'a>(&'a mut [bool]);
 
 impl LookupVisitor for MarkFound<'_> {

@@ -17,7 +17,6 @@ impl HashMap {
         limit.min(self.table.len() - 1)
     }
 
-    /// Returns whether `more` keys fit into the table.
     pub(super) fn has_capacity(&self, more: usize) -> bool {
         let taken = self.len + self.table.removed();
         taken.checked_add(more).is_some_and(|n| n <= self.max_rows())
@@ -54,7 +53,6 @@ impl HashMap {
         grown
     }
 
-    /// Builds a table of `buckets` buckets and inserts all keys.
     fn rebuild_table(&mut self, buckets: usize) -> Result<()> {
         let mut table = IndexTable::new(buckets)?;
         let (hashing, keys, len) = (self.hashing, self.keys.as_slice(), self.len);

@@ -286,7 +286,6 @@ impl HashMap {
     }
 }
 
-/// Copies the new rows in parallel.
 fn copy_new(
     out: &mut [u8],
     width: usize,

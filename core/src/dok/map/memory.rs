@@ -129,7 +129,6 @@ impl RowBuffer {
         self.len = self.len.min(bytes);
     }
 
-    /// Releases spare capacity.
     pub(super) fn shrink_to_len(&mut self) -> Result<()> {
         let spare = self.capacity() - self.len;
         // Large blocks consist of whole huge pages, so some spare capacity remains.

@@ -421,7 +421,6 @@ impl LeafValues {
         }
     }
 
-    /// Converts the store so that it can hold `value`.
     fn widen_store(&mut self, value: JsonScalar<'_>) -> Result<(), &'static str> {
         const NUMBER: &str = "a number or a boolean, like the values before it in this column";
         let store = std::mem::replace(&mut self.store, Store::Nothing(0));
@@ -560,7 +559,6 @@ fn to_integer(value: JsonScalar<'_>, declared: &DataType) -> Option<i128> {
     (least..=most).contains(&i).then_some(i)
 }
 
-/// Reasons why no type can be inferred.
 enum NoType {
     Nothing,
     Floats(f64),

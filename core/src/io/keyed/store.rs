@@ -41,7 +41,6 @@ impl Latest {
     }
 }
 
-/// State of one file.
 #[derive(Debug, Default)]
 struct Slot {
     /// Versions that are in use.

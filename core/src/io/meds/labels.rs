@@ -22,7 +22,6 @@ use crate::io::order::textual;
 const SUBJECT: &str = "subject_id";
 const TIME: &str = "prediction_time";
 
-/// The key columns of a label.
 pub(crate) const KEYS: [&str; 2] = [SUBJECT, TIME];
 
 /// Columns that hold the value of a label in MEDS.

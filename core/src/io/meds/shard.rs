@@ -94,7 +94,6 @@ pub struct Needed<'a>(pub Option<&'a [&'a str]>);
 impl Needed<'_> {
     pub(crate) const ALL: Self = Self(None);
 
-    /// Whether a column of the tables is needed.
     pub(crate) fn has_column(&self, name: &str) -> bool {
         self.0.is_none_or(|names| names.contains(&name))
     }

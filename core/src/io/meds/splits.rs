@@ -63,7 +63,6 @@ impl Splits {
         Ok(Self { names, of_subject: Some(of_subject) })
     }
 
-    /// Whether there is a file of subjects and splits.
     pub(crate) fn is_given(&self) -> bool {
         self.of_subject.is_some()
     }

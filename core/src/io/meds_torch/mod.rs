@@ -106,7 +106,6 @@ pub struct TensorizeOptions {
 }
 
 impl TensorizeOptions {
-    /// Returns the number of shards processed concurrently.
     fn jobs(&self) -> usize {
         match self.jobs {
             0 => std::thread::available_parallelism().map_or(1, usize::from).min(8),

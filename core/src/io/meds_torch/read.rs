@@ -520,7 +520,6 @@ impl CodeDictionary {
         Ok(MedsShard { name, events, statics })
     }
 
-    /// Appends the needed columns among codes and tokens.
     fn append_codes(
         &self,
         prefix: &str,

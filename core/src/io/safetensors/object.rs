@@ -143,12 +143,10 @@ impl Object {
         &self.options
     }
 
-    /// Returns the bytes fetched so far.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of requests answered so far.
     pub(crate) fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }

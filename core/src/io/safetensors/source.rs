@@ -221,7 +221,6 @@ pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std:
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
 }
 
-/// Fills a buffer from a position in a file.
 #[cfg(windows)]
 pub(crate) fn read_exact_at(
     file: &File,

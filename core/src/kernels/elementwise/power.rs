@@ -87,7 +87,6 @@ fn raise_integers<T: ArrowPrimitiveType>(
     Ok(Arc::new(out))
 }
 
-/// Applies a function to pairs of floats.
 pub(super) fn apply_to_floats<T: ArrowPrimitiveType>(
     left: &SideValues,
     right: &SideValues,

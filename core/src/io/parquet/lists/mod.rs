@@ -135,7 +135,6 @@ pub fn ranges(
     Ok(chunk.ranges_of(&rows))
 }
 
-/// Returns the error for a column that is not [`supported`].
 fn unsupported_column<R>(source: &Source<'_, R>, field: &Field) -> Error {
     Error::file(
         source.name,
