@@ -16,7 +16,7 @@ pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<V
     let mut seen = std::collections::HashMap::new();
     let sources = dataset.sources();
     let names = sources.iter().map(|(name, source)| {
-        let names = match splits.place(name) {
+        let names = match splits.find_shard_split(name) {
             Place::Split(split) => vec![below_split(split, name)],
             Place::BySubject => splits.names().iter().map(|s| below_split(s, name)).collect(),
             Place::Unknown => vec![name.clone()],

@@ -117,10 +117,11 @@ impl Fitted {
     /// If the data set has splits but none named `train`, or a shard cannot be read.
     pub(super) fn fit(dataset: &MedsDataset, splits: &Splits, jobs: usize) -> Result<Self> {
         let sources = dataset.sources();
-        let unknown = sources.iter().all(|(name, _)| splits.place(name) == Place::Unknown);
+        let unknown =
+            sources.iter().all(|(name, _)| splits.find_shard_split(name) == Place::Unknown);
         let train: Vec<(&MedsFile, TrainRows)> = sources
             .iter()
-            .filter_map(|(name, source)| match splits.place(name) {
+            .filter_map(|(name, source)| match splits.find_shard_split(name) {
                 Place::Split(TRAIN) => Some((source, TrainRows::All)),
                 Place::Split(_) => None,
                 Place::BySubject => Some((source, TrainRows::BySubject)),

@@ -144,7 +144,7 @@ pub fn tensorize(
 
     let mut report = TensorizeReport {
         codes: codes.len(),
-        no_splits: sources.iter().all(|(name, _)| splits.place(name) == Place::Unknown),
+        no_splits: sources.iter().all(|(name, _)| splits.find_shard_split(name) == Place::Unknown),
         ..TensorizeReport::default()
     };
     let work = |i: usize| {

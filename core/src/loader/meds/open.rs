@@ -89,11 +89,11 @@ fn read_cohort(cohort: &TensorizedCohort, split: Option<&str>) -> Result<Vec<Sub
 }
 
 fn read_data_set(data: &MedsDataset, split: Option<&str>) -> Result<Vec<Subjects>> {
-    let splits = Splits::of(data.root())?;
+    let splits = Splits::read_splits(data.root())?;
     let read = ReadOptions { columns: Some(Vec::new()), ..ReadOptions::default() };
     let mut shards = Vec::new();
     for shard in data.shards() {
-        let filter_subjects = match (split, splits.place(shard.name())) {
+        let filter_subjects = match (split, splits.find_shard_split(shard.name())) {
             (None, _) => false,
             (Some(split), Place::Split(name)) if name == split => false,
             (Some(_), Place::Split(_)) => continue,
