@@ -270,7 +270,8 @@ pub(super) fn check_same_entries(from: &EntryView, into: &EntryView) -> Result<(
 /// let row = |v: Vec<i64>| DenseTensor::from_vec([1, v.len()], v);
 /// let indices = |v| RaggedBatch::from_full_tensor(&row(v)?, 1, 1);
 /// let (from, to) = (indices(vec![0, 2])?, indices(vec![1, 0])?);
-/// let out = batched_index_mapping(&row(vec![7, 8, 9])?, &from, &to, &row(vec![1, 2])?, &Default::default())?;
+/// let (source, target) = (row(vec![7, 8, 9])?, row(vec![1, 2])?);
+/// let out = batched_index_mapping(&source, &from, &to, &target, &Default::default())?;
 /// assert_eq!(out.to_tensor()?.to_string(), "int64[1, 2] [[9, 7]]");
 /// # Ok::<(), serrate::Error>(())
 /// ```

@@ -136,8 +136,10 @@ pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
 /// # use serrate_core as serrate;
 /// use serrate::batching::{RaggedBatch, get_mask_from_indices};
 /// use serrate::dense::DenseTensor;
-/// let indices = RaggedBatch::from_full_tensor(&DenseTensor::from_vec([1, 3], vec![2, 0, 2])?, 1, 1)?;
-/// assert_eq!(get_mask_from_indices(4, &indices)?.to_string(), "bool[1, 4] [[true, false, true, false]]");
+/// let indices = DenseTensor::from_vec([1, 3], vec![2, 0, 2])?;
+/// let indices = RaggedBatch::from_full_tensor(&indices, 1, 1)?;
+/// let mask = get_mask_from_indices(4, &indices)?;
+/// assert_eq!(mask.to_string(), "bool[1, 4] [[true, false, true, false]]");
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///

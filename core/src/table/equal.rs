@@ -25,7 +25,8 @@ impl RaggedTable {
     /// use arrow::array::{Float32Array, Int8Array};
     /// use serrate::table::RaggedTable;
     /// let one = |values| RaggedTable::builder().lengths([1, 1])?.column("x", 1, values).build();
-    /// let (a, b) = (one(Arc::new(Int8Array::from(vec![1, 2])))?, one(Arc::new(Float32Array::from(vec![1., 2.])))?);
+    /// let a = one(Arc::new(Int8Array::from(vec![1, 2])))?;
+    /// let b = one(Arc::new(Float32Array::from(vec![1., 2.])))?;
     /// assert!(a.equals(&b, false)? && a != b);
     /// let nan = one(Arc::new(Float32Array::from(vec![f32::NAN, 2.])))?;
     /// assert!(nan.equals(&nan, true)? && !nan.equals(&nan, false)?);

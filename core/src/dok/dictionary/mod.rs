@@ -43,7 +43,8 @@ use rows::PackedRows;
 /// let subject: ArrayRef = Arc::new(Int64Array::from(vec![Some(8), Some(8), None]));
 /// let code: ArrayRef = Arc::new(StringArray::from(vec!["LAB//1", "LAB//2", "LAB//1"]));
 /// let found = dictionary.get(&[subject, code])?;
-/// assert_eq!(found.as_primitive::<Float32Type>().iter().collect::<Vec<_>>(), [Some(2.5), None, None]);
+/// let found: Vec<_> = found.as_primitive::<Float32Type>().iter().collect();
+/// assert_eq!(found, [Some(2.5), None, None]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Debug)]

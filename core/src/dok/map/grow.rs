@@ -99,7 +99,8 @@ impl HashMap {
     /// # use serrate::dense::DenseTensor;
     /// # use serrate::dok::{HashMap, MapOptions};
     /// let mut map = HashMap::new(MapOptions::default())?;
-    /// map.set(&DenseTensor::from_vec([3], vec![1, 2, 3])?, &DenseTensor::from_vec([3], vec![4, 5, 6])?)?;
+    /// let keys = DenseTensor::from_vec([3], vec![1, 2, 3])?;
+    /// map.set(&keys, &DenseTensor::from_vec([3], vec![4, 5, 6])?)?;
     /// map.rehash(1000)?;
     /// assert_eq!((map.n_buckets(), map.len()), (1000, 3));
     /// map.rehash(0)?;

@@ -84,8 +84,9 @@ impl DokTensor {
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
     /// use serrate::dok::DokTensor;
-    /// let m = DokTensor::from_dense(&DenseTensor::from_vec([2, 3], vec![0f32, 2.0, 0.0, 1.0, 0.0, 3.0])?)?;
-    /// let product = m.matmul_dense(&DenseTensor::from_vec([3, 2], vec![1f32, 2.0, 3.0, 4.0, 5.0, 6.0])?)?;
+    /// let a = DenseTensor::from_vec([2, 3], vec![0f32, 2.0, 0.0, 1.0, 0.0, 3.0])?;
+    /// let b = DenseTensor::from_vec([3, 2], vec![1f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    /// let product = DokTensor::from_dense(&a)?.matmul_dense(&b)?;
     /// assert_eq!(product, DenseTensor::from_vec([2, 2], vec![6f32, 8.0, 16.0, 20.0])?);
     /// # Ok::<(), serrate::Error>(())
     /// ```

@@ -128,7 +128,8 @@ impl DokTensor {
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
     /// use serrate::dok::DokTensor;
-    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 3], vec![0f32, 5.0, 0.0, 7.0, 0.0, 9.0])?)?;
+    /// let t = DenseTensor::from_vec([2, 3], vec![0f32, 5.0, 0.0, 7.0, 0.0, 9.0])?;
+    /// let t = DokTensor::from_dense(&t)?;
     /// assert_eq!(t.sum(Some(&[1]), false)?.to_dense()?.as_slice::<f32>()?, [5.0, 16.0]);
     /// assert_eq!(t.sum(None, false)?.at(&[])?.to_string(), "21");
     /// assert_eq!(t.sum(Some(&[0, -1]), true)?.shape(), [1, 1]);

@@ -15,7 +15,8 @@ impl DokTensor {
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
     /// use serrate::dok::DokTensor;
-    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 3], vec![5.0, 0.0, 5.0, 0.0, -7.0, 0.0])?)?;
+    /// let t = DenseTensor::from_vec([2, 3], vec![5.0, 0.0, 5.0, 0.0, -7.0, 0.0])?;
+    /// let t = DokTensor::from_dense(&t)?;
     /// let s = t.softmax(&[1])?;
     /// assert_eq!(s.to_dense()?.as_slice::<f64>()?, [0.5, 0.0, 0.5, 0.0, 1.0, 0.0]);
     /// # Ok::<(), serrate::Error>(())

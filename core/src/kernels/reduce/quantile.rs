@@ -59,7 +59,7 @@ pub fn quantile(array: &RaggedArray, q: f64, axis: Option<i64>) -> Result<Ragged
 /// let leaves = Arc::new(Float64Array::from(vec![1., 2., 3., 7.]));
 /// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
 /// let found = quantiles(&a, &[0.5, 1.], Some(1))?;
-/// assert_eq!(found.shape(), [2, 2]);
+/// assert_eq!(found.lengths(1)?, [2, 2]);
 /// assert_eq!(found.leaves().as_ref(), &Float64Array::from(vec![2., 3., 7., 7.]));
 /// # Ok::<(), serrate::Error>(())
 /// ```

@@ -78,7 +78,8 @@ pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool
 /// use std::{path::Path, sync::Arc};
 /// use arrow::array::Array;
 /// use parquet::arrow::arrow_reader::ArrowReaderMetadata;
-/// use serrate::io::parquet::{self as io, LocalFile, lists::{Parts, Source, read_column, supported}};
+/// use serrate::io::parquet::lists::{Parts, Source, read_column, supported};
+/// use serrate::io::parquet::{self as io, LocalFile};
 ///
 /// let table = serrate::generate::mimic_table(9, 1)?;
 /// let dir = tempfile::tempdir()?;
