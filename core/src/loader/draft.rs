@@ -1,4 +1,4 @@
-//! [`Draft`]: everything about a batch but its values.
+//! [`BatchDraft`]: everything about a batch but its values.
 
 use std::ops::Range;
 use std::sync::Arc;

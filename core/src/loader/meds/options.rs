@@ -249,8 +249,8 @@ impl MedsOptions {
     /// Labels keep their order;
     /// [`Labels::read_in_text_order`](crate::io::meds::Labels::read_in_text_order) reads those of a
     /// folder in the order of meds-torch-data. Random windows are drawn from a generator of this
-    /// library (see [`Sampling`](crate::loader::Sampling)) instead of numpy's: the distribution is
-    /// the same, the windows are not.
+    /// library (see [`crate::loader::Sampling`]) instead of numpy's: the distribution is the same,
+    /// the windows are not.
     ///
     /// Input at which meds-torch-data fails gives the same result as without `compat`: a subject
     /// without events is a row of padding. meds-torch-data takes other subjects' events.
