@@ -26,6 +26,7 @@ impl MedsLoader {
     ///
     /// If [`compat`](MedsOptions::compat) is set, a MEDS data set is read exactly as the cohort
     /// that [`tensorize`](crate::io::meds_torch::tensorize) makes of it with default options:
+    /// measurements whose code is not in the vocabulary are left out and
     /// [counted](Self::dropped_measurements), as are subjects without any other measurements, and
     /// without `code/vocab_index` the vocabulary is that of the train split. Without `compat`,
     /// codes outside the vocabulary have the token 0.

@@ -253,7 +253,8 @@ impl MedsOptions {
     /// the windows are not.
     ///
     /// Input at which meds-torch-data fails gives the same result as without `compat`: a subject
-    /// without events is a row of padding. meds-torch-data takes other subjects' events.
+    /// without events is a row of padding. One wrong result is not reproduced: without
+    /// [times](Self::time_delta), meds-torch-data takes other subjects' events.
     pub fn compat(mut self, compat: bool) -> Self {
         self.compat = compat;
         self
