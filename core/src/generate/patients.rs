@@ -225,7 +225,7 @@ impl PatientChunk {
         }
     }
 
-    fn append(&mut self, mut other: Self) {
+    fn append_chunk(&mut self, mut other: Self) {
         self.subject_id.append(&mut other.subject_id);
         self.facts.append(&mut other.facts);
         self.events.append(&mut other.events);
@@ -301,7 +301,7 @@ pub fn mimic_table(patients: usize, seed: u64) -> Result<RaggedTable> {
         .collect();
     let mut all = PatientChunk::default();
     for part in parts {
-        all.append(part);
+        all.append_chunk(part);
     }
     all.build(|values| Ok(Float32Array::from(values)))
 }

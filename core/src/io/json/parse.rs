@@ -58,7 +58,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Checks that only white space follows.
-    pub(super) fn end(&mut self) -> Result<()> {
+    pub(super) fn expect_end(&mut self) -> Result<()> {
         match self.peek() {
             None => Ok(()),
             Some(_) => Err(self.describe_unexpected("the end of the input")),
@@ -110,30 +110,30 @@ impl<'a> Parser<'a> {
             Some(b'[') => {
                 sink.begin_list()?;
                 self.parse_array(|p| p.parse_element(sink))?;
-                sink.end();
+                sink.end_list();
                 Ok(())
             }
             Some(b'{') => Err(sink.wrong_value("a value or a list of values", "an object".into())),
             Some(b'"') => {
                 let text = self.parse_string()?;
-                sink.scalar(JsonScalar::Text(&text))
+                sink.push_scalar(JsonScalar::Text(&text))
             }
             Some(b'n') => {
                 self.parse_word("null")?;
-                sink.null();
+                sink.push_null();
                 Ok(())
             }
             Some(b't') => {
                 self.parse_word("true")?;
-                sink.scalar(JsonScalar::Bool(true))
+                sink.push_scalar(JsonScalar::Bool(true))
             }
             Some(b'f') => {
                 self.parse_word("false")?;
-                sink.scalar(JsonScalar::Bool(false))
+                sink.push_scalar(JsonScalar::Bool(false))
             }
             Some(b'-' | b'0'..=b'9') => {
                 let number = self.parse_number()?;
-                sink.scalar(number)
+                sink.push_scalar(number)
             }
             _ => Err(self.describe_unexpected("a value")),
         }
@@ -235,7 +235,7 @@ mod tests {
     fn parse_number(text: &str) -> Result<JsonScalar<'static>> {
         let mut parser = Parser::new(text.as_bytes(), 1);
         let number = parser.parse_number()?;
-        parser.end()?;
+        parser.expect_end()?;
         Ok(number)
     }
 

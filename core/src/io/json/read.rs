@@ -51,7 +51,7 @@ impl ColumnSinks {
         }
         let sink = &mut self.columns[i];
         while sink.rows() < self.rows {
-            sink.null();
+            sink.push_null();
         }
         Ok(sink)
     }
@@ -61,7 +61,7 @@ impl ColumnSinks {
         for (sink, seen) in self.columns.iter_mut().zip(&mut self.seen) {
             if !std::mem::replace(seen, false) {
                 while sink.rows() < self.rows {
-                    sink.null();
+                    sink.push_null();
                 }
             }
         }
@@ -200,7 +200,7 @@ impl RaggedTable {
             }
             _ => return Err(unknown_form_error("another value")),
         };
-        parser.end()?;
+        parser.expect_end()?;
         sinks.finish(rows, options, &HashMap::new())
     }
 }
@@ -243,12 +243,12 @@ fn kind_name(value: &Value) -> &'static str {
 fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
     match value {
         Value::Null => {
-            sink.null();
+            sink.push_null();
             Ok(())
         }
-        Value::Bool(b) => sink.scalar(JsonScalar::Bool(*b)),
-        Value::String(s) => sink.scalar(JsonScalar::Text(s)),
-        Value::Number(n) => sink.scalar(match (n.as_i128(), n.as_f64()) {
+        Value::Bool(b) => sink.push_scalar(JsonScalar::Bool(*b)),
+        Value::String(s) => sink.push_scalar(JsonScalar::Text(s)),
+        Value::Number(n) => sink.push_scalar(match (n.as_i128(), n.as_f64()) {
             (Some(i), _) => JsonScalar::Int(i),
             // serde_json reads integers beyond its range as floats of this size.
             (None, Some(x)) if x.abs() >= 9_223_372_036_854_775_808.0 && x.abs() < 1e30 => {
@@ -259,7 +259,7 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
         Value::Array(list) => {
             sink.begin_list()?;
             list.iter().try_for_each(|v| push_element(v, sink))?;
-            sink.end();
+            sink.end_list();
             Ok(())
         }
         Value::Object(_) => {
@@ -323,7 +323,7 @@ impl<R: BufRead> NdjsonReader<R> {
                 continue;
             }
             parse_record(&mut parser, &mut sinks, &self.options)?;
-            parser.end()?;
+            parser.expect_end()?;
         }
         if sinks.rows == 0 && self.rows > 0 {
             return Ok(None);

@@ -73,7 +73,8 @@ impl std::fmt::Display for JsonScalar<'_> {
     }
 }
 
-/// A column being read: `begin`, `end`, `null` and `scalar` are called in document order.
+/// A column being read: `begin_list`, `end_list`, `push_null` and `push_scalar` are called in
+/// document order.
 #[derive(Debug)]
 pub(super) struct ColumnSink {
     name: String,
@@ -147,14 +148,14 @@ impl ColumnSink {
         self.levels.push(level);
     }
 
-    pub(super) fn end(&mut self) {
+    pub(super) fn end_list(&mut self) {
         self.at.pop();
         let d = self.depth();
         self.levels[d].push(self.counts[d + 1], true);
         self.advance_position();
     }
 
-    pub(super) fn null(&mut self) {
+    pub(super) fn push_null(&mut self) {
         let d = self.depth();
         match &mut self.kinds[d] {
             ElementKind::List => self.levels[d].push(self.counts[d + 1], false),
@@ -164,7 +165,7 @@ impl ColumnSink {
         self.advance_position();
     }
 
-    pub(super) fn scalar(&mut self, value: JsonScalar<'_>) -> Result<()> {
+    pub(super) fn push_scalar(&mut self, value: JsonScalar<'_>) -> Result<()> {
         let d = self.depth();
         match self.kinds[d] {
             ElementKind::Leaf => {}
