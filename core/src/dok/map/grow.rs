@@ -18,7 +18,7 @@ impl HashMap {
     }
 
     pub(super) fn has_capacity(&self, more: usize) -> bool {
-        let taken = self.len + self.table.removed();
+        let taken = self.len + self.table.removed_buckets();
         taken.checked_add(more).is_some_and(|n| n <= self.max_rows())
     }
 

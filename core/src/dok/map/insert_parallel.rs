@@ -160,7 +160,7 @@ impl HashMap {
         new: &mut [bool],
         replace: bool,
     ) -> Result<()> {
-        if self.table.removed() > 0 {
+        if self.table.removed_buckets() > 0 {
             // Threads do not handle buckets of removed keys; a rebuilt table has none.
             self.rehash(self.table.len())?;
         }

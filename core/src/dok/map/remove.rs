@@ -82,7 +82,7 @@ impl HashMap {
         self.len = left;
         self.keys.truncate(left * key);
         self.values.truncate(left * value);
-        if left == 0 && self.table.removed() > 0 {
+        if left == 0 && self.table.removed_buckets() > 0 {
             self.table.clear();
         }
         Ok(())

@@ -94,7 +94,7 @@ impl IndexTable {
         self.len
     }
 
-    pub(super) fn removed(&self) -> usize {
+    pub(super) fn removed_buckets(&self) -> usize {
         self.gone
     }
 
