@@ -198,6 +198,15 @@ impl ScalarUDFImpl for RaggedUdf {
         &self.signature
     }
 
+    /// A table that a statement has read for a call stays within it: where two calls look into one, the optimizer
+    /// would make a column of it, with a copy for every row.
+    fn conditional_arguments<'a>(
+        &self,
+        args: &'a [Expr],
+    ) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+        Some(args.iter().partition(|e| !matches!(e, Expr::ScalarSubquery(_))))
+    }
+
     /// A function of one list has nothing to say of a NULL one. Beside other arguments, a NULL may mean
     /// as much as one that was not given.
     fn is_strict(&self) -> bool {

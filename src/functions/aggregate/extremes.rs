@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
-use datafusion::common::{ScalarValue, not_impl_err};
+use datafusion::common::ScalarValue;
 use datafusion::error::Result as DfResult;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::function::AccumulatorArgs;
@@ -27,6 +27,7 @@ use half::f16;
 use super::Fold;
 use super::adapter::{Grouped, Single};
 use super::nested_extremes::NestedExtremes;
+use super::sliding_extremes::SlidingExtreme;
 use crate::error::{Error, Result};
 
 /// `min` and `max`, to be registered in the place of DataFusion's.
@@ -95,13 +96,11 @@ impl AggregateUDFImpl for FloatExtreme {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn Accumulator>> {
-        // Stock compares single values, and structs and lists of lists not at all.
-        if args.return_field.data_type().is_nested() {
-            return not_impl_err!(
-                "{} of {} over a frame that rows leave; a frame from UNBOUNDED PRECEDING on has it",
-                self.name(),
-                args.return_field.data_type()
-            );
+        // Stock compares scalars: of structs and lists of lists it finds no order, and a NaN with a negative
+        // sign is the least of all floats to it.
+        let data_type = args.return_field.data_type();
+        if data_type.is_nested() || data_type.is_floating() {
+            return Ok(Box::new(SlidingExtreme::new(data_type, self.wanted)));
         }
         self.stock.create_sliding_accumulator(args)
     }

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Column;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, JoinType};
 use datafusion::error::Result;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, Subquery,
+    Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, Subquery,
 };
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::correlated::{Names, is_equation, join_values, keep_name};
-use crate::sql::mends::subqueries::{as_value, has_query};
+use crate::sql::mends::subqueries::{as_value, has_query, query_of};
 
 /// Analyzer rule, once types are coerced: `x IN (query)` and `EXISTS (query)` as values, and correlated
 /// scalar queries with any condition.
@@ -21,6 +22,7 @@ use crate::sql::mends::subqueries::{as_value, has_query};
 /// whose condition is an equation of a column of each query. Here
 ///
 /// * IN and EXISTS outside of WHERE become scalar queries that count, NULL where SQL says so;
+/// * queries in the condition of a join are worked out for the rows of the side that they name;
 /// * queries in ORDER BY, GROUP BY, aggregates and window functions, and lambdas in the latter, are worked
 ///   out in a projection below;
 /// * a correlated scalar query that is more than an equation is worked out once for each different
@@ -79,6 +81,7 @@ fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPl
         node @ (LogicalPlan::Aggregate(_) | LogicalPlan::Sort(_) | LogicalPlan::Window(_)) => {
             hoist(node, names)
         }
+        LogicalPlan::Join(join) => of_join(join, names),
         node => Ok(Transformed::no(node)),
     }
 }
@@ -93,6 +96,83 @@ fn of_filter(filter: Filter, names: &mut Names) -> Result<Transformed<LogicalPla
     }
     let columns: Vec<Expr> = columns.into_iter().map(Expr::Column).collect();
     LogicalPlanBuilder::from(filtered).project(columns)?.build().map(Transformed::yes)
+}
+
+/// A join whose condition has the values of its queries as columns, or those queries in a filter above it.
+///
+/// DataFusion plans those alone that its rules move below the join.
+fn of_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+    let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
+    let sides = [&join.left, &join.right];
+    let mut below =
+        sides.map(|side| side.schema().columns().into_iter().map(Expr::Column).collect::<Vec<_>>());
+    let (mut above, mut within) = (Vec::new(), Vec::new());
+    let conditions = join.filter.clone().map(split_conjunction_owned).unwrap_or_default();
+    for condition in conditions {
+        let named = match condition.exists(|e| Ok(query_of(e).is_some()))? {
+            true if !condition.contains_outer() => named_columns(&condition)?,
+            _ => {
+                within.push(condition);
+                continue;
+            }
+        };
+        let is_of = |side: &&Arc<LogicalPlan>| {
+            named.iter().all(|column| side.schema().maybe_index_of_column(column).is_some())
+        };
+        match sides.iter().position(is_of) {
+            _ if join.join_type == JoinType::Inner => above.push(condition),
+            Some(side) => {
+                let name = names.next("value");
+                within.push(Expr::Column(Column::new_unqualified(name.clone())));
+                below[side].push(condition.alias(name));
+            }
+            None => within.push(condition),
+        }
+    }
+    let [left_below, right_below] = below;
+    let with_values = |side: Arc<LogicalPlan>, exprs: Vec<Expr>, names: &mut Names| match exprs
+        .len()
+        == side.schema().fields().len()
+    {
+        true => Ok(side),
+        false => projected(exprs, side, names).map(Arc::new),
+    };
+    let Join { left, right, on, join_type, join_constraint, null_equality, null_aware, .. } = join;
+    let left = with_values(left, left_below, names)?;
+    let right = with_values(right, right_below, names)?;
+    let filter = conjunction(within);
+    let joined = Join::try_new(
+        left,
+        right,
+        on,
+        filter,
+        join_type,
+        join_constraint,
+        null_equality,
+        null_aware,
+    )?;
+    let mut plan = LogicalPlan::Join(joined);
+    if let Some(predicate) = conjunction(above) {
+        plan = of_filter(Filter::try_new(predicate, Arc::new(plan))?, names)?.data;
+    }
+    if plan.schema().fields().len() > columns.len() {
+        plan = LogicalPlanBuilder::from(plan).project(columns)?.build()?;
+    }
+    Ok(Transformed::yes(plan))
+}
+
+/// The columns that an expression and the queries in it name.
+fn named_columns(e: &Expr) -> Result<Vec<Column>> {
+    let mut found: Vec<Column> = e.column_refs().into_iter().cloned().collect();
+    e.apply(|e| {
+        let outer = query_of(e).map_or(&[][..], |query| &query.outer_ref_columns);
+        found.extend(outer.iter().filter_map(|e| match e {
+            Expr::OuterReferenceColumn(_, column) => Some(column.clone()),
+            _ => None,
+        }));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
 }
 
 /// A projection whose queries are values that DataFusion plans.

@@ -205,7 +205,7 @@ fn of_join(join: &JoinType) -> &'static [usize] {
 }
 
 /// Whether two scalars of a type compare: a list does by its values, which are no lists.
-fn has_comparison(t: &DataType) -> bool {
+pub(super) fn has_comparison(t: &DataType) -> bool {
     match t {
         DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
             !of.data_type().is_nested()

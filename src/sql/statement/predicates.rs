@@ -1,29 +1,51 @@
-//! LIKE, ILIKE, IN, `starts_with`, `regexp_like` and `length` on lists, and FILTER beside reductions of lists.
+//! LIKE, ILIKE, IN and functions of single values on lists, FILTER beside reductions of lists, and unary
+//! minus of unsigned integers.
 //!
 //! DataFusion plans them without asking a planner, and by then the type of the result is fixed: one truth
 //! value. So a statement has them as operators, which planners are asked about; where the left side is no
 //! list, ours gives back what DataFusion plans.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Value, VisitMut, VisitorMut,
+    FunctionArguments, Ident, ObjectName, UnaryOperator, Value, VisitMut, VisitorMut,
 };
 
-use crate::functions::{FILTER, ON_LISTS, PREDICATES, TESTS, is_reduction, plans_predicates};
+use crate::functions::{
+    FILTER, ON_LISTS, PREDICATES, SIGNED, is_ours, is_reduction, plans_predicates,
+};
 
 /// Makes the predicates of a statement operators, in sessions that have the operators on lists.
 pub(in crate::sql) fn as_operators<S: VisitMut>(state: &SessionState, statement: &mut S) {
     if plans_predicates(state.expr_planners()) {
-        let _ = statement.visit(&mut Predicates);
+        let _ = statement.visit(&mut Predicates { functions: state.scalar_functions() });
     }
 }
 
-struct Predicates;
+struct Predicates<'a> {
+    functions: &'a HashMap<String, Arc<ScalarUDF>>,
+}
 
-impl VisitorMut for Predicates {
+impl Predicates<'_> {
+    /// Whether a call is of a function of single values, which may stand for one over the values of lists.
+    fn is_of_values(&self, call: &Function) -> bool {
+        let [name] = call.name.0.as_slice() else { return false };
+        let Some(name) = name.as_ident() else { return false };
+        let function = self.functions.get(&name.value.to_ascii_lowercase());
+        let has_arguments = match &call.args {
+            FunctionArguments::List(list) => !list.args.is_empty(),
+            FunctionArguments::None | FunctionArguments::Subquery(_) => false,
+        };
+        has_arguments && function.is_some_and(|f| !is_ours(f))
+    }
+}
+
+impl VisitorMut for Predicates<'_> {
     type Break = ();
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
@@ -32,8 +54,26 @@ impl VisitorMut for Predicates {
             Expr::Like { negated, any: false, escape_char: None, .. } => (like, *negated),
             Expr::ILike { negated, any: false, escape_char: None, .. } => (ilike, *negated),
             Expr::InList { negated, .. } => (isin, *negated),
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr: operand }
+                if !matches!(**operand, Expr::Value(_) | Expr::Interval(_)) =>
+            {
+                let taken = std::mem::replace(&mut **operand, Expr::value(Value::Null));
+                **operand = Expr::BinaryOp {
+                    left: Box::new(taken),
+                    op: BinaryOperator::Custom(SIGNED.to_owned()),
+                    right: Box::new(Expr::value(Value::Null)),
+                };
+                return ControlFlow::Continue(());
+            }
             Expr::Function(call) if is_filtered(call) => (FILTER, false),
-            Expr::Function(call) if is_test(call) || is_length(call) => (ON_LISTS, false),
+            Expr::Function(call) if is_length(call) || self.is_of_values(call) => (ON_LISTS, false),
+            Expr::Extract { .. }
+            | Expr::Substring { .. }
+            | Expr::Trim { .. }
+            | Expr::Position { .. }
+            | Expr::Overlay { .. }
+            | Expr::Ceil { .. }
+            | Expr::Floor { .. } => (ON_LISTS, false),
             _ => return ControlFlow::Continue(()),
         };
         // Put in its place while it is taken apart.
@@ -51,10 +91,7 @@ impl VisitorMut for Predicates {
                 }
                 (Box::new(Expr::Function(call)), Box::new(Expr::value(Value::Null)))
             }
-            other => {
-                *expr = other;
-                return ControlFlow::Continue(());
-            }
+            call => (Box::new(call), Box::new(Expr::value(Value::Null))),
         };
         let word = if negated { format!("NOT {word}") } else { word.to_owned() };
         *expr = Expr::BinaryOp { left, op: BinaryOperator::Custom(word), right };
@@ -80,13 +117,6 @@ fn is_filtered(call: &Function) -> bool {
 fn filtered(call: Function, mask: Box<Expr>) -> Expr {
     let left = Box::new(Expr::Function(call));
     Expr::BinaryOp { left, op: BinaryOperator::Custom(FILTER.to_owned()), right: mask }
-}
-
-/// Whether a call is of one of [`TESTS`].
-fn is_test(call: &Function) -> bool {
-    let [name] = call.name.0.as_slice() else { return false };
-    let name = name.as_ident().map(|name| name.value.as_str()).unwrap_or_default();
-    TESTS.iter().any(|(test, _)| test.eq_ignore_ascii_case(name))
 }
 
 /// `make_array(item, ..)`: what carries several expressions on one side of an operator.

@@ -4,8 +4,12 @@ use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Query, SetExpr, TableFactor, Value,
+    FunctionArguments, GroupByExpr, Ident, ObjectName, Query, SelectItem, SetExpr, TableFactor,
+    Value,
 };
+
+use crate::sql::mends::rows_in::ROW_FIELD;
+use crate::sql::statement::predicates::call_function;
 
 /// Makes structs of tuples that are compared, and a test of rows of one that is looked for in a query.
 ///
@@ -22,7 +26,9 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
             list.iter_mut().for_each(as_struct);
         }
         Expr::InSubquery { expr: tuple, subquery, negated } => {
-            if let Some(values) = values_of(tuple) {
+            if let Some(values) = values_of(tuple)
+                && !test_rows(&values, tuple, subquery)
+            {
                 *expr = found(&values, subquery, *negated)?;
             }
         }
@@ -40,7 +46,9 @@ pub(in crate::sql) fn rewrite_condition(expr: &mut Expr) -> Result<()> {
         }
         Expr::Nested(inner) => rewrite_condition(inner),
         Expr::InSubquery { expr: tuple, subquery, negated: false } => {
-            if let Some(values) = values_of(tuple) {
+            if let Some(values) = values_of(tuple)
+                && !test_rows(&values, tuple, subquery)
+            {
                 *expr = rows_where(&values, subquery, |equal| equal)?;
             }
             Ok(())
@@ -54,6 +62,39 @@ fn values_of(expr: &Expr) -> Option<Vec<Expr>> {
         Expr::Tuple(values) if values.len() > 1 => Some(values.clone()),
         _ => None,
     }
+}
+
+/// Makes structs of a tuple and of the columns of the query that it is looked for in, which a rule of the plan
+/// takes apart ([`RowsIn`](crate::sql::mends::rows_in::RowsIn)): the query may be about the query around it.
+/// Returns whether it could: the columns of a star, of a set operation and of VALUES are not written here, and
+/// names that are given to columns may be used in the query itself.
+fn test_rows(values: &[Expr], tuple: &mut Expr, query: &mut Query) -> bool {
+    let is_ordered = query.order_by.is_some();
+    let SetExpr::Select(select) = query.body.as_mut() else { return false };
+    let plain = !is_ordered
+        && select.having.is_none()
+        && select.qualify.is_none()
+        && matches!(&select.group_by, GroupByExpr::Expressions(groups, _) if groups.is_empty());
+    let columns = select.projection.iter().map(|item| match item {
+        SelectItem::UnnamedExpr(e) => Some(e.clone()),
+        SelectItem::ExprWithAlias { expr, .. } if plain => Some(expr.clone()),
+        _ => None,
+    });
+    let Some(columns) = columns.collect::<Option<Vec<_>>>() else { return false };
+    if columns.len() != values.len() {
+        return false;
+    }
+    *tuple = row_of(values.to_vec());
+    select.projection = vec![SelectItem::UnnamedExpr(row_of(columns))];
+    true
+}
+
+/// `named_struct('__serrate_row_0', value, ..)`.
+fn row_of(values: Vec<Expr>) -> Expr {
+    let args = values.into_iter().enumerate().flat_map(|(at, value)| {
+        [Expr::value(Value::SingleQuotedString(format!("{ROW_FIELD}{at}"))), value]
+    });
+    call_function("named_struct", args.collect())
 }
 
 fn as_struct(expr: &mut Expr) {
